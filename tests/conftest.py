@@ -12,9 +12,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +25,6 @@ from hpcrowd.environment.traces.trace import FIELDS, Trace
 from hypothesis import settings
 
 from tests.support.places import ROOT
-
-if TYPE_CHECKING:
-    from hpcrowd.environment.simulation import Simulation
-    from playwright.sync_api import Browser
-
-    from tests.support.page import Reader
 
 # Other processes that tests start run the code next to the tests, too.
 os.environ["PYTHONPATH"] = str(ROOT / "src")
@@ -59,14 +52,14 @@ KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
 
 
 @pytest.fixture(scope="session", autouse=True)
-def audited_runs() -> Iterator[None]:
+def audited_runs():
     """Audit whatever a simulation of one machine of nodes has done, each time it stops."""
     from hpcrowd.environment.machine.audit import audit
     from hpcrowd.environment.simulation import Simulation
 
     run = Simulation.run
 
-    def audited(self: Simulation, *arguments: Any, **options: Any) -> Any:
+    def audited(self, *arguments, **options):
         found = run(self, *arguments, **options)
         scheduler: Any = self.cluster.engine.scheduler
         if hasattr(scheduler, "ledger") and len(self.clusters) == 1:
@@ -78,7 +71,7 @@ def audited_runs() -> Iterator[None]:
         yield
 
 
-def since_it_began(run: Simulation) -> JobTable:
+def since_it_began(run):
     """Return the table of a run without jobs that were over when it began from a state."""
     began, jobs = run.cluster.engine.began, run.jobs
     past = (jobs.recorded_end != UNKNOWN) & (jobs.end == jobs.recorded_end) & (jobs.end <= began)
@@ -91,13 +84,13 @@ def since_it_began(run: Simulation) -> JobTable:
 
 
 @pytest.fixture(scope="session")
-def root() -> Path:
+def root():
     """Return the checkout."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
-def traces() -> Path:
+def traces():
     """Return the folder of real traces; skip the test when there is none."""
     folder = Path(os.environ.get("HPCROWD_TRACES", ROOT.parent / "shared" / "traces"))
     if not any(folder.glob("*.swf.gz")):
@@ -106,11 +99,11 @@ def traces() -> Path:
 
 
 @pytest.fixture(scope="session")
-def read_trace(traces: Path) -> Callable[[str], Trace]:
+def read_trace(traces):
     """Return a function that reads a real trace by the beginning of its name, each only once."""
     read: dict[str, Trace] = {}
 
-    def reader(name: str) -> Trace:
+    def reader(name):
         if name not in read:
             found = sorted(traces.glob(f"{name}*.swf.gz"))
             if not found:
@@ -122,30 +115,28 @@ def read_trace(traces: Path) -> Callable[[str], Trace]:
 
 
 @pytest.fixture(scope="session")
-def kth(read_trace: Callable[[str], Trace]) -> Trace:
+def kth(read_trace):
     """Return the trace KTH-SP2-1996-2.1-cln."""
     return read_trace(KTH.removesuffix(".swf.gz"))
 
 
 @pytest.fixture(scope="session")
-def make_jobs() -> Callable[..., JobTable]:
+def make_jobs():
     """Return a function that makes jobs from (submit, run, processors[, requested[, user]])."""
     return _make_jobs
 
 
 @pytest.fixture(scope="session")
-def make_trace() -> Callable[..., Trace]:
+def make_trace():
     """Return a function that makes a trace; each job is a dict of fields, the rest is unknown."""
     return _make_trace
 
 
 @pytest.fixture
-def call(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
+def call(monkeypatch, capsys):
     """Call the command line in this process: (exit code, standard output, standard error)."""
 
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
+    def run(*arguments):
         from hpcrowd.scenarios.cli import main
 
         monkeypatch.setattr(sys, "argv", ["hpcrowd", *map(str, arguments)])
@@ -157,7 +148,7 @@ def call(
     return run
 
 
-def _make_jobs(*tuples: tuple[int, ...]) -> JobTable:
+def _make_jobs(*tuples):
     """Jobs are numbered from 1 and recorded as if none had waited; user 1 unless given."""
     jobs = JobTable(len(tuples))
     jobs.number[:] = np.arange(1, len(tuples) + 1)
@@ -172,7 +163,7 @@ def _make_jobs(*tuples: tuple[int, ...]) -> JobTable:
     return jobs
 
 
-def _make_trace(*jobs: dict[str, float], header: str = "") -> Trace:
+def _make_trace(*jobs, header=""):
     columns = {name: np.full(len(jobs), -1.0) for name in FIELDS}
     columns["number"] = np.arange(1, len(jobs) + 1)
     for row, job in enumerate(jobs):
@@ -183,7 +174,7 @@ def _make_trace(*jobs: dict[str, float], header: str = "") -> Trace:
 
 
 @pytest.fixture(scope="session")
-def slurm_dumps() -> Path:
+def slurm_dumps():
     """Return the folder of a real Slurm's dumps; skip the test when there is none."""
     folder = ROOT.parent / "shared" / "slurm" / "dumps"
     if not folder.is_dir():
@@ -192,7 +183,7 @@ def slurm_dumps() -> Path:
 
 
 @pytest.fixture(scope="session")
-def referee_runs() -> Path:
+def referee_runs():
     """Return the folder of recorded runs of a real Slurm; skip the test when there is none."""
     folder = ROOT.parent / "shared" / "slurm" / "referee"
     if not (folder / "runA" / "plan.csv").is_file():
@@ -201,7 +192,7 @@ def referee_runs() -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser():
     """A browser without a network."""
     pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
     from tests.support.page import started_browser
@@ -211,7 +202,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def reader(browser: Browser, address: str) -> Iterator[Reader]:
+def reader(browser, address):
     """A user who has just opened the page at a busy second; nothing may go wrong in the browser."""
     from tests.support.page import BUSY, Reader
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Mixture, Part, Rigid, ThinkTime, Work, add_users
-from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams, Trace
+from hpcrowd.environment import QuantityError, Simulation, Streams
 from hpcrowd.environment.traces.trace import take_jobs
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
-MakeJobs = Callable[..., JobTable]
 
-
-def crowd(make_jobs: MakeJobs, numbers: range) -> Work:
+def crowd(make_jobs, numbers):
     """The work of users with these numbers, two jobs each; groups of ten."""
     jobs = make_jobs(*((10 * place, 5, 1, 5, number) for place in (0, 900) for number in numbers))
     jobs.group[:] = jobs.user // 10
     return Work.of(jobs)
 
 
-def test_shares_are_met(make_jobs: MakeJobs) -> None:
+def test_shares_are_met(make_jobs):
     """Each user draws by the shares, to within what chance allows, from its own stream."""
     count, shares = 3000, np.array([0.2, 0.5, 0.3])
     kinds = ("fluid", "rigid", "adjusted")
@@ -36,7 +33,7 @@ def test_shares_are_met(make_jobs: MakeJobs) -> None:
     assert np.any(fewer != mixture.assign(crowd(make_jobs, range(1, 200)), Streams(4)))
 
 
-def test_users_go_before_groups_and_groups_before_shares(make_jobs: MakeJobs) -> None:
+def test_users_go_before_groups_and_groups_before_shares(make_jobs):
     """Who is named goes first, then who has its first job in a named group; the others draw."""
     mixture = Mixture(
         [Part("rigid", users=(5, 11)), Part("fluid", groups=(1,)), Part("adjusted", 1.0)]
@@ -67,14 +64,14 @@ def test_users_go_before_groups_and_groups_before_shares(make_jobs: MakeJobs) ->
         ([Part("slow", 1.0)], "users 'slow': not known; choose rigid, think-time"),
     ],
 )
-def test_what_is_not_a_mixture(make_jobs: MakeJobs, parts: list[Part], message: str) -> None:
+def test_what_is_not_a_mixture(make_jobs, parts, message):
     """Shares that do not add up, who is named twice or not there, and unknown names are refused."""
     work = crowd(make_jobs, range(5))
     with pytest.raises(QuantityError, match=message):
         add_users(Simulation(work.jobs, 4), work, Mixture(parts))
 
 
-def test_what_parts_may_be(make_jobs: MakeJobs) -> None:
+def test_what_parts_may_be(make_jobs):
     """Ten tenths add up to 1; users of a part share a behaviour, which a function may make."""
     assert 10 == len(Mixture([Part("rigid", 0.1)] * 10).parts)
     work = crowd(make_jobs, range(40))
@@ -85,7 +82,7 @@ def test_what_parts_may_be(make_jobs: MakeJobs) -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-def test_each_user_behaves_as_its_part_says(make_jobs: MakeJobs, plain: bool) -> None:
+def test_each_user_behaves_as_its_part_says(make_jobs, plain):
     """Units of work of different kinds side by side: each user as in its own population."""
     jobs = make_jobs(
         *(
@@ -97,7 +94,7 @@ def test_each_user_behaves_as_its_part_says(make_jobs: MakeJobs, plain: bool) ->
     jobs.run_time[:] *= 3
     kinds: list[Any] = ["rigid", "think-time", "adjusted", "fluid"]
 
-    def submissions(behaviour: Any) -> np.ndarray:
+    def submissions(behaviour):
         table = jobs.copy()
         model = Simulation(table, 100, "easy", plain=plain)
         add_users(model, Work.of(table), behaviour)
@@ -110,7 +107,7 @@ def test_each_user_behaves_as_its_part_says(make_jobs: MakeJobs, plain: bool) ->
         assert submissions(kind)[mine].tolist() == mixed[mine].tolist(), kind
 
 
-def test_replay_takes_a_mixture(kth: Trace) -> None:
+def test_replay_takes_a_mixture(kth):
     """A mixture in Python makes the run that its file makes, and names its parts in the results."""
     mixture = Mixture([Part("fluid", 0.5), Part("rigid", 0.5)])
     entries = ({"behaviour": "fluid", "share": 0.5}, {"behaviour": "rigid", "share": 0.5})

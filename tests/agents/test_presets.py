@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,14 +20,12 @@ from hpcrowd.agents import (
     ThinkTime,
     Work,
 )
-from hpcrowd.environment import JobTable, QuantityError
+from hpcrowd.environment import QuantityError
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
-
-MakeJobs = Callable[..., JobTable]
 
 
 @pytest.fixture
-def work(make_jobs: MakeJobs) -> Work:
+def work(make_jobs):
     """Recorded work with think times that grow with the response."""
     rows: list[tuple[int, ...]] = []
     for user, response in enumerate((10, 20, 90)):
@@ -36,7 +33,7 @@ def work(make_jobs: MakeJobs) -> Work:
     return Work.of(make_jobs(*rows))
 
 
-def test_every_preset_can_be_chosen(work: Work) -> None:
+def test_every_preset_can_be_chosen(work):
     """The command line offers all, with a word on each; two are classes that can be subclassed."""
     assert list(PRESETS) == list(BEHAVIOURS)
     assert all(preset.does for preset in PRESETS.values())
@@ -55,7 +52,7 @@ def test_every_preset_can_be_chosen(work: Work) -> None:
         ("linear-windows", "BatchOrder LinearThink ActiveTime False"),
     ],
 )
-def test_parts_of_the_presets(work: Work, name: str, parts: str) -> None:
+def test_parts_of_the_presets(work, name, parts):
     """Each published model is made of the parts that it describes."""
     made: Any = PRESETS[name](work)
     names = [type(part).__name__ for part in (made.when, made.think, made.window)]
@@ -76,13 +73,13 @@ def test_parts_of_the_presets(work: Work, name: str, parts: str) -> None:
         ({"waits": True}, "waits: without a window no user is ever absent"),
     ],
 )
-def test_parts_that_do_not_go_together(choices: dict[str, Any], message: str) -> None:
+def test_parts_that_do_not_go_together(choices, message):
     """Unknown names and parts that contradict each other are refused when the recipe is written."""
     with pytest.raises(QuantityError, match=message):
         Recipe(**choices)
 
 
-def test_given_parts_are_taken_as_they_are(work: Work) -> None:
+def test_given_parts_are_taken_as_they_are(work):
     """A line, a law, a window, shifts or a prior in the recipe go into the behaviour."""
     line, law, hours = LinearThink(0.1, 7), ContinuationLaw(0.5), ActivityWindow(0, 3600)
     shifts = Shifts(shift=0)
@@ -95,7 +92,7 @@ def test_given_parts_are_taken_as_they_are(work: Work) -> None:
     assert 40.0 == made.window.prior
 
 
-def test_fitted_to_other_work(work: Work, make_jobs: MakeJobs) -> None:
+def test_fitted_to_other_work(work, make_jobs):
     """A line, pauses and windows can come from another record than the one that is replayed."""
     other = Work.of(make_jobs((0, 50, 1), (100, 50, 1), (250, 10, 1)))
     linear: Any = Recipe("batches", "linear")(other, work)

@@ -16,7 +16,7 @@ MEAN_SERVICE = 100_000  #: s; large, so that whole seconds make no difference
 STANDARD_ERRORS = 4
 
 
-def mean_wait_of_theory(load: float, servers: int) -> float:
+def mean_wait_of_theory(load, servers):
     """Mean wait of M/M/c in s, by Erlang's C formula."""
     offered = load * servers
     terms = [offered**k / math.factorial(k) for k in range(servers)]
@@ -25,7 +25,7 @@ def mean_wait_of_theory(load: float, servers: int) -> float:
     return waits * MEAN_SERVICE / (servers * (1 - load))
 
 
-def simulated(load: float, servers: int, seed: int) -> tuple[float, float]:
+def simulated(load, servers, seed):
     """Mean wait of a simulation and its standard error, s."""
     random = np.random.default_rng(seed)
     gaps = random.exponential(MEAN_SERVICE / (load * servers), JOBS)
@@ -43,7 +43,7 @@ def simulated(load: float, servers: int, seed: int) -> tuple[float, float]:
     return float(batches.mean()), float(batches.std(ddof=1) / math.sqrt(len(batches)))
 
 
-def test_theory_of_known_cases() -> None:
+def test_theory_of_known_cases():
     """Erlang's formula gives the textbook values: M/M/1 at half load, and M/M/2."""
     expected = MEAN_SERVICE * np.array([1, 0.5**2 / (1 - 0.5**2)])
     assert pytest.approx(expected) == [mean_wait_of_theory(0.5, servers) for servers in (1, 2)]
@@ -52,7 +52,7 @@ def test_theory_of_known_cases() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("load", "servers"), [(0.7, 1), (0.8, 4)])
-def test_mean_wait_is_that_of_theory(load: float, servers: int, seed: int) -> None:
+def test_mean_wait_is_that_of_theory(load, servers, seed):
     """The mean wait is within 4 standard errors of theory, and those are below 3 % of it."""
     expected = mean_wait_of_theory(load, servers)
     wait, error = simulated(load, servers, seed)

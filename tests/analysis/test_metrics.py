@@ -33,7 +33,7 @@ NOT_THERE = (
 )
 
 
-def table(*rows: tuple[int, ...]) -> JobTable:
+def table(*rows):
     """Jobs of these rows."""
     names = ("user", "processors", "recorded_submit", "submit", "start", "end", "state")
     jobs = JobTable(len(rows))
@@ -43,7 +43,7 @@ def table(*rows: tuple[int, ...]) -> JobTable:
     return jobs
 
 
-def test_every_metric_of_a_story() -> None:
+def test_every_metric_of_a_story():
     """Each metric of a story with waits, a rejection and lateness is what a person computes."""
     found = summarize(table(*STORY), processors=4, dropped=6)
     people = found.pop("per_user")
@@ -88,9 +88,7 @@ def test_every_metric_of_a_story() -> None:
     ],
     ids=["nothing", "all rejected", "of no length", "without a record"],
 )  # fmt: skip
-def test_runs_of_hardly_anything(
-    rows: tuple[tuple[int, ...], ...], zero: str, none: str, late: tuple[float | None, ...]
-) -> None:
+def test_runs_of_hardly_anything(rows, zero, none, late):
     """What is 0 and what has no value, fit for JSON; lateness, relative and additional."""
     jobs = table(*rows)
     found = summarize(jobs, processors=4)
@@ -102,7 +100,7 @@ def test_runs_of_hardly_anything(
     json.dumps(found, allow_nan=False)
 
 
-def test_metrics_of_each_user() -> None:
+def test_metrics_of_each_user():
     """Users are measured one by one; who has no span or a single job has no relative lateness."""
     found = {
         name: dict(zip(users.tolist(), values.tolist(), strict=True))
@@ -124,7 +122,7 @@ def test_metrics_of_each_user() -> None:
     assert ([2], [4.0]) == tuple(one.tolist() for one in other["additional_lateness_s"])
 
 
-def test_bounds_of_slowdowns() -> None:
+def test_bounds_of_slowdowns():
     """Slowdown counts run times from 1 s, bounded slowdown from 10 s and never below 1."""
     response, run = np.array([0, 5, 5, 100]), np.array([0, 0, 5, 20])
     assert [0.0, 5.0, 1.0, 5.0] == slowdown(response, run).tolist()
@@ -135,7 +133,7 @@ def test_bounds_of_slowdowns() -> None:
     ("days", "additional"),
     [(43.54, 264.24), (-4.47, -27.12), (26.31, 159.64), (-13.31, -80.79), (14.91, 90.48)],
 )
-def test_formulas_tie_the_published_columns_together(days: float, additional: float) -> None:
+def test_formulas_tie_the_published_columns_together(days, additional):
     """Mean and additional lateness of Madon et al. 2024, Table 2, Eq. 5 and 6 belong together."""
     late = np.full(28_475, days * 86_400)
     rounding = 0.005 * 86_400 * 2 / 28_474 + 0.005  # of both printed columns

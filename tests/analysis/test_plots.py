@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -24,7 +22,7 @@ from hpcrowd.analysis.pictures.power import (
     write_power,
 )
 from hpcrowd.analysis.results import provenance
-from hpcrowd.environment import Clock, JobTable, Simulation, State, Trace
+from hpcrowd.environment import Clock, JobTable, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.scenarios.commands.simulate.demo import metrics_table, users_table
 from hpcrowd.scenarios.demo import run_demo
@@ -32,18 +30,16 @@ from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.analysis.comparison.test_pictures import texts
 
-MakeTrace = Callable[..., Trace]
-
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"
 
 
 @pytest.fixture(scope="module")
-def generated() -> list[Run]:
+def generated():
     """Return the runs of a short demo."""
     return run_demo(days=3)
 
 
-def test_mean_level_keeps_the_area(generated: list[Run]) -> None:
+def test_mean_level_keeps_the_area(generated):
     """The processors in use times the bin widths are the work that was done, in any bins."""
     jobs = generated[0].jobs
     first, last = curves.span_of(jobs) or (0, 0)
@@ -56,7 +52,7 @@ def test_mean_level_keeps_the_area(generated: list[Run]) -> None:
         assert pytest.approx(work) == area
 
 
-def test_exceedance_is_a_share() -> None:
+def test_exceedance_is_a_share():
     """Of the waits 0, 10 and 100, two thirds exceed 1 s, one third 10 s, none 100 s."""
     curve = curves.exceedance(np.array([0, 10, 100]), points=3)
     x, share = curve
@@ -65,7 +61,7 @@ def test_exceedance_is_a_share() -> None:
     assert curves.exceedance(np.array([0, 1])) is None
 
 
-def test_weekly_profile_counts_by_hours_seen() -> None:
+def test_weekly_profile_counts_by_hours_seen():
     """Three jobs at 9 on two local Mondays are 1.5 jobs per hour there; unseen hours have none."""
     times = np.array([9 * HOUR, 9 * HOUR + 59, WEEK + 9 * HOUR])
     profile = curves.weekly_rates(times, Clock())
@@ -76,9 +72,7 @@ def test_weekly_profile_counts_by_hours_seen() -> None:
     assert [10] == np.flatnonzero(profile).tolist()
 
 
-def test_overview_shows_the_record_or_what_there_is(
-    replayed: Run, generated: list[Run], rejected: Run
-) -> None:
+def test_overview_shows_the_record_or_what_there_is(replayed, generated, rejected):
     """All five panels hold data, recorded and simulated, or submitted and ended, or say why not."""
     jobs = generated[0].jobs.copy()
     jobs.submit[:] = jobs.start[:] = jobs.end[:] = jobs.unit[:] = -1
@@ -109,9 +103,7 @@ def test_overview_shows_the_record_or_what_there_is(
     assert [["recorded", "simulated"], ["recorded"]] == names
 
 
-def test_power_is_drawn_of_runs_with_a_description(
-    trace: Trace, replayed: Run, tmp_path: Path
-) -> None:
+def test_power_is_drawn_of_runs_with_a_description(trace, replayed, tmp_path):
     """Power.png has mean, highest power and prices, the bins all the energy; else there is none."""
     assert [tmp_path / "overview.png"] == write_overview(replayed, tmp_path)
     assert 1200 == int.from_bytes((tmp_path / "overview.png").read_bytes()[16:20])
@@ -141,7 +133,7 @@ def test_power_is_drawn_of_runs_with_a_description(
     assert (0, 355 * DAY, {DAY}) == (found[0], found[-1], set(np.diff(found)))
 
 
-def test_comparison_shows_every_run(generated: list[Run], rejected: Run) -> None:
+def test_comparison_shows_every_run(generated, rejected):
     """Bars, waits by group and weekly profiles name each run, and say where nothing ran."""
     figure = draw_runs(generated, GROUP_NAMES)
     assert all(axes.lines or axes.patches for axes in figure.axes)
@@ -157,7 +149,7 @@ def test_comparison_shows_every_run(generated: list[Run], rejected: Run) -> None
     assert "nothing was submitted" in texts(queues([EMPTY]))
 
 
-def test_mean_waits_by_group(make_jobs: Callable[..., JobTable]) -> None:
+def test_mean_waits_by_group(make_jobs):
     """The mean over all jobs, and over those of each group; None for a group without jobs."""
     jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
     jobs.group[:] = [1, 1, 2]
@@ -167,7 +159,7 @@ def test_mean_waits_by_group(make_jobs: Callable[..., JobTable]) -> None:
     assert {"all": None} == mean_waits(EMPTY, {})
 
 
-def test_tables_of_several_runs(generated: list[Run], replayed: Run) -> None:
+def test_tables_of_several_runs(generated, replayed):
     """Metrics of runs are next to their meaning; a run without jobs shows dashes."""
     text = metrics_table(generated) + users_table(generated)
     assert [] == [run.label for run in generated if run.label not in text]
@@ -180,7 +172,7 @@ def test_tables_of_several_runs(generated: list[Run], replayed: Run) -> None:
 
 @pytest.mark.parametrize("days", [0.01, 1, 10, 28, 80, 400, 1500, 8000])
 @pytest.mark.parametrize("known", [False, True])
-def test_time_axis_has_few_labels(days: float, known: bool) -> None:
+def test_time_axis_has_few_labels(days, known):
     """However long the span, there are at most 14 labels, at local midnights, with the zone."""
     zone = ZoneInfo("America/Los_Angeles")
     clock = Clock(unix_start=953852400, zone=zone, known=True) if known else Clock()
@@ -205,7 +197,7 @@ def test_time_axis_has_few_labels(days: float, known: bool) -> None:
         ("wait_mean_s", None, "-"),
     ],
 )
-def test_metrics_are_shown_by_their_unit(name: str, value: float | None, expected: str) -> None:
+def test_metrics_are_shown_by_their_unit(name, value, expected):
     """A value is shown with the unit in its name, and with about three digits."""
     assert expected == format_metric(name, value)
 
@@ -214,26 +206,26 @@ EMPTY = Run(JobTable(), 4, "nothing", {})
 
 
 @pytest.fixture
-def trace(make_trace: MakeTrace) -> Trace:
+def trace(make_trace):
     """Return a trace of four jobs of which two have to wait."""
     job = {"wait": 60, "run": 7200, "requested_processors": 3, "user": 1}
     return make_trace(*(job | {"submit": at} for at in (0, 600, 90_000, 90_600)), header=HEADER)
 
 
 @pytest.fixture
-def replayed(trace: Trace) -> Run:
+def replayed(trace):
     """Return its replay."""
     return replay(trace, users="rigid", scheduler="fcfs")
 
 
 @pytest.fixture
-def rejected(make_trace: MakeTrace) -> Run:
+def rejected(make_trace):
     """Return a replay in which every job is larger than the machine."""
     job = {"run": 60, "requested_processors": 9, "user": 1}
     return replay(make_trace(job | {"submit": 0}, job | {"submit": 600}, header=HEADER))
 
 
-def test_levels_are_exact() -> None:
+def test_levels_are_exact():
     """The mean of a bin is area over width; who never starts or ends counts to the end."""
     level = curves.mean_level(
         np.array([0, 5]), np.array([10, 15]), np.array([2, 4]), np.array([0, 10, 20])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import exp
 from typing import override
 
@@ -24,7 +23,6 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, HistoryPredictor
 from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
 from hpcrowd.environment.schedulers.predictors.nearest import Nearest
-from hpcrowd.environment.traces.trace import Trace
 
 #: 2004-01-01 00:00 in Stockholm.
 NEW_YEAR = 1_072_911_600
@@ -40,18 +38,18 @@ MODELS = {
 }
 
 
-def job(submit: int, **fields: int) -> dict[str, int]:
+def job(submit, **fields):
     """Return a job of a trace that can be predicted."""
     given = {"submit": submit, "wait": 0, "run": 9, "requested_processors": 1}
     return {**given, "requested_time": 10, "status": 1, "user": 1, **fields}
 
 
 @pytest.fixture(scope="module")
-def past(make_trace: Callable[..., Trace]) -> PastJobs:
+def past(make_trace):
     """Return 300 jobs of five users."""
     random = np.random.default_rng(0)
 
-    def drawn() -> dict[str, int]:
+    def drawn():
         sizes = {"wait": 500, "run": 3_000, "user": 5}
         asked = {"requested_time": int(random.choice([600, 1800, 3600]))}
         return {name: int(random.integers(most)) for name, most in sizes.items()} | asked
@@ -65,9 +63,9 @@ class Peeking(LastTwo):
     """Knows how long the first job runs that arrives, from the table."""
 
     @override
-    def follow(self, events: object) -> Int64s:
+    def follow(self, events):
         jobs, _ = self._ready()
-        predicted: Int64s = super().follow(events)  # type: ignore[arg-type]
+        predicted: Int64s = super().follow(events)
         predicted[0] = jobs.run_time[0]
         return predicted
 
@@ -75,22 +73,22 @@ class Peeking(LastTwo):
 class Guessing(Predictor):
     """Predicts when jobs end that are still running, from their recorded ends."""
 
-    def begin(self, jobs: object) -> None:
+    def begin(self, jobs):
         """Keep the table."""
         self.jobs = jobs
 
-    def arrived(self, rows: Int64s, now: int) -> None:
+    def arrived(self, rows, now):
         """Nothing."""
 
     ended = arrived
 
-    def predict(self, rows: Int64s, now: int) -> Int64s:
+    def predict(self, rows, now):
         """Return the time until the latest recorded end."""
-        latest = self.jobs.recorded_end.max()  # type: ignore[attr-defined]
+        latest = self.jobs.recorded_end.max()
         return np.full(len(rows), max(int(latest) - now, 1))
 
 
-def test_figures(past: PastJobs) -> None:
+def test_figures(past):
     """The figures of three jobs, by hand (Eqs. 8.9 to 8.12); the first of a log do not count."""
     found = Accuracy.of(np.array([60, 120, 60]), np.array([120, 60, 60]), np.array([2, 1, 3]))
     assert (3, pytest.approx(1 / 3)) == (found.jobs, found.underestimated_share)
@@ -108,7 +106,7 @@ def test_figures(past: PastJobs) -> None:
     assert predicted[:100].tolist() == predict_all(past.first(100), LastTwo()).tolist()
 
 
-def test_jobs_that_are_left_out(make_trace: Callable[..., Trace]) -> None:
+def test_jobs_that_are_left_out(make_trace):
     """Jobs that failed, or that asked for no time, are counted by reason and left out."""
     rows = (job(0), job(1, status=0), job(2, requested_time=-1), job(3, requested_processors=0))
     found = past_jobs(make_trace(*rows))
@@ -119,7 +117,7 @@ def test_jobs_that_are_left_out(make_trace: Callable[..., Trace]) -> None:
         past_jobs(make_trace(job(0, status=5)))
 
 
-def test_years_are_local(make_trace: Callable[..., Trace]) -> None:
+def test_years_are_local(make_trace):
     """A year begins at midnight where the machine stands; texts have one, or first and last."""
     header = f"; UnixStartTime: {NEW_YEAR - 10}\n; TimeZoneString: Europe/Stockholm"
     trace = make_trace(job(9), job(10), job(10 + 366 * 86_400), header=header)
@@ -146,7 +144,7 @@ def test_years_are_local(make_trace: Callable[..., Trace]) -> None:
         *((text, 100, None) for text in ("half", "1.0", "-1", "nan", "inf", "100", "1e400", "")),
     ],
 )
-def test_splits(text: str, jobs: int, expected: int | None) -> None:
+def test_splits(text, jobs, expected):
     """A split is a number of jobs, a share, or chosen by the size; others are reported."""
     if expected is None:
         with pytest.raises(QuantityError, match=f"split '{text}'"):
@@ -160,14 +158,12 @@ def test_splits(text: str, jobs: int, expected: int | None) -> None:
     [*((make, False) for make in MODELS.values()), (Peeking, True), (Guessing, True)],
     ids=[*MODELS, "peeking", "guessing"],
 )
-def test_who_looks_ahead_is_caught(
-    make: Callable[[], Predictor], leaks: bool, past: PastJobs
-) -> None:
+def test_who_looks_ahead_is_caught(make, leaks, past):
     """Other run times of jobs that have not ended change no prediction, but of planted leaks."""
     assert leaks == looks_ahead(make, past)
 
 
-def test_the_future_changes_nothing(past: PastJobs) -> None:
+def test_the_future_changes_nothing(past):
     """With all run times after a moment changed, predictions until then stay the same."""
     later = (past.end > 50_000) * 9_999
     other = PastJobs(past.jobs, past.run + later, past.end + later)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from hpcrowd.analysis.results import FILES
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.trace import Trace
-
-Call = Callable[..., tuple[int, str, str]]
 
 #: More than any reader follows.
 DEEP = "[" * 5_000
@@ -19,7 +13,7 @@ STUDY = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n[axes]\nspeed = ["1x", 
 
 
 @pytest.fixture
-def here(make_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(make_trace, tmp_path, monkeypatch):
     """A folder with a log, a study, and files of every kind that are too deep."""
     job = {"submit": 0, "run": 60, "requested_processors": 1, "user": 1, "status": 1}
     write_swf(make_trace(job, header="; MaxProcs: 1"), tmp_path / "log.swf")
@@ -56,7 +50,7 @@ def here(make_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.M
     ],
     ids=" ".join,
 )
-def test_too_deep(here: Path, call: Call, command: tuple[str, ...]) -> None:
+def test_too_deep(here, call, command):
     """The line names the file, and nothing is written."""
     before = {path.name for path in here.iterdir()}
     code, out, err = call(*command)
@@ -68,7 +62,7 @@ def test_too_deep(here: Path, call: Call, command: tuple[str, ...]) -> None:
     assert before == {path.name for path in here.iterdir()}
 
 
-def test_half_a_character(call: Call, tmp_path: Path) -> None:
+def test_half_a_character(call, tmp_path):
     """An escape such as ``\\ud800`` in JSON, which no file can hold as text, is refused."""
     path = tmp_path / "log.json"
     job = r'{"id": "\ud800", "subtime": 0, "res": 1, "profile": "p"}'

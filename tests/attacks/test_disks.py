@@ -7,9 +7,7 @@ import random
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 
 import pytest
 
@@ -39,7 +37,7 @@ cp -a . "$after"; exit $code
 
 
 @pytest.fixture
-def alone() -> list[str]:
+def alone():
     """Words before a command that let it mount what others do not see."""
     for words in ALONE:
         if shutil.which(words[0]):
@@ -50,11 +48,11 @@ def alone() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def made(tmp_path_factory):
     """Run a command once, and return the folder with its inputs and outputs."""
 
     @cache
-    def make(command: str) -> Path:
+    def make(command):
         folder = tmp_path_factory.mktemp(command)
         for name, text in FILES.items():
             (folder / name).write_text(text)
@@ -64,7 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return make
 
 
-def copy(made: Path, folder: Path, *, old: bool) -> list[int]:
+def copy(made, folder, *, old):
     """Copy a folder, with or without what the command wrote; return the sizes of that, bytes."""
     shutil.copytree(made, folder)
     outputs = list(folder.glob("out*"))
@@ -75,7 +73,7 @@ def copy(made: Path, folder: Path, *, old: bool) -> list[int]:
     return sizes
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     """Return every file of a folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -84,7 +82,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def check(done: subprocess.CompletedProcess[str], before: Path, after: Path, command: str) -> None:
+def check(done, before, after, command):
     """Check that a command failed in one line, and left everything as it was."""
     said = [line for line in done.stderr.splitlines() if line.startswith("hpcrowd: ")]
     assert (2, 1) == (done.returncode, len(said)), done.stderr
@@ -98,7 +96,7 @@ def check(done: subprocess.CompletedProcess[str], before: Path, after: Path, com
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("command", COMMANDS)
-def test_limited_files(tmp_path: Path, made: Callable[[str], Path], command: str) -> None:
+def test_limited_files(tmp_path, made, command):
     """A system that ends a file after some bytes is one line, and old outputs stay."""
     draw = random.Random(command)
     for turn in range(ATTACK):
@@ -117,9 +115,7 @@ def test_limited_files(tmp_path: Path, made: Callable[[str], Path], command: str
 @pytest.mark.endurance
 @pytest.mark.parametrize("disk", ["full", "nearly full", "read-only"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_disks(
-    tmp_path: Path, alone: list[str], made: Callable[[str], Path], command: str, disk: str
-) -> None:
+def test_disks(tmp_path, alone, made, command, disk):
     """A full or read-only disk is one line and exit code 2, and everything on it stays."""
     draw = random.Random(f"{command} {disk}")
     nearly = disk == "nearly full"

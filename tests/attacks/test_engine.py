@@ -7,7 +7,6 @@ below run times, outages at seconds at which jobs end, everything at once, no th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -27,7 +26,7 @@ POLICIES = (
 Case = dict[str, Any]
 
 
-def case(seed: int) -> Case:
+def case(seed):
     """A random run."""
     rng = np.random.default_rng([11, seed])
     count, size = int(rng.integers(1, 25)), int(rng.integers(2, 9))
@@ -68,7 +67,7 @@ def case(seed: int) -> Case:
     }
 
 
-def simulate(one: Case, plain: bool = False, **cluster: Any) -> Simulation:
+def simulate(one, plain=False, **cluster):
     """Run a case."""
     jobs = JobTable()
     jobs.append(len(one["jobs"]["user"]), **one["jobs"])
@@ -77,13 +76,13 @@ def simulate(one: Case, plain: bool = False, **cluster: Any) -> Simulation:
     return model.run()
 
 
-def outcome(model: Simulation) -> dict[str, list[int]]:
+def outcome(model):
     """What happened to every job."""
     names = ("submit", "start", "end", "state")
     return {name: getattr(model.jobs, name).tolist() for name in names}
 
 
-def spans(model: Simulation) -> Iterator[tuple[int, int, int]]:
+def spans(model):
     """Start, end and processors of each time that a job held processors."""
     jobs = model.jobs
     for row in np.flatnonzero(jobs.start >= 0).tolist():
@@ -93,7 +92,7 @@ def spans(model: Simulation) -> Iterator[tuple[int, int, int]]:
         yield one.start, one.end, one.processors
 
 
-def check_conservation(one: Case, model: Simulation) -> None:
+def check_conservation(one, model):
     """Nothing is lost, starts before its submission, or runs where there is no processor."""
     jobs, timeline = model.jobs, model.cluster.timeline
     size = one["cluster"]["processors"]
@@ -115,7 +114,7 @@ def check_conservation(one: Case, model: Simulation) -> None:
         assert used <= up or (closed and not any(begin == second for begin, _, _ in held))
 
 
-def check_relations(one: Case, model: Simulation) -> None:
+def check_relations(one, model):
     """Renamed users change nothing; on more processors no more jobs are rejected."""
     plain = one["cluster"]["scheduler"] != "fair-share"
     if plain:
@@ -127,7 +126,7 @@ def check_relations(one: Case, model: Simulation) -> None:
         assert (larger.jobs.state == State.REJECTED).sum() <= rejected.sum()
 
 
-def check_scaling(one: Case, model: Simulation) -> None:
+def check_scaling(one, model):
     """With all times seven times as long, everything happens seven times as late."""
     if one["users"] != "rigid" or one["cluster"]["platform"]:
         return
@@ -143,7 +142,7 @@ def check_scaling(one: Case, model: Simulation) -> None:
         assert np.where(times >= 0, 7 * times, times).tolist() == getattr(found, name).tolist()
 
 
-def attack(seed: int) -> None:
+def attack(seed):
     """All checks of one case."""
     one = case(seed)
     model = simulate(one)
@@ -154,7 +153,7 @@ def attack(seed: int) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_each_policy_meets_outages_at_ends(policy: str) -> None:
+def test_each_policy_meets_outages_at_ends(policy):
     """A job that ends in the second of an outage has ended, under every policy and fate."""
     for fate, plain in product(("requeue", "resubmit", "fail"), (False, True)):
         one = case(0)
@@ -169,7 +168,7 @@ def test_each_policy_meets_outages_at_ends(policy: str) -> None:
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("part", range(4))
-def test_the_engine_under_attack(part: int) -> None:
+def test_the_engine_under_attack(part):
     """Compiled is plain, jobs and processors are conserved, and related runs are related."""
     count = int(2500 * ATTACK)
     for seed in range(part * count, (part + 1) * count):

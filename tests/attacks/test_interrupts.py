@@ -54,7 +54,7 @@ COMMANDS = {
 }
 
 
-def write_log(path: Path, jobs: int, gap: int) -> None:
+def write_log(path, jobs, gap):
     """Write a log of random jobs of 50 users on 64 processors, ``gap`` seconds apart."""
     chance = np.random.default_rng(5)
     run = chance.integers(1, 4000, jobs)
@@ -73,7 +73,7 @@ def write_log(path: Path, jobs: int, gap: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """A folder with a log, one whose queue grows, and a study."""
     made = tmp_path_factory.mktemp("interrupts")
     write_log(made / "big.swf", JOBS, 800)
@@ -82,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def check_interrupted(folder: Path, command: str, at: float, number: int) -> float | None:
+def check_interrupted(folder, command, at, number):
     """Interrupt a command and check how it ended; return how long that took."""
     mark = f"HPCROWD_MARK=mark-{os.getpid()}-{time.monotonic_ns()}"
     ended = on_terminal(command.split(), folder, at=at, number=number, more=dict([mark.split("=")]))
@@ -103,7 +103,7 @@ def check_interrupted(folder: Path, command: str, at: float, number: int) -> flo
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("name", COMMANDS)
-def test_ctrl_c_ends_a_command(folder: Path, name: str) -> None:
+def test_ctrl_c_ends_a_command(folder, name):
     """At a random moment, from its start on: one line, exit code 130, and nothing is left."""
     chance = random.Random(f"{name} {ATTACK}")
     times = []
@@ -117,7 +117,7 @@ def test_ctrl_c_ends_a_command(folder: Path, name: str) -> None:
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("name", ["replay", "stats"])
-def test_no_command_is_silent(folder: Path, name: str) -> None:
+def test_no_command_is_silent(folder, name):
     """On a terminal something happens every other second, also while code is compiled."""
     more = {"XDG_CACHE_HOME": str(folder / "none"), "NUMBA_CACHE_DIR": str(folder / f"new-{name}")}
     ended = on_terminal(COMMANDS[name].split(), folder, more=more)
@@ -135,7 +135,7 @@ def test_no_command_is_silent(folder: Path, name: str) -> None:
         ),
     ],
 )
-def test_workers_end_with_a_killed_parent(folder: Path, executor: str) -> None:
+def test_workers_end_with_a_killed_parent(folder, executor):
     """Workers whose parent was killed end within seconds by themselves, and print nothing."""
     mark = f"mark-{os.getpid()}-{executor}"
     words = ["sweep", "study.toml", "--out", f"out-{executor}", "--executor", executor]
@@ -160,7 +160,7 @@ def test_workers_end_with_a_killed_parent(folder: Path, executor: str) -> None:
     assert "Traceback" not in printed
 
 
-def test_an_interruption_is_not_lost(tmp_path: Path) -> None:
+def test_an_interruption_is_not_lost(tmp_path):
     """One that comes where Python can only ignore it, as in a destructor, is raised again."""
     script = (
         "import os, signal, time\n"
@@ -178,7 +178,7 @@ def test_an_interruption_is_not_lost(tmp_path: Path) -> None:
     assert ("raised 130\n", "", 0) == outcome(script)
 
 
-def test_a_call_that_does_not_return_is_ended(tmp_path: Path) -> None:
+def test_a_call_that_does_not_return_is_ended(tmp_path):
     """A library that never runs Python code again cannot keep the program from ending."""
     kept = tmp_path / "half.tmp"
     kept.touch()
@@ -199,7 +199,7 @@ def test_a_call_that_does_not_return_is_ended(tmp_path: Path) -> None:
     assert not kept.exists()
 
 
-def outcome(script: str) -> tuple[str, str, int]:
+def outcome(script):
     """Run a script; return what it printed, its errors and its exit code."""
     done = subprocess.run(
         [sys.executable, "-c", script],

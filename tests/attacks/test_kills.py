@@ -14,7 +14,6 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -30,14 +29,14 @@ KILLS = 6 * ATTACK
 FEWER = dict.fromkeys(("judge", "stats", "gantt", "validate", "sweep", "reproduce"), 2 * ATTACK)
 
 
-def files(folder: Path) -> dict[Path, int]:
+def files(folder):
     """Return when each file of the outputs in a folder was written."""
     return {path: path.stat().st_mtime_ns for path in folder.glob("out*/**/*")} | {
         path: path.stat().st_mtime_ns for path in folder.glob("out*") if path.is_file()
     }
 
 
-def wait_until_it_writes(process: subprocess.Popen[str], folder: Path) -> None:
+def wait_until_it_writes(process, folder):
     """Wait until a process has a temporary file or folder, or ends."""
     while process.poll() is None and not any(folder.glob(".out*.tmp")):
         time.sleep(0.001)
@@ -54,7 +53,7 @@ BEFORE_US = (
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("command", COMMANDS)
-def test_killed_at_random(tmp_path: Path, command: str) -> None:
+def test_killed_at_random(tmp_path, command):
     """After each kill all is whole or absent, and no temporary file is left by a soft signal."""
     draw = random.Random(command)
     for name, text in FILES.items():

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -24,13 +23,13 @@ FILES = int(20_000 * float(os.environ.get("HPCROWD_ATTACK", "1")))
 SHARES = {"long-trace": 0.1, "run": 0.15, "swept": 0.2, "sweep": 0.3, "numbers": 0.3, "model": 1.5}
 
 
-def number_of_files(corpus: str) -> int:
+def number_of_files(corpus):
     """Return how many files of a corpus are tried."""
     shares = {name: SHARES.get(name, 1.3) for name in CORPORA}
     return -int(-FILES * shares[corpus] // sum(shares.values()))
 
 
-def attacked(corpus: str, count: int, folder: Path) -> list[str]:
+def attacked(corpus, count, folder):
     """Return what a worker finds wrong, a text for each case."""
     done = subprocess.run(
         [
@@ -47,6 +46,6 @@ def attacked(corpus: str, count: int, folder: Path) -> list[str]:
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_mutated_files(corpus: str, tmp_path: Path) -> None:
+def test_mutated_files(corpus, tmp_path):
     """Each ends with a result or one line, in time, in bounded memory, and leaves nothing half."""
     assert [] == attacked(corpus, number_of_files(corpus), tmp_path / "files")

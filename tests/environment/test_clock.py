@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def header(text: str) -> Header:
+def header(text):
     """A header of these lines."""
     return Header([line.encode() for line in text.splitlines()])
 
@@ -31,12 +31,12 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize(("text", "entries"), ENTRIES)
-def test_entries_of_a_header(text: str, entries: list[tuple[str, str]]) -> None:
+def test_entries_of_a_header(text, entries):
     """Entries are key and value in order; the same key may come twice."""
     assert entries == header(text).entries()
 
 
-def test_keys_are_found_in_upper_and_lower_case() -> None:
+def test_keys_are_found_in_upper_and_lower_case():
     """The first value of a key is found whatever its case; a missing key is None."""
     some = header("; MaxProcs: 100 (SP2)\n; maxprocs: 3")
     assert "100 (SP2)" == some.get("maxPROCS")
@@ -62,7 +62,7 @@ CLOCKS = [
 
 
 @pytest.mark.parametrize(("text", "known", "nominal", "note", "origin"), CLOCKS)
-def test_clock_of_a_header(text: str, known: bool, nominal: bool, note: str, origin: str) -> None:
+def test_clock_of_a_header(text, known, nominal, note, origin):
     """The origin is UnixStartTime in the zone of TimeZoneString; the clock says what is missing."""
     clock = Clock.of(header(text))
     assert (known, nominal) == (clock.known, clock.nominal)
@@ -81,7 +81,7 @@ def test_clock_of_a_header(text: str, known: bool, nominal: bool, note: str, ori
     ],
 )
 @pytest.mark.parametrize("offset", [0, 1, 1000, 3599])
-def test_summer_time(change: datetime, before: int, after: int, offset: int) -> None:
+def test_summer_time(change, before, after, offset):
     """Local time jumps at the very second, wherever in an hour the origin of the run lies."""
     start = int(change.timestamp()) - 5 * HOUR - offset
     clock = Clock(start, ZoneInfo("Europe/Stockholm"), known=True)
@@ -99,7 +99,7 @@ def test_summer_time(change: datetime, before: int, after: int, offset: int) -> 
     ),
     seconds=st.lists(st.integers(0, 3 * 365 * DAY), min_size=1, max_size=20),
 )
-def test_second_of_week_agrees_with_local_time(start: int, zone: str, seconds: list[int]) -> None:
+def test_second_of_week_agrees_with_local_time(start, zone, seconds):
     """The second of the week is that of the local date and time at every second."""
     clock = Clock(start, ZoneInfo(zone), known=True)
     expected = []
@@ -109,7 +109,7 @@ def test_second_of_week_agrees_with_local_time(start: int, zone: str, seconds: l
     assert expected == clock.second_of_week(np.array(seconds)).tolist()
 
 
-def test_second_of_week_keeps_the_shape() -> None:
+def test_second_of_week_keeps_the_shape():
     """The answer has the shape of the question."""
     expected = [[0, 1], [WEEK - 1, 0]]
     assert expected == Clock().second_of_week(np.array([[0, 1], [WEEK - 1, WEEK]])).tolist()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from hpcrowd.environment import (
     ClusterSpec,
     GridSpec,
     JobTable,
-    Look,
     NodesDown,
     QuantityError,
     Scheduler,
@@ -29,14 +26,13 @@ from hpcrowd.environment import (
 from hpcrowd.environment.errors import FixedError
 from hpcrowd.environment.stops import Stop
 
-from tests.environment.schedulers.pool_cases import MakeJobs, begun, both, ran
+from tests.environment.schedulers.pool_cases import begun, both, ran
 
 
-def choosing(name: str, chosen: Callable[[Look], Any]) -> Scheduler:
+def choosing(name, chosen):
     """Return a scheduler that names what a function chooses."""
     kind = type(name, (Scheduler,), {"name": name, "select": lambda self, look: chosen(look)})
-    made: Scheduler = kind()
-    return made
+    return kind()
 
 
 @pytest.mark.parametrize(
@@ -46,18 +42,16 @@ def choosing(name: str, chosen: Callable[[Look], Any]) -> Scheduler:
         (choosing("inventor", lambda look: [WaitingJob(77, 1, 1, 0)]), "row 77"),
     ],
 )
-def test_scheduler_that_asks_for_the_impossible(
-    make_jobs: MakeJobs, scheduler: Scheduler, text: str
-) -> None:
+def test_scheduler_that_asks_for_the_impossible(make_jobs, scheduler, text):
     """A scheduler that starts what does not fit or does not wait is named with the job."""
     with pytest.raises(SchedulerError, match=f"{scheduler.name}: .*{text}"):
         ran(make_jobs((3, 10, 2), (3, 10, 2)), 3, scheduler)
 
 
-def test_scheduler_that_loses_jobs(make_jobs: MakeJobs) -> None:
+def test_scheduler_that_loses_jobs(make_jobs):
     """A scheduler that leaves a job waiting for ever is named, with the first such job."""
 
-    def not_the_first(self: EASY, look: Look) -> Any:
+    def not_the_first(self, look):
         return EASY.select(self, look._replace(waiting=look.waiting[1:]))
 
     forgetful = type("Forgetful", (EASY,), {"name": "forgetful", "select": not_the_first})
@@ -66,7 +60,7 @@ def test_scheduler_that_loses_jobs(make_jobs: MakeJobs) -> None:
         ran(jobs, 3, forgetful())
 
 
-def test_halted_run_has_lost_nothing(make_jobs: MakeJobs) -> None:
+def test_halted_run_has_lost_nothing(make_jobs):
     """Who still waits when a run is halted is not lost, nor who is too large for what is left."""
     halted = begun(make_jobs((0, 10, 2), (0, 10, 2)), 3, "easy").run(until=5)
     assert 1 == len(halted.cluster.waiting)
@@ -76,7 +70,7 @@ def test_halted_run_has_lost_nothing(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_submission_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) -> None:
+def test_submission_in_the_past_is_an_error(make_jobs, plain):
     """Nobody can submit before now; the message names both times."""
     jobs = make_jobs((0, 10, 1), (0, 10, 1))
     model = Simulation(jobs, 2, plain=plain)
@@ -89,13 +83,13 @@ def test_submission_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) ->
 @pytest.mark.parametrize(
     "choice", [("processors", 0), ("scheduler", "soonest"), ("overrun", "maybe")]
 )
-def test_cluster_that_cannot_be(make_jobs: MakeJobs, choice: tuple[str, Any]) -> None:
+def test_cluster_that_cannot_be(make_jobs, choice):
     """A cluster of no processors, or under an unknown policy, is reported with the value."""
     with pytest.raises(QuantityError, match=f"{choice[0]} {choice[1]!r}"):
         Simulation(make_jobs((0, 1, 1)), **({"processors": 1} | dict([choice])))
 
 
-def test_cluster_shows_its_state(make_jobs: MakeJobs) -> None:
+def test_cluster_shows_its_state(make_jobs):
     """A halted simulation shows what runs, what waits and what is free."""
     jobs = make_jobs((0, 100, 3), (10, 50, 4), (20, 999, 1))
     model = begun(jobs, 4, "easy").run(until=30)
@@ -106,9 +100,7 @@ def test_cluster_shows_its_state(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_run_to_a_second_stops_between_completions_and_arrivals(
-    make_jobs: MakeJobs, plain: bool
-) -> None:
+def test_run_to_a_second_stops_between_completions_and_arrivals(make_jobs, plain):
     """Running to a second lets end what ends then; what arrives then comes with the next run."""
     jobs = make_jobs((0, 50, 1), (50, 10, 1), (60, 10, 1))
     model = begun(jobs, 1, "fcfs", plain=plain).run(until=50)
@@ -123,7 +115,7 @@ def test_run_to_a_second_stops_between_completions_and_arrivals(
 
 
 @both
-def test_submission_into_a_second_that_was_scheduled(make_jobs: MakeJobs, plain: bool) -> None:
+def test_submission_into_a_second_that_was_scheduled(make_jobs, plain):
     """A job that comes after the pass of its second gets its place by number, and a new pass."""
     jobs = make_jobs((0, 5, 1), (0, 100, 3), (0, 10, 4))
     engine = Simulation(jobs, 4, "easy", plain=plain).cluster.engine
@@ -138,7 +130,7 @@ def test_submission_into_a_second_that_was_scheduled(make_jobs: MakeJobs, plain:
 @pytest.mark.parametrize(
     ("rows", "text"), [([], "unit without jobs"), ([1], "the table has 1 jobs")]
 )
-def test_unit_without_jobs_is_refused(make_jobs: MakeJobs, rows: list[int], text: str) -> None:
+def test_unit_without_jobs_is_refused(make_jobs, rows, text):
     """A unit of no jobs would never be over, and rows that are not in the table are no jobs."""
     units = Simulation(make_jobs((0, 10, 1)), 1).units
     with pytest.raises(SimulationError, match=text):
@@ -147,7 +139,7 @@ def test_unit_without_jobs_is_refused(make_jobs: MakeJobs, rows: list[int], text
 
 
 @both
-def test_earlier_run_leaves_no_mark(make_jobs: MakeJobs, plain: bool) -> None:
+def test_earlier_run_leaves_no_mark(make_jobs, plain):
     """A table that was simulated before gives the same schedule again; its old units are gone."""
     jobs = make_jobs((0, 10, 1), (1, 10, 1))
     jobs.unit[:] = 10**9
@@ -163,15 +155,15 @@ UNFINISHED, CANCELLED, RENOUNCED = State.UNFINISHED, State.CANCELLED, State.RENO
 class Owner:
     """Notes which units are over, and when."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.heard: list[tuple[int, int]] = []
 
-    def on_finished(self, unit: int, now: int) -> None:
+    def on_finished(self, unit, now):
         """Note it."""
         self.heard.append((unit, now))
 
 
-def start(jobs: JobTable, **options: Any) -> tuple[Simulation, Owner]:
+def start(jobs, **options):
     """A machine of four processors, to which each job is submitted as a unit of its own."""
     model, owner = Simulation(jobs, 4, **options), Owner()
     for row, at in enumerate(jobs.recorded_submit.tolist()):
@@ -197,7 +189,7 @@ STORIES = {
 
 @both
 @pytest.mark.parametrize("name", STORIES)
-def test_jobs_are_taken_back(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+def test_jobs_are_taken_back(make_jobs, name, plain):
     """What they held is free within the second, in which their users hear of them."""
     scheduler, rows, taken, starts, ends, heard = STORIES[name]
     jobs = make_jobs(*rows)
@@ -212,7 +204,7 @@ def test_jobs_are_taken_back(make_jobs: MakeJobs, name: str, plain: bool) -> Non
     assert (4, max(ends)) == (model.cluster.free, model.time)
 
 
-def test_cancelled_jobs_are_summarized(make_jobs: MakeJobs) -> None:
+def test_cancelled_jobs_are_summarized(make_jobs):
     """They are counted, and the time in which they ran is use of the machine."""
     jobs = make_jobs((0, 100, 4), (10, 50, 4))
     model, _ = start(jobs)
@@ -224,7 +216,7 @@ def test_cancelled_jobs_are_summarized(make_jobs: MakeJobs) -> None:
     assert 4 * (40 + 50) / (4 * 80) == found["utilization"]
 
 
-def test_what_cannot_be_taken_back(make_jobs: MakeJobs) -> None:
+def test_what_cannot_be_taken_back(make_jobs):
     """Jobs that are over, were never submitted, or are elsewhere: one line that says so."""
     jobs = make_jobs((0, 10, 1), (0, 100, 1), (0, 10, 1))
     model = Simulation(jobs, 4, others={"b": ClusterSpec(4)})
@@ -242,7 +234,7 @@ def test_what_cannot_be_taken_back(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_states_of_jobs_in_the_cluster_are_not_written(make_jobs: MakeJobs, plain: bool) -> None:
+def test_states_of_jobs_in_the_cluster_are_not_written(make_jobs, plain):
     """Writing them would change nothing; the message names the call that does."""
     jobs = make_jobs((0, 100, 4), (10, 50, 4), (90, 1, 1))
     model, _ = start(jobs, plain=plain)
@@ -259,7 +251,7 @@ def test_states_of_jobs_in_the_cluster_are_not_written(make_jobs: MakeJobs, plai
     assert [State.COMPLETED, State.COMPLETED, RENOUNCED] == jobs.state.tolist()
 
 
-def test_patience_counts_only_jobs_that_started(make_jobs: MakeJobs) -> None:
+def test_patience_counts_only_jobs_that_started(make_jobs):
     """A job that was taken back while it waited has no wait until its start."""
     jobs = make_jobs((0, 100, 4), (0, 100, 4))
     model = Simulation(jobs, 4)
@@ -273,7 +265,7 @@ def test_patience_counts_only_jobs_that_started(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_components_are_taken_back_together(plain: bool) -> None:
+def test_components_are_taken_back_together(plain):
     """Taking one back takes all of them back, on every cluster, whether they wait or run."""
     jobs = JobTable()
     jobs.append(5, user=1, processors=4, run_time=100, requested_time=100)
@@ -293,7 +285,7 @@ def test_components_are_taken_back_together(plain: bool) -> None:
     assert [(1, 20), (0, 30), (2, 130)] == owner.heard
 
 
-def test_forks_take_back_their_own(make_jobs: MakeJobs) -> None:
+def test_forks_take_back_their_own(make_jobs):
     """What is taken back in a copy of a run stays in the original."""
     jobs = make_jobs((0, 100, 4), (10, 50, 4), (20, 50, 4))
     model, _ = start(jobs)

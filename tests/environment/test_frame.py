@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 
 import mesa
 import pytest
@@ -14,18 +13,18 @@ from hpcrowd.environment.stops import FOREVER
 
 
 @pytest.fixture
-def model() -> Simulation:
+def model():
     """An empty simulation."""
     return Simulation(JobTable(), 1)
 
 
 @pytest.fixture
-def seen() -> list[object]:
+def seen():
     """What was called."""
     return []
 
 
-def test_mesa_has_a_heartbeat_to_switch_off() -> None:
+def test_mesa_has_a_heartbeat_to_switch_off():
     """A stock model schedules its own step; the parts that the frame takes hold of exist."""
     stock = mesa.Model(rng=0)
     assert 1 == len(stock._event_list)
@@ -36,7 +35,7 @@ def test_mesa_has_a_heartbeat_to_switch_off() -> None:
         stock.schedule_event(lambda: None, at=1)
 
 
-def test_heartbeat_is_off(model: Simulation) -> None:
+def test_heartbeat_is_off(model):
     """Nothing is due at first, nor later: time passes without steps of Mesa."""
     assert 0 == len(model._event_list)
     assert FOREVER == model.next_event_time()
@@ -46,7 +45,7 @@ def test_heartbeat_is_off(model: Simulation) -> None:
     assert FOREVER == model.next_event_time()
 
 
-def test_all_ways_to_let_time_pass(model: Simulation, seen: list[object]) -> None:
+def test_all_ways_to_let_time_pass(model, seen):
     """Mesa's own go through the run loop, events included; time is an int; a step is an hour."""
     assert (0, int) == (model.time, type(model.time))
     for at in (40, 90, 91, 200):
@@ -64,7 +63,7 @@ def test_all_ways_to_let_time_pass(model: Simulation, seen: list[object]) -> Non
     assert steps + 1 == model.steps
 
 
-def test_run_until_the_past_warns(model: Simulation) -> None:
+def test_run_until_the_past_warns(model):
     """Mesa warns when asked to run to a time that has passed, and nothing happens."""
     model.run(until=50)
     with pytest.warns(RuntimeWarning, match="end_time 20"):
@@ -72,17 +71,17 @@ def test_run_until_the_past_warns(model: Simulation) -> None:
     assert 50 == model.time
 
 
-def test_events_hold_their_function_and_arguments(model: Simulation, seen: list[object]) -> None:
+def test_events_hold_their_function_and_arguments(model, seen):
     """Closures, lambdas and methods of objects that nobody else holds are called all the same."""
 
     class Bell:
-        def ring(self, *words: object) -> None:
+        def ring(self, *words):
             seen.append((model.time, *words))
 
-    def schedule() -> None:
+    def schedule():
         word = "closure"
 
-        def closure() -> None:
+        def closure():
             seen.append(word)
 
         model.call_at(1, closure)
@@ -95,7 +94,7 @@ def test_events_hold_their_function_and_arguments(model: Simulation, seen: list[
     assert ["closure", "lambda", (3, "a", 2, None)] == seen
 
 
-def test_cancelled_event_does_not_happen(model: Simulation, seen: list[object]) -> None:
+def test_cancelled_event_does_not_happen(model, seen):
     """A cancelled event is not called, not due, and does not hold time up, whoever cancels it."""
     first = model.call_at(5, seen.append, "first")
     model.call_at(8, lambda: later.cancel())
@@ -110,10 +109,10 @@ def test_cancelled_event_does_not_happen(model: Simulation, seen: list[object]) 
     assert ["third"] == seen
 
 
-def test_events_of_one_second_keep_their_order(model: Simulation, seen: list[object]) -> None:
+def test_events_of_one_second_keep_their_order(model, seen):
     """Events of one second happen in the order they were scheduled, those they add come last."""
 
-    def more() -> None:
+    def more():
         seen.append("a")
         model.call_at(6, seen.append, "added")
 
@@ -126,7 +125,7 @@ def test_events_of_one_second_keep_their_order(model: Simulation, seen: list[obj
     assert ["a", "b", "c", "d", "added", "late"] == seen
 
 
-def test_event_in_the_past_is_an_error(model: Simulation, seen: list[object]) -> None:
+def test_event_in_the_past_is_an_error(model, seen):
     """An event cannot be scheduled before now; both times are reported. Now itself is fine."""
     model.run(until=30)
     with pytest.raises(SimulationError, match=r"event at 29 s: in the past, it is already 30 s"):
@@ -136,12 +135,12 @@ def test_event_in_the_past_is_an_error(model: Simulation, seen: list[object]) ->
     assert ([1], 30) == (seen, model.time)
 
 
-def test_mesa_schedules_through_the_same_list(make_jobs: Callable[..., JobTable]) -> None:
+def test_mesa_schedules_through_the_same_list(make_jobs):
     """What is scheduled by Mesa's own methods happens too; between seconds, in the next one."""
     model = Simulation(make_jobs((0, 10, 1)), 1)
     seen: list[int] = []
 
-    def tick() -> None:
+    def tick():
         seen.append(model.time)
 
     model.schedule_event(tick, at=50.5)
@@ -151,13 +150,13 @@ def test_mesa_schedules_through_the_same_list(make_jobs: Callable[..., JobTable]
 
 
 @pytest.mark.parametrize("draw", [lambda m: m.rng.random(), lambda m: m.random.random()])
-def test_generators_of_mesa_are_seeded(draw: Callable[[mesa.Model], float]) -> None:
+def test_generators_of_mesa_are_seeded(draw):
     """Mesa's own generators follow the seed, 0 included."""
     assert draw(Frame(0)) == draw(Frame(0))
     assert draw(Frame(0)) != draw(Frame(1))
 
 
-def test_frame_alone_does_not_run() -> None:
+def test_frame_alone_does_not_run():
     """The frame leaves it to its subclass how time passes."""
     with pytest.raises(NotImplementedError):
         Frame().run()

@@ -9,7 +9,7 @@ from hpcrowd.environment.jobs import UNKNOWN
 
 
 @pytest.mark.parametrize("column", list(Column))
-def test_columns(column: Column) -> None:
+def test_columns(column):
     """Each is an attribute in lower case, a writable view, with a meaning, and unknown at first."""
     jobs = JobTable(2)
     view = getattr(jobs, column.name.lower())
@@ -22,7 +22,7 @@ def test_columns(column: Column) -> None:
     assert (np.int64, (2,), True) == (view.dtype, view.shape, view.flags.c_contiguous)
 
 
-def test_append_counts_on_from_one() -> None:
+def test_append_counts_on_from_one():
     """Appended jobs get the next rows and numbers; scalars and arrays fill columns."""
     jobs = JobTable()
     assert [0, 1] == jobs.append(2, user=7, run_time=[5, 6]).tolist()
@@ -34,7 +34,7 @@ def test_append_counts_on_from_one() -> None:
         jobs.append(1, colour=3)
 
 
-def test_append_keeps_what_is_there() -> None:
+def test_append_keeps_what_is_there():
     """Growing to a larger matrix keeps all values and shows only the jobs there are."""
     jobs = JobTable()
     for i in range(300):
@@ -47,7 +47,7 @@ def test_append_keeps_what_is_there() -> None:
     assert "<JobTable of 300 jobs>" == repr(jobs)
 
 
-def test_copy_is_independent() -> None:
+def test_copy_is_independent():
     """Changes in a copy do not reach the original."""
     jobs = JobTable(2)
     other = jobs.copy()
@@ -57,7 +57,7 @@ def test_copy_is_independent() -> None:
     assert ([5, -1, -1], 3) == (other.user.tolist(), len(other))
 
 
-def test_states() -> None:
+def test_states():
     """Jobs are counted by state; a frame is a copy, with states in words."""
     jobs = JobTable(8)
     jobs.state[:] = [0, 1, 2, 3, 4, 5, 1, 6]

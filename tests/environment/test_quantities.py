@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from hpcrowd.environment import QuantityError
@@ -18,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def of_100(text: str) -> int:
+def of_100(text):
     """Read processors, of 100."""
     return parse_processors(text, 100)
 
@@ -35,7 +33,7 @@ READ = [
 
 
 @pytest.mark.parametrize(("parse", "text", "value"), READ)
-def test_quantities(parse: Callable[[str], float], text: str, value: float) -> None:
+def test_quantities(parse, text, value):
     """Durations are whole seconds, processors a number or a multiple, halves rounded up."""
     assert value == parse(text)
 
@@ -51,7 +49,7 @@ def test_quantities(parse: Callable[[str], float], text: str, value: float) -> N
         (of_100, "\u0665"),
     ],
 )
-def test_quantity_that_cannot_be_understood(parse: Callable[[str], object], text: str) -> None:
+def test_quantity_that_cannot_be_understood(parse, text):
     """What is not a quantity is reported in one line, with what was written and an example."""
     with pytest.raises(QuantityError) as caught:
         parse(text)
@@ -59,14 +57,14 @@ def test_quantity_that_cannot_be_understood(parse: Callable[[str], object], text
     assert 1 == len(str(caught.value).splitlines())
 
 
-def test_error_names_what_was_meant() -> None:
+def test_error_names_what_was_meant():
     """The message begins with what the quantity was for."""
     with pytest.raises(QuantityError, match=r"^speed 'fast': "):
         parse_factor("fast", "speed")
 
 
 @given(st.integers(-(10**6), 10**6))
-def test_halves_are_rounded_up(number: int) -> None:
+def test_halves_are_rounded_up(number):
     """Halves go up, also below zero, for numbers and arrays alike."""
     values = [number - 0.5, number - 0.25, float(number), number + 0.25, number + 0.5]
     expected = [number, number, number, number, number + 1]
@@ -82,13 +80,13 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("seconds", "text"), SHOWN)
-def test_durations_for_people(seconds: float, text: str) -> None:
+def test_durations_for_people(seconds, text):
     """Seconds are shown in the unit that people would choose."""
     assert text == format_duration(seconds)
 
 
 @pytest.mark.parametrize("digits", [30, 400, 5000])
-def test_endless_numbers_are_refused(digits: int) -> None:
+def test_endless_numbers_are_refused(digits):
     """A number of hundreds of digits is a mistake like another, wherever it stands."""
     number = "9" * digits
     for refused in (

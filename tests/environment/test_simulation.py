@@ -8,18 +8,17 @@ from typing import Any
 import pytest
 from hpcrowd.agents import (
     Behaviour,
-    ReplayUser,
     SessionDefinition,
     ThinkTime,
     User,
     Work,
     add_users,
 )
-from hpcrowd.environment import FCFS, JobTable, Look, Simulation, SimulationError, State
+from hpcrowd.environment import FCFS, JobTable, Simulation, SimulationError, State
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.environment.schedulers.pool_cases import MakeJobs, both, ran
+from tests.environment.schedulers.pool_cases import both, ran
 
 EVERY_JOB = SessionDefinition("arrival", None)
 
@@ -70,7 +69,7 @@ STORIES = {
 @pytest.mark.parametrize(
     ("name", "policy"), [(name, one) for name in STORIES for one in STORIES[name].policies]
 )
-def test_stories(make_jobs: MakeJobs, name: str, policy: str, plain: bool) -> None:
+def test_stories(make_jobs, name, policy, plain):
     """Users go on when what they wait for is over."""
     story = STORIES[name]
     jobs = make_jobs(*story.jobs)
@@ -87,11 +86,11 @@ def test_stories(make_jobs: MakeJobs, name: str, policy: str, plain: bool) -> No
 class Diary(ThinkTime):
     """Think-time users who write down when they hear something."""
 
-    def __init__(self, work: Work, log: list[Any]) -> None:
+    def __init__(self, work, log):
         super().__init__(work)
         self.log = log
 
-    def finished(self, user: ReplayUser, session: int, now: int) -> None:
+    def finished(self, user, session, now):
         """Write it down, then react."""
         self.log.append((now, f"session {session} over"))
         super().finished(user, session, now)
@@ -100,17 +99,17 @@ class Diary(ThinkTime):
 class LoggedFCFS(FCFS):
     """FCFS that writes down what it sees."""
 
-    def __init__(self, log: list[Any]) -> None:
+    def __init__(self, log):
         self.log = log
 
-    def select(self, look: Look) -> Any:
+    def select(self, look):
         """Write down queue and running jobs, by row, and free processors."""
         rows = [job.row for job in look.waiting], [job.row for job in look.running]
         self.log.append((look.now, "pass", *rows, look.free))
         return super().select(look)
 
 
-def test_order_within_an_instant(make_jobs: MakeJobs) -> None:
+def test_order_within_an_instant(make_jobs):
     """Completion, reaction, event, arrivals (with what reactions and events submit), one pass."""
     log: list[Any] = []
     jobs = make_jobs(
@@ -122,7 +121,7 @@ def test_order_within_an_instant(make_jobs: MakeJobs) -> None:
     model = Simulation(jobs, 2, LoggedFCFS(log))
     add_users(model, Work.of(jobs, EVERY_JOB), lambda work: Diary(work, log))
 
-    def event(name: str) -> None:
+    def event(name):
         rows = model.cluster.waiting.tolist(), model.cluster.running.tolist()
         log.append((model.time, name, *rows, model.cluster.free))
 
@@ -143,7 +142,7 @@ def test_order_within_an_instant(make_jobs: MakeJobs) -> None:
 @both
 @settings(max_examples=20)
 @given(order=st.permutations(range(12)))
-def test_users_hear_by_job_number(make_jobs: MakeJobs, order: list[int], plain: bool) -> None:
+def test_users_hear_by_job_number(make_jobs, order, plain):
     """Of jobs that end in one second, whoever started first, users hear by job number."""
     log: list[Any] = []
     jobs = make_jobs(*((start, 100 - start, 1, 100, 20 - row) for row, start in enumerate(order)))
@@ -154,7 +153,7 @@ def test_users_hear_by_job_number(make_jobs: MakeJobs, order: list[int], plain: 
 
 
 @both
-def test_event_submits_into_its_own_second(make_jobs: MakeJobs, plain: bool) -> None:
+def test_event_submits_into_its_own_second(make_jobs, plain):
     """What an event submits for its own second arrives before that second's pass."""
     jobs = make_jobs((100, 50, 2), (100, 50, 2))
     model = Simulation(jobs, 2, "fcfs", plain=plain)
@@ -167,15 +166,15 @@ def test_event_submits_into_its_own_second(make_jobs: MakeJobs, plain: bool) -> 
 class Repeats(Behaviour[User]):
     """Submits a job through an event at its second, and more in the second in which one is over."""
 
-    def __init__(self, at: int, *, run: int, more: int, renounced: bool = False) -> None:
+    def __init__(self, at, *, run, more, renounced=False):
         self.at, self.run, self.more, self.renounced = at, run, more, renounced
         self.heard: list[tuple[int, int]] = []
 
-    def begin(self, user: User) -> None:
+    def begin(self, user):
         """Set the alarm."""
         user.model.call_at(self.at, self.submit, user)
 
-    def submit(self, user: User) -> None:
+    def submit(self, user):
         """Submit a job now."""
         jobs = user.model.jobs
         rows = jobs.append(1, processors=1, run_time=self.run, requested_time=self.run, user=5)
@@ -183,7 +182,7 @@ class Repeats(Behaviour[User]):
             jobs.state[rows] = State.RENOUNCED
         user.model.submit(user, rows, user.model.time)
 
-    def finished(self, user: User, unit: int, now: int) -> None:
+    def finished(self, user, unit, now):
         """Note it, and go on."""
         self.heard.append((unit, now))
         self.more -= 1
@@ -201,9 +200,7 @@ class Repeats(Behaviour[User]):
     ],
     ids=["work", "without length", "renounced"],
 )
-def test_user_of_ones_own(
-    how: dict[str, Any], heard: list[tuple[int, int]], start: list[int], plain: bool
-) -> None:
+def test_user_of_ones_own(how, heard, start, plain):
     """A user may add jobs to the table while time runs, submit them, and hear of their end."""
     model = Simulation(JobTable(), 2, "easy", plain=plain)
     behaviour = Repeats(70, **how)
@@ -215,7 +212,7 @@ def test_user_of_ones_own(
     assert user in model.agents
 
 
-def test_endless_reactions_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_reactions_are_an_error(monkeypatch):
     """Users who submit work without length for ever are required to take time, not left to loop."""
     monkeypatch.setattr("hpcrowd.environment.simulation.LARGEST_STANDSTILL", 50)
     model = Simulation(JobTable(), 1)
@@ -225,7 +222,7 @@ def test_endless_reactions_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None
         model.run()
 
 
-def test_a_rejected_arrival_triggers_a_pass(make_jobs: MakeJobs) -> None:
+def test_a_rejected_arrival_triggers_a_pass(make_jobs):
     """A job larger than the machine makes the scheduler look at the queue in its second."""
     log: list[Any] = []
     ran(make_jobs((0, 100, 2), (10, 100, 2), (20, 100, 5)), 2, LoggedFCFS(log))

@@ -9,12 +9,12 @@ import pytest
 from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams
 
 
-def draws(seed: int, *name: object) -> list[int]:
+def draws(seed, *name):
     """The first numbers of a stream."""
     return Streams(seed).generator(*name).integers(0, 2**62, 4).tolist()
 
 
-def test_a_stream_is_the_same_whenever_it_is_asked_for() -> None:
+def test_a_stream_is_the_same_whenever_it_is_asked_for():
     """Other streams that are drawn from change nothing, nor does who asks."""
     streams = Streams(3)
     streams.generator("population").random(1000)
@@ -25,7 +25,7 @@ def test_a_stream_is_the_same_whenever_it_is_asked_for() -> None:
     assert found == model.streams.generator("user", 1).integers(0, 2**62, 4).tolist()
 
 
-def test_numbers_are_the_same_everywhere() -> None:
+def test_numbers_are_the_same_everywhere():
     """A stream does not depend on the hash seed of the process: its seed sequence is known."""
     sequence = Streams(0).sequence("user", 17)
     assert 0 == sequence.entropy
@@ -33,7 +33,7 @@ def test_numbers_are_the_same_everywhere() -> None:
     assert tuple(np.frombuffer(digest[:16], "<u4").tolist()) == sequence.spawn_key
 
 
-def test_names_have_streams_of_their_own() -> None:
+def test_names_have_streams_of_their_own():
     """Different names and seeds give different numbers, also if they look alike when joined."""
     names = [("user", 17), ("user", 1, 7), ("user", 18), ("user17",), ("cluster", 17), ()]
     seen = {tuple(draws(seed, *name)) for seed in (0, 1) for name in names}
@@ -44,14 +44,14 @@ def test_names_have_streams_of_their_own() -> None:
     assert drawn[0] == Streams(3).within("part", 1).generator("jobs").random()
 
 
-def test_streams_leave_the_global_generator_alone() -> None:
+def test_streams_leave_the_global_generator_alone():
     """Making streams and simulations neither reads nor seeds numpy's global generator."""
     before = np.random.get_state()[1].tolist()  # noqa: NPY002
     Simulation(JobTable(), 1, seed=4).streams.generator("x").random()
     assert before == np.random.get_state()[1].tolist()  # noqa: NPY002
 
 
-def test_negative_seed() -> None:
+def test_negative_seed():
     """A seed below 0 is reported with its value."""
     with pytest.raises(QuantityError, match="seed -1"):
         Streams(-1)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,6 @@ import pytest
 from hpcrowd.environment import (
     FCFS,
     Clock,
-    Cluster,
     ClusterSpec,
     GridSpec,
     JobTable,
@@ -27,7 +24,6 @@ from hpcrowd.environment import (
     Simulation,
     SwitchPolicy,
     WaitingJob,
-    WaitingReason,
     reasons_at,
     reasons_of,
 )
@@ -93,19 +89,12 @@ KEPT: Rows = [
 TOO_WIDE: Rows = [(0, 4 * H, 3, 4 * H, 1, 1, 1), (60, H, 8, H, 2, 1, 1), (90, H, 4, H, 3, 1, 1)]
 
 
-def words(found: Iterable[Any]) -> dict[int, str]:
+def words(found):
     """Reasons in words, by job number, in their order."""
     return {one.row + 1: one.words(Clock()) for one in found}
 
 
-def told(
-    policy: str | Scheduler,
-    rows: Rows = STORY,
-    *,
-    until: int = H,
-    processors: int = 8,
-    **more: Any,
-) -> dict[int, str]:
+def told(policy, rows=STORY, *, until=H, processors=8, **more):
     """The reasons given at 01:00, or at another second."""
     return words(reasons_of(begun(make(rows), processors, policy, **more).run(until=until).cluster))
 
@@ -121,7 +110,7 @@ DOWN = {"platform": [NodesDown(30, None, 2, "fail")], "until": 120, "seed": 0}
 ANNOUNCED = "would run into the maintenance announced for Mon 05:00: expected to run {}.0 h"
 
 
-def in_order(by: str, places: dict[int, int]) -> dict[int, str]:
+def in_order(by, places):
     """The reasons of those in FULL, from the first in an order to the last: job: processors."""
     first, *others = places
     start = f"first {by}: requests {places[first]} {NONE_FREE}; start expected Mon 04:00"
@@ -225,7 +214,7 @@ for _policy, _by, _places in (
 
 @both
 @pytest.mark.parametrize("name", WORDS)
-def test_words(name: str, plain: bool) -> None:
+def test_words(name, plain):
     """Each job hears what keeps it waiting."""
     policy, rows, given, expected = WORDS[name]
     plain = plain or "wfp3" in policy  # formulas are compiled anew in each process
@@ -235,7 +224,7 @@ def test_words(name: str, plain: bool) -> None:
 
 
 @both
-def test_limits_of_queues_in_a_file(plain: bool, tmp_path: Path) -> None:
+def test_limits_of_queues_in_a_file(plain, tmp_path):
     """The queue of the limit is named, and the place by priority."""
     file = tmp_path / "queues.toml"
     file.write_text("[[queues]]\nqueues = [1]\npriority = 2\nuser-jobs = 1\n")
@@ -247,14 +236,14 @@ def test_limits_of_queues_in_a_file(plain: bool, tmp_path: Path) -> None:
 
 @both
 @pytest.mark.parametrize("policy", ["easy", "sjf", "conservative"])
-def test_arrived_and_not_looked_at(policy: str, plain: bool) -> None:
+def test_arrived_and_not_looked_at(policy, plain):
     """A user whose job is rejected at once sees who has come, before the pass of its second."""
     found: dict[int, str] = {}
     jobs = make([*STORY[:2], (H, H, 2, H, 3, 1, 1), (H, H, 99, H, 3, 1, 1)])
     model = Simulation(jobs, 8, policy, plain=plain)
 
     class Listener:
-        def on_finished(self, unit: int, now: int) -> None:
+        def on_finished(self, unit, now):
             found.update(words(reasons_of(model.cluster)))
 
     model.cluster.submit(np.arange(3), jobs.recorded_submit[:3])
@@ -265,7 +254,7 @@ def test_arrived_and_not_looked_at(policy: str, plain: bool) -> None:
 
 
 @both
-def test_recorded_schedule(plain: bool) -> None:
+def test_recorded_schedule(plain):
     """Jobs have their recorded starts, also when played back."""
     jobs = make(STORY[:2])
     jobs.recorded_start[1] = 3 * H
@@ -280,7 +269,7 @@ class Odd(Scheduler):
 
     name = "odd"
 
-    def select(self, look: Look) -> Iterable[WaitingJob]:
+    def select(self, look):
         """The first odd one that fits."""
         odd = [job for job in look.waiting if job.processors % 2]
         return [job for job in odd if job.processors <= look.free][:1]
@@ -289,7 +278,7 @@ class Odd(Scheduler):
 class Told(Odd):
     """Explains itself."""
 
-    def reasons(self, look: Look) -> Iterable[Any]:
+    def reasons(self, look):
         """In its own words."""
         for place, job in enumerate(look.waiting, 1):
             found = self.reason(job, look, place)
@@ -303,7 +292,7 @@ class Narrow(FCFS):
 
     name = "narrow"
 
-    def select(self, look: Look) -> Iterable[WaitingJob]:
+    def select(self, look):
         """As FCFS, of the narrow ones."""
         narrow = [job for job in look.waiting if job.processors < 3]
         return super().select(look._replace(waiting=narrow))
@@ -314,7 +303,7 @@ class ByUser(OrderedScheduler):
 
     name = "seat"
 
-    def key(self, job: WaitingJob, now: int) -> float:
+    def key(self, job, now):
         """Large numbers first."""
         return -job.user
 
@@ -337,9 +326,7 @@ TWO = (60, H, 2, H, 2, 1, 1)
           3: "place 2 by seat: waits behind job 4: seat allows no overtaking"}),
     ],
 )  # fmt: skip
-def test_schedulers_of_ones_own(
-    kind: Callable[[], Scheduler], rows: Rows, expected: dict[int, str]
-) -> None:
+def test_schedulers_of_ones_own(kind, rows, expected):
     """Without its own words: processors, and its name; with an order: all that follows."""
     found = told(kind(), rows)
     assert expected == {job: found[job] for job in expected}
@@ -347,7 +334,7 @@ def test_schedulers_of_ones_own(
 
 @both
 @pytest.mark.parametrize("policy", ["first-fit", "least-loaded"])
-def test_jobs_with_the_broker_of_a_grid(policy: str, plain: bool) -> None:
+def test_jobs_with_the_broker_of_a_grid(policy, plain):
     """No cluster has as many free; a job that was sent on waits at its cluster."""
     jobs = JobTable()
     jobs.append(3, processors=[3, 4, 2], run_time=H, requested_time=H, user=1)
@@ -367,7 +354,7 @@ def test_jobs_with_the_broker_of_a_grid(policy: str, plain: bool) -> None:
     assert {2: "held by the broker of the grid: requests 4 processors"} == again
 
 
-def test_components_that_are_to_start_together() -> None:
+def test_components_that_are_to_start_together():
     """Each waits for room for all."""
     jobs = JobTable()
     jobs.append(3, processors=[3, 3, 2], run_time=H, requested_time=H, user=1)
@@ -387,7 +374,7 @@ def test_components_that_are_to_start_together() -> None:
     assert {2: expected, 3: expected} == words(reasons_of(model.broker))
 
 
-def test_played_back() -> None:
+def test_played_back():
     """From the table of a run that has ended, also during maintenance; plans as promised."""
     jobs = ran(make(STORY), 8, "easy").jobs
     closed = reasons_at(jobs, H, FCFS(), 8, windows=[(1800, 2 * H)])
@@ -399,7 +386,7 @@ def test_played_back() -> None:
     assert {2: "promised to start by Mon 01:00, which has passed"} == found
 
 
-def test_moments_near_and_far() -> None:
+def test_moments_near_and_far():
     """Near by day and time, else with the date, or the week where the trace has no start."""
     clock = Clock(int(datetime(2024, 1, 8, tzinfo=UTC).timestamp()), known=True)
     assert "Tue 14:02" == moment(clock, DAY + 14 * H + 125, near=0)
@@ -408,7 +395,7 @@ def test_moments_near_and_far() -> None:
     assert "Mon 2024-01-15 00:00:00" == moment(clock, 7 * DAY)
 
 
-def test_without_a_table_rows_are_named() -> None:
+def test_without_a_table_rows_are_named():
     """A scheduler that is asked itself knows no job numbers."""
     waiting = [WaitingJob(7, 4, H, 0), WaitingJob(9, 2, H, 0)]
     running = [RunningJob(3, 6, 2 * H)]
@@ -424,15 +411,13 @@ tight = st.integers(3, 8)
 few = settings(max_examples=20)
 
 
-def paused(
-    rows: Rows, policy: Any, cluster: dict[str, Any], at: int, *, plain: bool, **more: Any
-) -> Simulation:
+def paused(rows, policy, cluster, at, *, plain, **more):
     """A simulation of these jobs, submitted as recorded, paused at a second."""
     cluster = options_of(cluster)
     return begun(make(rows), scheduler=policy, plain=plain, **cluster, **more).run(until=at)
 
 
-def check_true(cluster: Cluster, found: list[WaitingReason]) -> None:
+def check_true(cluster, found):
     """Check what each reason says against the cluster."""
     engine, jobs = cluster.engine, cluster.jobs
     by_row = {one.row: one for one in found}
@@ -471,7 +456,7 @@ def check_true(cluster: Cluster, found: list[WaitingReason]) -> None:
         check_delays(cluster, found)
 
 
-def check_delays(cluster: Cluster, found: list[WaitingReason]) -> None:
+def check_delays(cluster, found):
     """Check that each job said to delay another would: counted at its start, or in the plan."""
     engine, jobs = cluster.engine, cluster.jobs
     policy = engine.scheduler
@@ -507,7 +492,7 @@ def check_delays(cluster: Cluster, found: list[WaitingReason]) -> None:
 
 @few
 @given(cases, policies, pauses)
-def test_each_job_has_one_true_reason(case: dict[str, Any], policy: str, at: int) -> None:
+def test_each_job_has_one_true_reason(case, policy, at):
     """Compiled and plain give the same, one reason a job, each true; asking changes nothing."""
     case = case | {"policy": policy}
     told, ends = [], [begun_case(case, plain=False).run().jobs.matrix.tolist()]
@@ -526,16 +511,14 @@ def test_each_job_has_one_true_reason(case: dict[str, Any], policy: str, at: int
 @pytest.mark.endurance
 @settings(max_examples=500)
 @given(cases, policies, pauses)
-def test_each_job_has_one_true_reason_often(case: dict[str, Any], policy: str, at: int) -> None:
+def test_each_job_has_one_true_reason_often(case, policy, at):
     """The same for many more runs."""
-    test_each_job_has_one_true_reason.hypothesis.inner_test(case, policy, at)  # type: ignore[attr-defined]
+    test_each_job_has_one_true_reason.hypothesis.inner_test(case, policy, at)
 
 
 @few
 @given(workloads, policies, clusters, pauses)
-def test_who_can_start_is_whom_the_scheduler_selects(
-    rows: Rows, policy: str, cluster: dict[str, Any], at: int
-) -> None:
+def test_who_can_start_is_whom_the_scheduler_selects(rows, policy, cluster, at):
     """Policies without a plan: the walk that explains and the one that decides are the same."""
     model = paused(rows, policy, cluster, at, plain=True)
     engine, jobs = model.cluster.engine, model.jobs
@@ -565,7 +548,7 @@ foretelling = (
 
 @few
 @given(workloads, foretelling, tight, st.integers(31, 90))
-def test_jobs_start_when_they_are_told(rows: Rows, policy: str, processors: int, at: int) -> None:
+def test_jobs_start_when_they_are_told(rows, policy, processors, at):
     """Where run times are what is believed and nobody else comes; planned ones may be earlier."""
     cluster = {"processors": processors, "overrun": "kill", "estimates": "exact"}
     rows = [(row[0], max(row[1], 1), *row[2:]) for row in rows]
@@ -583,7 +566,7 @@ def test_jobs_start_when_they_are_told(rows: Rows, policy: str, processors: int,
 
 @few
 @given(workloads, policies, tight, pauses)
-def test_played_back_as_live(rows: Rows, policy: str, processors: int, at: int) -> None:
+def test_played_back_as_live(rows, policy, processors, at):
     """At a second at which nothing happens a finished run shows what it showed then.
 
     Plans are not kept: there the start promised first stands for the one that is planned.
@@ -606,7 +589,7 @@ def test_played_back_as_live(rows: Rows, policy: str, processors: int, at: int) 
 
 @few
 @given(workloads, st.sampled_from(["user", "group"]), st.sampled_from(["7s", "1h"]), pauses)
-def test_usage_is_recalled(rows: Rows, by: str, life: str, at: int) -> None:
+def test_usage_is_recalled(rows, by, life, at):
     """Usage that decays is the same from the table of a run that has ended, but for rounding."""
     policy = text("fair-share", **{"half-life": life, "by": by})
     cluster = {"processors": 5, "overrun": "keep", "estimates": "requested"}
@@ -622,7 +605,7 @@ def test_usage_is_recalled(rows: Rows, by: str, life: str, at: int) -> None:
 
 @few
 @given(workloads, policies, pauses, st.integers(0, 5))
-def test_only_what_is_asked_for(rows: Rows, policy: str, at: int, limit: int) -> None:
+def test_only_what_is_asked_for(rows, policy, at, limit):
     """A limit gives the first reasons, rows give theirs, in the same order."""
     cluster = {"processors": 4, "overrun": "keep", "estimates": LastRun}
     model = paused(rows, policy, cluster, at, plain=False)
@@ -632,7 +615,7 @@ def test_only_what_is_asked_for(rows: Rows, policy: str, at: int, limit: int) ->
     assert found[::2] == reasons_of(model.cluster, rows=wanted)
 
 
-def test_jobs_of_the_table_as_the_scheduler_sees_them() -> None:
+def test_jobs_of_the_table_as_the_scheduler_sees_them():
     """Expected ends: of a job on time, of a late one, and of one without a run time."""
     jobs = JobTable()
     starts, estimates, requests = [0, 0, 9, 0], [20, 5, 0, 9], [20, 100, 0, 99]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import runpy
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from hpcrowd.analysis.comparison.numbers import measure
 from hpcrowd.analysis.curves import activity_lengths
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.traces.formats.swf import parse_swf
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.commands.lists.behaviours import command as behaviours
 from hpcrowd.scenarios.kinds.replay import replay
 
@@ -38,13 +36,13 @@ behaviour_pictures: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "behavio
 measured: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "measured.py"))
 
 
-def page(name: str) -> str:
+def page(name):
     """Return the text of the page of a behaviour."""
     return (PAGES / f"{name}.md").read_text()
 
 
 @pytest.mark.parametrize("name", REPLAYS)
-def test_every_behaviour_has_a_page(name: str) -> None:
+def test_every_behaviour_has_a_page(name):
     """The page has a formula, an algorithm, what it keeps and loses, a picture and an example."""
     text = page(name)
     headings = re.findall(r"^## (.*)$", text, re.M)
@@ -57,7 +55,7 @@ def test_every_behaviour_has_a_page(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPLAYS)
-def test_parameters_stand_on_the_page(name: str) -> None:
+def test_parameters_stand_on_the_page(name):
     """Each parameter is reported with its unit, its default and its source."""
     text = page(name)
     for each in PRESETS[name].parameters():
@@ -66,7 +64,7 @@ def test_parameters_stand_on_the_page(name: str) -> None:
         assert each.source
 
 
-def test_unconfirmed_numbers_are_marked() -> None:
+def test_unconfirmed_numbers_are_marked():
     """The line that could not be found in its paper is called unconfirmed, with its cut."""
     linear = PRESETS["linear"].parameters()
     marked = {each.name for each in linear if UNCONFIRMED in each.source}
@@ -74,7 +72,7 @@ def test_unconfirmed_numbers_are_marked() -> None:
     assert UNCONFIRMED in page("linear")
 
 
-def test_pictures_are_small_and_used() -> None:
+def test_pictures_are_small_and_used():
     """Every picture of the list was drawn, is below 80 kB and is on a page."""
     sizes = {name: (PICTURES / f"{name}.png").stat().st_size for name in measured["PICTURES"]}
     assert {} == {name: size for name, size in sizes.items() if size > LARGEST}
@@ -82,7 +80,7 @@ def test_pictures_are_small_and_used() -> None:
     assert [] == [name for name in sizes if f"pictures/{name}.png" not in text]
 
 
-def test_table_is_as_measured(kth: Trace) -> None:
+def test_table_is_as_measured(kth):
     """On KTH-SP2 each behaviour measures as the table says; ``python docs/measured.py`` helps."""
     table = {
         row["users"]: row
@@ -94,7 +92,7 @@ def test_table_is_as_measured(kth: Trace) -> None:
 
 
 @pytest.fixture(scope="module")
-def runs() -> Callable[..., dict[str, Any]]:
+def runs():
     """Return a function that replays a small log of some weeks with given settings."""
     lines = ["; UnixStartTime: 1704697200", "; TimeZoneString: Europe/Stockholm", "; MaxProcs: 4"]
     stream = np.random.default_rng(0)
@@ -111,7 +109,7 @@ def runs() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", measured["PICTURES"])
-def test_pictures_can_be_drawn(name: str, runs: Callable[..., dict[str, Any]]) -> None:
+def test_pictures_can_be_drawn(name, runs):
     """Each picture is drawn from other runs, too, with its title and without a warning."""
     picture = measured["PICTURES"][name]
     figure = behaviour_pictures[picture.draw](runs(picture.runs), picture.title)
@@ -119,9 +117,7 @@ def test_pictures_can_be_drawn(name: str, runs: Callable[..., dict[str, Any]]) -
     assert figure_png(figure).startswith(b"\x89PNG")
 
 
-def test_measures_of_rigid_users_are_those_of_the_record(
-    runs: Callable[..., dict[str, Any]],
-) -> None:
+def test_measures_of_rigid_users_are_those_of_the_record(runs):
     """Users who submit as recorded have no lateness, no distance, and their recorded lengths."""
     found = measure(runs({"rigid": {"users": "rigid"}})["rigid"])
     assert (0, 0, 1, 1) == (
@@ -132,14 +128,14 @@ def test_measures_of_rigid_users_are_those_of_the_record(
     )
 
 
-def test_activity_length_is_from_first_to_last_submission() -> None:
+def test_activity_length_is_from_first_to_last_submission():
     """Users come by number; unknown submissions do not count; who submitted nothing has 0."""
     user = np.array([9, 4, 9, 4, 9, 7])
     submit = np.array([50, 10, 20, -1, 90, -1])
     assert [0, 0, 70] == activity_lengths(user, submit).tolist()
 
 
-def test_behaviours_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_behaviours_are_listed(capsys):
     """``hpcrowd behaviours`` names every preset with its parts; JSON has their parameters."""
     behaviours(as_json=False)
     shown = capsys.readouterr().out

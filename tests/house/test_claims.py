@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hpcrowd.analysis.comparison.numbers import measure
-from hpcrowd.environment import JobTable, Streams, Trace
+from hpcrowd.environment import Streams, Trace
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.platform.changes import Failures, FailureTimes
 from hpcrowd.environment.quantities import round_half_up
@@ -29,24 +29,24 @@ SEEDS = range(10)
 Measure = Callable[[Trace, Path], Iterator[dict[str, float]]]
 
 
-def filled(sentence: str, values: list[dict[str, float]]) -> str:
+def filled(sentence, values):
     """Return a sentence with the least (``{name<:format}``) and largest (``>``) values by name."""
 
-    def figure(match: re.Match[str]) -> str:
+    def figure(match):
         found = [one[match[1]] for one in values]
         return format(min(found) if match[2] == "<" else max(found), match[3])
 
     return re.sub(r"\{(\w+)([<>]):([^}]*)\}", figure, sentence)
 
 
-def bad_week(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def bad_week(trace, folder):
     """Waits in a week of failures and in the one after, by kind of users."""
     page = (ROOT / "docs" / "guides" / "change-the-platform.md").read_text()
     found = re.search(r'title="bad-week.toml"\n(.*?)```', page, re.DOTALL)
     assert found is not None
     (folder / "bad-week.toml").write_text(found[1])
 
-    def weeks(users: str, seed: int, platform: Path | None) -> list[float]:
+    def weeks(users, seed, platform):
         run = replay(trace, users=users, seed=seed, platform=platform and str(platform))
         bad = PlatformConfig.read(folder / "bad-week.toml").of(run.clock)[0]
         assert isinstance(bad, Failures)
@@ -73,7 +73,7 @@ def bad_week(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
         }
 
 
-def demo(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def demo(trace, folder):
     """What EASY changes in the demo, without and with feedback."""
     for seed in SEEDS:
         waits, jobs = zip(
@@ -88,13 +88,13 @@ def demo(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
         }
 
 
-def user_means(jobs: JobTable, values: np.ndarray) -> np.ndarray:
+def user_means(jobs, values):
     """Return the mean over the jobs of each user, by user number."""
     _, place = np.unique(jobs.user, return_inverse=True)
     return np.asarray(np.bincount(place, weights=values) / np.bincount(place))
 
 
-def fluid(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def fluid(trace, folder):
     """Fluid users next to rigid ones."""
     rigid = replay(trace, users="rigid")
     usual, waits = measure(rigid), user_means(rigid.jobs, rigid.jobs.start - rigid.jobs.submit)
@@ -112,7 +112,7 @@ def fluid(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
         }
 
 
-def distribution(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def distribution(trace, folder):
     """Users who draw their hours."""
     for seed in SEEDS:
         found = measure(replay(trace, users="distribution", seed=seed))
@@ -123,7 +123,7 @@ def distribution(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
         }
 
 
-def outage(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def outage(trace, folder):
     """Fluid users in a week without the machine."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(outage_week, "USERS", ("fluid",))
@@ -133,7 +133,7 @@ def outage(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
             yield {"usual": float(usual[2]), "jobs": float(out[2]), "days": float(out[6])}
 
 
-def giving_up(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def giving_up(trace, folder):
     """Users who care how they are served, on a slow and on a fast machine."""
     for seed in SEEDS:
         values = {}
@@ -147,7 +147,7 @@ def giving_up(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
         yield values
 
 
-def twice(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def twice(trace, folder):
     """Twice the users on twice the nodes."""
     for seed in SEEDS:
         once = resample(trace, days=112, seed=seed)
@@ -158,7 +158,7 @@ def twice(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
         }
 
 
-def institutes(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def institutes(trace, folder):
     """Users drawn for three separate clusters."""
     jobs = grid_or_isolated.jobs_from_trace(trace).jobs
     size = trace.processors // grid_or_isolated.CLUSTERS
@@ -170,7 +170,7 @@ def institutes(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
             yield {"wait": found.wait_h}
 
 
-def generative(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def generative(trace, folder):
     """Users who make up their work on the days that they were present."""
     recorded = len(grid_or_isolated.jobs_from_trace(trace).jobs)
     for seed in SEEDS:
@@ -178,7 +178,7 @@ def generative(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
         yield {"more": 100 * (len(run.jobs) / recorded - 1)}
 
 
-def closed_population(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+def closed_population(trace, folder):
     """Users who come on every day for ever."""
     for seed in SEEDS:
         run = replay(trace, users="shmueli-feitelson", seed=seed)
@@ -288,7 +288,7 @@ CLAIMS: dict[Measure, list[tuple[str, str]]] = {
 @pytest.mark.endurance
 @pytest.mark.traces
 @pytest.mark.parametrize("measured", CLAIMS, ids=lambda measured: measured.__name__)
-def test_claim_holds_over_ten_seeds(measured: Measure, kth: Trace, tmp_path: Path) -> None:
+def test_claim_holds_over_ten_seeds(measured, kth, tmp_path):
     """The ranges on the page are those over seeds 0 to 9."""
     values = list(measured(kth, tmp_path))
     for page, sentence in CLAIMS[measured]:
@@ -296,7 +296,7 @@ def test_claim_holds_over_ten_seeds(measured: Measure, kth: Trace, tmp_path: Pat
         assert filled(sentence, values) in text
 
 
-def test_mean_of_short_gaps_is_as_documented() -> None:
+def test_mean_of_short_gaps_is_as_documented():
     """Rounding half up biases means near a second as the page on time says."""
     page = " ".join((ROOT / "docs" / "background" / "time.md").read_text().split())
     drawn = np.asarray(round_half_up(np.random.default_rng(1).exponential(1.0, 400_000)))

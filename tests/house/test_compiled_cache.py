@@ -66,7 +66,7 @@ print(sum(small.more.stats.cache_hits.values()) if hasattr(small.more, "stats") 
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Path:
+def copy(tmp_path):
     """A copy of the package, whose sources a test may change."""
     package = tmp_path / "hpcrowd"
     shutil.copytree(
@@ -76,19 +76,19 @@ def copy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
+def small(tmp_path):
     """A folder with the small module."""
     (tmp_path / "small.py").write_text(SMALL)
     return tmp_path
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(**more):
     """Return the environment of a process that keeps code next to its sources."""
     mine = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA")}
     return mine | more
 
 
-def run(folder: Path, script: str = SCRIPT, says: str | None = None, **more: str) -> list[str]:
+def run(folder, script=SCRIPT, says=None, **more):
     """Run a script in a folder in its own process; check what it says if that is known."""
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -103,13 +103,13 @@ def run(folder: Path, script: str = SCRIPT, says: str | None = None, **more: str
     return done.stdout.split()
 
 
-def call(folder: Path, **more: str) -> list[str]:
+def call(folder, **more):
     """Call the small function in its own process."""
     return run(folder, CALL, PYTHONPATH=str(ROOT / "src"), **more)
 
 
 @pytest.mark.slow
-def test_code_is_compiled_once(copy: Path) -> None:
+def test_code_is_compiled_once(copy):
     """The first process compiles and says so, the second finds the code."""
     assert ["0", "0", "1"] == run(copy, says=COMPILING)
     assert ["1", "0", "1"] == run(copy, says="")
@@ -117,7 +117,7 @@ def test_code_is_compiled_once(copy: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["engine/kernel/heap.py", "engine/kernel/places.py", "jobs.py"])
-def test_changed_sources_are_compiled_again(copy: Path, source: str) -> None:
+def test_changed_sources_are_compiled_again(copy, source):
     """A change in a file that the loop only calls into counts too, which numba would not see."""
     run(copy)
     kept = set(copy.rglob(f"*{ENDING}"))
@@ -127,7 +127,7 @@ def test_changed_sources_are_compiled_again(copy: Path, source: str) -> None:
 
 
 @pytest.mark.slow
-def test_predictors_are_compiled_again(copy: Path) -> None:
+def test_predictors_are_compiled_again(copy):
     """A change counts for the compiled code in other folders as well."""
     assert ["0"] == run(copy, PREDICTORS)
     assert ["1"] == run(copy, PREDICTORS)
@@ -135,13 +135,13 @@ def test_predictors_are_compiled_again(copy: Path) -> None:
     assert ["0"] == run(copy, PREDICTORS)
 
 
-def change(folder: Path, source: str) -> None:
+def change(folder, source):
     """Change a file, without a change of what it does."""
     path = folder / "hpcrowd/environment" / source
     path.write_text(path.read_text() + "# changed\n")
 
 
-def test_all_sources_count() -> None:
+def test_all_sources_count():
     """What compiled code imports is among the sources of which a change is noticed."""
     imported = set()
     for path in (ROOT / "environment").glob("**/kernel/**/*.py"):
@@ -154,18 +154,18 @@ def test_all_sources_count() -> None:
     assert set(SOURCES) == {name for name in imported if "/kernel/" not in name}
 
 
-def is_whole(path: Path) -> bool:
+def is_whole(path):
     """Return whether the content of a file is what its checksum promises."""
     content = path.read_bytes().removeprefix(MARK)
     return hashlib.sha256(content[32:]).digest() == content[:32]
 
 
-def cut(path: Path) -> None:
+def cut(path):
     """Keep the first half of a file."""
     os.truncate(path, path.stat().st_size // 2)
 
 
-def garble(path: Path) -> None:
+def garble(path):
     """Change bytes in the middle of a file, the machine code."""
     content = bytearray(path.read_bytes())
     for place in range(len(content) // 3, 2 * len(content) // 3, 7):
@@ -173,7 +173,7 @@ def garble(path: Path) -> None:
     path.write_bytes(content)
 
 
-def replace_by_folder(path: Path) -> None:
+def replace_by_folder(path):
     """Put a folder in the place of a file."""
     path.unlink()
     path.mkdir()
@@ -193,7 +193,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.slow
-def test_damaged_code_is_made_again(small: Path) -> None:
+def test_damaged_code_is_made_again(small):
     """Whatever happened to its file, code is compiled again, and found by the next process."""
     other = str(small / "other")
     assert ["7", "0"] == call(small, XDG_CACHE_HOME=other)
@@ -211,7 +211,7 @@ def test_damaged_code_is_made_again(small: Path) -> None:
 
 
 @pytest.mark.slow
-def test_of_several_processes_one_compiles(small: Path) -> None:
+def test_of_several_processes_one_compiles(small):
     """The others wait and find the code; one whole file of each function is left."""
     begun = [
         subprocess.Popen(
@@ -235,7 +235,7 @@ def test_of_several_processes_one_compiles(small: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_holds_nobody_up(small: Path) -> None:
+def test_a_process_that_is_killed_holds_nobody_up(small):
     """What it locked while it compiled is free when it ends."""
     script = """
 import fcntl, os, small
@@ -254,14 +254,14 @@ small.more(3)
 
 
 @pytest.fixture
-def nowhere(small: Path) -> dict[str, str]:
+def nowhere(small):
     """Variables with which no folder for code can be written, whoever runs the test."""
     (small / "__pycache__").write_text("not a folder\n")
     (small / "file").touch()
     return dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TMPDIR"), str(small / "file/none"))
 
 
-def test_nowhere_to_keep_code(small: Path, nowhere: dict[str, str]) -> None:
+def test_nowhere_to_keep_code(small, nowhere):
     """Code is compiled and used, and one line says what that costs and what helps."""
     done = subprocess.run(
         [sys.executable, "-B", "-c", CALL],
@@ -279,7 +279,7 @@ def test_nowhere_to_keep_code(small: Path, nowhere: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_may_be_given(small: Path, nowhere: dict[str, str]) -> None:
+def test_a_folder_may_be_given(small, nowhere):
     """NUMBA_CACHE_DIR comes first; without a home and next to read-only sources it is enough."""
     given = small / "given/deep"
     more = {**nowhere, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": str(given)}
@@ -290,7 +290,7 @@ def test_a_folder_may_be_given(small: Path, nowhere: dict[str, str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become an unprivileged user")
-def test_code_of_the_owner_serves_others(small: Path) -> None:
+def test_code_of_the_owner_serves_others(small):
     """A user who may only read finds the code that the owner of the installation compiled."""
     call(small)
     kept = {path: path.stat().st_mtime_ns for path in small.glob(f"__pycache__/*{ENDING}")}
@@ -308,7 +308,7 @@ def test_code_of_the_owner_serves_others(small: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_compilation(small: Path) -> None:
+def test_without_compilation(small):
     """With NUMBA_DISABLE_JIT the Python functions run, and nothing is said to be compiled."""
     assert ["7"] == call(small, NUMBA_DISABLE_JIT="1")
     assert [] == list(small.glob(f"__pycache__/*{ENDING}"))

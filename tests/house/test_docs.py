@@ -9,7 +9,6 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,32 +17,32 @@ from tests.support.places import ROOT
 
 
 @pytest.fixture(scope="module")
-def generate() -> dict[str, Any]:
+def generate():
     """Return what ``docs/generate.py`` defines."""
     return runpy.run_path(str(DOCS / "generate.py"))
 
 
-def test_generated_parts_are_up_to_date(generate: dict[str, Any]) -> None:
+def test_generated_parts_are_up_to_date(generate):
     """Reference pages and tables say what the code says; ``python docs/generate.py`` helps."""
     for path, expected in generate["pages"]().items():
         assert expected == path.read_text(), f"{named(path)} is behind: python docs/generate.py"
 
 
-def test_tables_are_on_their_pages(generate: dict[str, Any]) -> None:
+def test_tables_are_on_their_pages(generate):
     """Every generated table has a place in some page."""
     text = "".join(page.read_text() for page in PAGES)
     expected = set(generate["PLACES"])
     assert expected == set(re.findall(r"<!-- begin (\w+) -->", text))
 
 
-def test_every_metric_has_a_formula(generate: dict[str, Any]) -> None:
+def test_every_metric_has_a_formula(generate):
     """The page of results gives a formula for each metric and for no other."""
     from hpcrowd.analysis.metrics import METRICS
 
     assert [metric.name for metric in METRICS] == list(generate["FORMULAS"])
 
 
-def test_every_setting_has_a_section() -> None:
+def test_every_setting_has_a_section():
     """The guide to replays explains each setting in its own place."""
     from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
@@ -53,14 +52,14 @@ def test_every_setting_has_a_section() -> None:
     assert sorted(ReplayConfig.settings()) == sorted(one.replace("-", "_") for one in headings)
 
 
-def test_every_public_name_says_what_it_is(generate: dict[str, Any]) -> None:
+def test_every_public_name_says_what_it_is(generate):
     """The reference has one line about each public name."""
     empty = [line for line in generate["api_page"]().splitlines() if line.endswith("|  |")]
     assert [] == empty
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links_resolve(page: Path) -> None:
+def test_links_resolve(page):
     """Every relative link leads to a file."""
     text = FENCE.sub("", page.read_text())
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", text)
@@ -70,27 +69,27 @@ def test_links_resolve(page: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["behaviours", "policies"])
-def test_all_pages_are_in_the_navigation(folder: str) -> None:
+def test_all_pages_are_in_the_navigation(folder):
     """The site lists each page of a behaviour and of a policy."""
     listed = set(re.findall(rf"{folder}/([\w-]+)\.md", (ROOT / "mkdocs.yml").read_text()))
     assert {path.stem for path in (DOCS / folder).glob("*.md")} == listed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_named_files_are_there(page: Path) -> None:
+def test_named_files_are_there(page):
     """A page names only files of the project that exist."""
     names = re.findall(r"\b(?:\w+/)+\w+\.py\b", page.read_text())
     assert [] == [name for name in names if not (ROOT / name).is_file()]
 
 
-def test_no_page_names_a_machine_or_a_package_index() -> None:
+def test_no_page_names_a_machine_or_a_package_index():
     """Pages hold no absolute path of a machine and no setting of a package index."""
     pattern = re.compile(r"(?<![\w.:/])/(?:work|home|tmp|root)/|index-url", re.I)
     found = {named(page): pattern.findall(page.read_text()) for page in PAGES}
     assert {name: [] for name in found} == found
 
 
-def test_commands_for_a_fresh_machine_are_checked() -> None:
+def test_commands_for_a_fresh_machine_are_checked():
     """The check of the whole project runs the two commands of the first page as they stand."""
     script = ROOT / ".ci" / "run"
     if not script.exists():
@@ -110,7 +109,7 @@ def test_commands_for_a_fresh_machine_are_checked() -> None:
     assert [] == [part for part in commands if part not in done]
 
 
-def test_readme_is_short() -> None:
+def test_readme_is_short():
     """The first page stays one that people read to its end."""
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) < 100
@@ -138,7 +137,7 @@ DIALECT = {
 
 
 @pytest.fixture(scope="module")
-def texts() -> dict[str, str]:
+def texts():
     """Return everything that people read: pages, help, and messages and docstrings in sources."""
     from hpcrowd.scenarios.cli import CommandFiles
 
@@ -154,7 +153,7 @@ def texts() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("phrase", DIALECT)
-def test_plain_english(phrase: str, texts: dict[str, str]) -> None:
+def test_plain_english(phrase, texts):
     """Pages, help and sources say it as people do."""
     found = [
         f"{name}: {text[max(0, hit.start() - 30) : hit.end() + 30]}"
@@ -164,7 +163,7 @@ def test_plain_english(phrase: str, texts: dict[str, str]) -> None:
     assert [] == found, f"write: {DIALECT[phrase]}"
 
 
-def test_versions_agree() -> None:
+def test_versions_agree():
     """Package, citation and list of changes name the same version."""
     from hpcrowd import __version__
 
@@ -177,7 +176,7 @@ def test_versions_agree() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("material") is None, reason="mkdocs-material is not installed")
-def test_site_builds(tmp_path: Path) -> None:
+def test_site_builds(tmp_path):
     """The site builds without a warning, and its pages load nothing from elsewhere."""
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],

@@ -9,7 +9,6 @@ import sys
 import tarfile
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -31,20 +30,20 @@ MOST_MODULES = 15
 CIRCLE = "# circle: "
 
 
-def files(root: Path) -> Iterator[Path]:
+def files(root):
     """Python files and stubs of the four floors."""
     for floor in FLOORS:
         paths = (*(root / floor).rglob("*.py"), *(root / floor).rglob("*.pyi"))
         yield from sorted(paths)
 
 
-def sources(root: Path) -> list[Path]:
+def sources(root):
     """Return the Python files of the four floors."""
     return [path for path in files(root) if path.suffix == ".py"]
 
 
 @cache
-def imports_of(code: str) -> list[tuple[int, str]]:
+def imports_of(code):
     """Line and module of every absolute import, also inside functions and for type checking."""
     found = []
     for node in ast.walk(ast.parse(code)):
@@ -55,7 +54,7 @@ def imports_of(code: str) -> list[tuple[int, str]]:
     return found
 
 
-def python(code: str, *places: Path, cwd: Path) -> str:
+def python(code, *places, cwd):
     """Output of another Python that looks for modules in ``places`` first."""
     path = os.pathsep.join(str(place) for place in places)
     done = subprocess.run(
@@ -72,7 +71,7 @@ def python(code: str, *places: Path, cwd: Path) -> str:
 # ---- who imports whom -------------------------------------------------------------------------
 
 
-def test_imports_run_one_way(root: Path) -> None:
+def test_imports_run_one_way(root):
     """Imports run scenarios -> analysis -> agents -> environment, never back, nor to tests."""
     wrong, right = [], 0
     for path in sources(root):
@@ -88,7 +87,7 @@ def test_imports_run_one_way(root: Path) -> None:
     assert right > 20
 
 
-def test_imports_are_found_wherever_they_stand() -> None:
+def test_imports_are_found_wherever_they_stand():
     """The rule sees imports inside functions, under TYPE_CHECKING and of submodules."""
     code = (
         "from typing import TYPE_CHECKING\n"
@@ -102,7 +101,7 @@ def test_imports_are_found_wherever_they_stand() -> None:
     assert expected == sorted(imports_of(code))
 
 
-def room(module: str, root: Path) -> str:
+def room(module, root):
     """Return the folder of a module; a file at the top of a floor counts by itself."""
     place = root.joinpath(*module.split(".")[1:])
     if place.is_dir():
@@ -110,7 +109,7 @@ def room(module: str, root: Path) -> str:
     return module if place.parent.parent == root else module.rpartition(".")[0]
 
 
-def circles(root: Path) -> list[str]:
+def circles(root):
     """Return each import that is part of a circle between folders and does not say why."""
     graph = nx.DiGraph()
     where = defaultdict(list)
@@ -133,7 +132,7 @@ def circles(root: Path) -> list[str]:
     ]
 
 
-def test_no_circles_between_folders(root: Path) -> None:
+def test_no_circles_between_folders(root):
     """Folders import each other one way, but for lines that say why not, in three words or more."""
     assert [] == circles(root)
     lines = [line for path in sources(root) for line in path.read_text().splitlines()]
@@ -141,7 +140,7 @@ def test_no_circles_between_folders(root: Path) -> None:
     assert [] == [reason for reason in reasons if len(reason.split()) < 3]
 
 
-def test_a_circle_is_found_unless_it_says_why(tmp_path: Path) -> None:
+def test_a_circle_is_found_unless_it_says_why(tmp_path):
     """Two folders that import each other are a circle; a reason behind one import opens it."""
     for name, code in (
         ("clock", ""),
@@ -165,7 +164,7 @@ def test_a_circle_is_found_unless_it_says_why(tmp_path: Path) -> None:
 # ---- files and folders ------------------------------------------------------------------------
 
 
-def test_files_are_short(root: Path) -> None:
+def test_files_are_short(root):
     """No file of the floors or their tests is longer than one idea needs."""
     lengths = {
         str(path.relative_to(root)): len(path.read_text().splitlines())
@@ -175,7 +174,7 @@ def test_files_are_short(root: Path) -> None:
     assert {} == {name: length for name, length in lengths.items() if length > LONGEST_FILE}
 
 
-def test_folders_are_small(root: Path) -> None:
+def test_folders_are_small(root):
     """No folder has more modules side by side than a stranger takes in."""
     modules = defaultdict(int)
     for path in sources(root):
@@ -183,7 +182,7 @@ def test_folders_are_small(root: Path) -> None:
     assert {} == {folder: number for folder, number in modules.items() if number > MOST_MODULES}
 
 
-def test_each_folder_has_its_tests(root: Path) -> None:
+def test_each_folder_has_its_tests(root):
     """The tests of ``environment/engine`` are in ``tests/environment/engine``, and so on."""
     rooms = {path.parent for path in sources(root) if path.name != "__init__.py"}
     without = [
@@ -203,7 +202,7 @@ def test_each_folder_has_its_tests(root: Path) -> None:
     )
 
 
-def test_init_files_hold_only_public_names(root: Path) -> None:
+def test_init_files_hold_only_public_names(root):
     """``__init__.py`` of a package defines no function or class."""
     for path in (path for path in sources(root) if path.name == "__init__.py"):
         tree = ast.parse(path.read_text())
@@ -214,7 +213,7 @@ def test_init_files_hold_only_public_names(root: Path) -> None:
 # ---- public names -----------------------------------------------------------------------------
 
 
-def stubs(root: Path) -> list[str]:
+def stubs(root):
     """Return the packages with public names of their own."""
     return [
         ".".join(["hpcrowd", *path.parent.relative_to(root).parts])
@@ -223,7 +222,7 @@ def stubs(root: Path) -> list[str]:
     ]
 
 
-def public_names(path: Path) -> tuple[list[str], list[str]]:
+def public_names(path):
     """Return the names that a stub imports, and those that it lists."""
     tree = ast.parse(path.read_text())
     imported = [
@@ -238,7 +237,7 @@ def public_names(path: Path) -> tuple[list[str], list[str]]:
     return imported, listed
 
 
-def test_public_names_resolve(root: Path) -> None:
+def test_public_names_resolve(root):
     """Names in the stub of a package can be had from it, are in ``__all__``, and no modules.
 
     A module of the same name next to it would take its place once imported.
@@ -256,7 +255,7 @@ def test_public_names_resolve(root: Path) -> None:
         assert set() == set(listed) & beside
 
 
-def test_all_public_names_are_in_one_place(root: Path) -> None:
+def test_all_public_names_are_in_one_place(root):
     """``import hpcrowd as hc`` has the public names of all floors, each from one floor only."""
     floors = [import_module(f"hpcrowd.{floor}") for floor in FLOORS]
     names = [name for floor in floors for name in floor.__all__]
@@ -266,7 +265,7 @@ def test_all_public_names_are_in_one_place(root: Path) -> None:
         for name in floor.__all__:
             assert getattr(floor, name) is getattr(hc, name)
     with pytest.raises(AttributeError, match="no attribute 'repaly'"):
-        _ = hc.repaly  # type: ignore[attr-defined]
+        _ = hc.repaly
 
 
 # ---- what is installed ------------------------------------------------------------------------
@@ -287,11 +286,11 @@ print(len(trace), hc.Recipe.__module__, hc.METRICS is not None)
 
 
 @pytest.fixture(scope="module")
-def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def built(root, tmp_path_factory):
     """Return the files of a wheel from the checkout, and of one from a source distribution."""
     place = tmp_path_factory.mktemp("built")
 
-    def build(target: str, source: Path, out: Path) -> Path:
+    def build(target, source, out):
         command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)]
         subprocess.run(command, cwd=source, check=True, capture_output=True)
         (found,) = out.iterdir()
@@ -308,7 +307,7 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
 
 
 @pytest.mark.slow
-def test_a_wheel_has_one_package(built: dict[str, list[str]], root: Path) -> None:
+def test_a_wheel_has_one_package(built, root):
     """A wheel puts hpcrowd into site-packages, whole, and nothing else next to it."""
     tops = {name.split("/")[0] for name in built["wheel"]}
     assert {"hpcrowd", f"hpcrowd-{hc.__version__}.dist-info"} == tops
@@ -318,15 +317,13 @@ def test_a_wheel_has_one_package(built: dict[str, list[str]], root: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_source_distribution_makes_the_same_wheel(built: dict[str, list[str]]) -> None:
+def test_a_source_distribution_makes_the_same_wheel(built):
     """A wheel made from a source distribution, which has no links, holds the same files."""
     assert sorted(built["wheel"]) == sorted(built["again"])
 
 
 @pytest.mark.slow
-def test_a_wheel_works_next_to_packages_of_the_same_names(
-    built: dict[str, list[str]], tmp_path: Path
-) -> None:
+def test_a_wheel_works_next_to_packages_of_the_same_names(built, tmp_path):
     """Another distribution's ``agents`` and ``analysis`` are found, and so is hpcrowd."""
     site = Path(*built["site"])
     for name, code in NEIGHBOURS.items():
@@ -340,7 +337,7 @@ def test_a_wheel_works_next_to_packages_of_the_same_names(
     assert "1 hpcrowd.agents.presets True" == second
 
 
-def test_the_command_is_a_module_too(tmp_path: Path, root: Path) -> None:
+def test_the_command_is_a_module_too(tmp_path, root):
     """``python -m hpcrowd`` is the command."""
     done = subprocess.run(
         [sys.executable, "-m", "hpcrowd", "--version"],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import mesa
 import numpy as np
 import pytest
@@ -11,21 +9,20 @@ from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import JobTable, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import FixedError
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.populations import small_log
 
 
 @pytest.fixture
-def model(make_jobs: Callable[..., JobTable]) -> Simulation:
+def model(make_jobs):
     """A simulation of one job of three hours and a bit."""
     found = Simulation(make_jobs((100, 3 * HOUR, 1)), 1)
     found.cluster.submit([0], 100)
     return found
 
 
-def test_steps_and_running_are_true(model: Simulation) -> None:
+def test_steps_and_running_are_true(model):
     """After a run, ``steps`` are its hours, begun ones included, and ``running`` ends with it."""
     model.run(until=2 * HOUR + 1)
     assert (3, True) == (model.steps, model.running)
@@ -33,27 +30,27 @@ def test_steps_and_running_are_true(model: Simulation) -> None:
     assert (-(-model.time // HOUR), False) == (model.steps, model.running)
 
 
-def test_seed_of_none_draws_one(make_jobs: Callable[..., JobTable]) -> None:
+def test_seed_of_none_draws_one(make_jobs):
     """Without a seed, runs differ, and each says how to repeat it."""
     seeds = {Simulation(make_jobs((0, 1, 1)), 1, seed=None).streams.seed for _ in range(3)}
     assert 3 == len(seeds)
     assert all(0 <= seed < 2**32 for seed in seeds)
 
 
-class Watcher(mesa.Agent):  # type: ignore[misc]
+class Watcher(mesa.Agent):
     """Notes when it is called."""
 
-    def __init__(self, model: Simulation) -> None:
+    def __init__(self, model):
         super().__init__(model)
         self.seen: list[int] = []
 
-    def step(self) -> None:
+    def step(self):
         """Note the second."""
         self.seen.append(self.model.time)
 
 
 @pytest.mark.parametrize("stepwise", [False, True])
-def test_own_agents_step_each_hour(model: Simulation, stepwise: bool) -> None:
+def test_own_agents_step_each_hour(model, stepwise):
     """The ``step`` of an agent is called at the end of each hour, however the model runs."""
     watcher = Watcher(model)
     while stepwise and model.running:
@@ -67,7 +64,7 @@ def test_own_agents_step_each_hour(model: Simulation, stepwise: bool) -> None:
 class Small(Simulation):
     """A model for ``batch_run``."""
 
-    def __init__(self, processors: int = 1, rng: int | None = None, **_: object) -> None:
+    def __init__(self, processors=1, rng=None, **_):
         jobs = JobTable()
         jobs.append(4, processors=1, recorded_submit=0, run_time=HOUR, requested_time=HOUR)
         super().__init__(jobs, processors, seed=rng)
@@ -76,13 +73,13 @@ class Small(Simulation):
             model_reporters={"waiting": lambda model: len(model.cluster.waiting)}
         )
 
-    def step(self) -> None:
+    def step(self):
         """Run an hour and collect."""
         super().step()
         self.datacollector.collect(self)
 
 
-def test_batch_run() -> None:
+def test_batch_run():
     """Mesa runs simulations in a batch, until they end, with the data that they collect."""
     rows = mesa.batch_run(Small, {"processors": [1, 2]}, rng=[1, 2], display_progress=False,
                           data_collection_period=1)  # fmt: skip
@@ -101,9 +98,7 @@ def test_batch_run() -> None:
         ("name", "moon", "another one"),
     ],
 )
-def test_what_does_not_change_by_assignment(
-    model: Simulation, name: str, value: object, way: str
-) -> None:
+def test_what_does_not_change_by_assignment(model, name, value, way):
     """Assigning to what a cluster is made with is an error that says how it is changed."""
     before = getattr(model.cluster, name)
     with pytest.raises(FixedError, match=rf"{name} = .* of <Cluster home.*{way}"):
@@ -113,9 +108,7 @@ def test_what_does_not_change_by_assignment(
 
 @pytest.mark.parametrize("users", ["think-time", "fluid", "rigid", "adjusted"])
 @pytest.mark.parametrize("until", [0, 20_000])
-def test_removed_users_submit_nothing(
-    make_jobs: Callable[..., JobTable], users: str, until: int
-) -> None:
+def test_removed_users_submit_nothing(make_jobs, users, until):
     """What a removed user was still to submit is renounced; others go on."""
     rows = [(hour * HOUR, 600, 1, 600, 1 + hour % 3) for hour in range(24)]
     jobs = make_jobs(*rows)
@@ -135,7 +128,7 @@ def test_removed_users_submit_nothing(
 
 
 @pytest.mark.parametrize("users", ["generative", "shmueli-feitelson"])
-def test_removed_users_generate_nothing(make_trace: Callable[..., Trace], users: str) -> None:
+def test_removed_users_generate_nothing(make_trace, users):
     """Users who make up their work stop too, and so do those of a model of the paper."""
     staged = ReplayConfig(users=users).stage(small_log(make_trace))
     model = staged.model

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,6 @@ from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.analysis.views.load import queue_picture, queue_table
 from hpcrowd.analysis.views.moment import Moment
 from hpcrowd.analysis.views.users import users_picture, users_table
-from hpcrowd.environment import Trace
 from hpcrowd.environment.errors import QuantityError, ResultsError, TraceError
 from hpcrowd.environment.jobs import JobTable, join, number_of, numbers_of
 from hpcrowd.environment.schedulers.fair_share import FairShare
@@ -29,8 +27,6 @@ from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.inspector.panels.about import about
 from hpcrowd.scenarios.inspector.panels.registry import panels_json
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
-
-Call = Callable[..., tuple[int, str, str]]
 
 #: Three users of two accounts and two queues, on four processors.
 LOG = """submit,run_time,processors,requested_time,status,user_name,group_name,queue_name
@@ -45,13 +41,13 @@ NAMES = {"user": {1: "ada", 2: "bob", 3: "20-30", 7: "3"}}
 
 
 @pytest.fixture
-def log() -> Trace:
+def log():
     """The log as a trace."""
     return parse_csv(LOG)
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def file(tmp_path, monkeypatch):
     """The log as a file in the folder of the test."""
     monkeypatch.chdir(tmp_path)
     Path("log.csv").write_text(LOG)
@@ -62,7 +58,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ("who", "number"),
     [("ada", 1), (" bob ", 2), (2, 2), ("2", 2), ("99", 99), ("20-30", 3), ("3", 7), ("-1", -1)],
 )
-def test_a_name_or_a_number(who: str | int, number: int) -> None:
+def test_a_name_or_a_number(who, number):
     """Names come first, so that a user who is called 3 can be asked for; numbers go as before."""
     assert number == number_of(NAMES, "user", who)
 
@@ -76,21 +72,21 @@ def test_a_name_or_a_number(who: str | int, number: int) -> None:
         ({"user": {n: f"u{n}" for n in range(99)}}, "u123", "99 names in the log; did you mean"),
     ],
 )
-def test_unknown_names(names: dict[str, dict[int, str]], who: str, words: str) -> None:
+def test_unknown_names(names, who, words):
     """The message has the nearest name, or the cure, and never a list of thousands."""
     with pytest.raises(QuantityError, match=words) as error:
         number_of(names, "user", who)
     assert len(str(error.value)) < 200
 
 
-def test_lists_of_names_and_numbers() -> None:
+def test_lists_of_names_and_numbers():
     """Commas separate them; a range holds both its ends, unless a user is called like that."""
     assert [1, 17, 3, range(20, 32)] == numbers_of(NAMES, "user", "ada, 17,20-30,20-31")
     with pytest.raises(QuantityError, match="a range goes upwards"):
         numbers_of({}, "user", "5-3")
 
 
-def test_jobs_know_the_names(log: Trace) -> None:
+def test_jobs_know_the_names(log):
     """Frames of a run have them, and a part of the table too."""
     run = hc.replay(log, users="rigid")
     assert ["ada", "bob", "eve"] == run.users()["name"].tolist()
@@ -100,7 +96,7 @@ def test_jobs_know_the_names(log: Trace) -> None:
     assert log.names == run.to_trace().names
 
 
-def test_joined_tables_keep_apart_who_has_the_same_name(log: Trace) -> None:
+def test_joined_tables_keep_apart_who_has_the_same_name(log):
     """Users of another site are others; queues are the same."""
     found = join([hc.replay(log).jobs, JobTable(0), hc.replay(log).jobs])
     words = sorted({found.jobs.who(number) for number in found.jobs.user.tolist()})
@@ -108,7 +104,7 @@ def test_joined_tables_keep_apart_who_has_the_same_name(log: Trace) -> None:
     assert {1: "gpu", 2: "batch"} == found.jobs.names["queue"]
 
 
-def test_pictures_and_tables_show_names(log: Trace) -> None:
+def test_pictures_and_tables_show_names(log):
     """The legend of a Gantt chart, the tables of users and of the queue, with their pictures."""
     run = hc.replay(log, users="rigid")
     labels = [look.label for look in looks_of(run.jobs, "queue").looks if look.label]
@@ -121,7 +117,7 @@ def test_pictures_and_tables_show_names(log: Trace) -> None:
         assert any("bob" in text.get_text() for text in figure.texts)
 
 
-def test_the_page_has_names(file: str) -> None:
+def test_the_page_has_names(file):
     """The page is given the names of users, and of the queues of waiting and running jobs."""
     course = subject_of(Path(file)).begin({"processors": "4"})
     assert ["ada", "bob", "eve"] == [*about(course)["names"].values()]
@@ -132,7 +128,7 @@ def test_the_page_has_names(file: str) -> None:
     assert ["gpu"] == [*found["gantt"]["queues"].values()]
 
 
-def test_results_keep_names(log: Trace, tmp_path: Path) -> None:
+def test_results_keep_names(log, tmp_path):
     """They are read back; a damaged file is one line, and a folder without one has numbers."""
     run = hc.replay(log, users="fluid")
     write_results(run, tmp_path / "run", plots=False)
@@ -147,14 +143,14 @@ def test_results_keep_names(log: Trace, tmp_path: Path) -> None:
         parse_names("field,number,name\nuser\n")
 
 
-def test_a_part_has_the_names_of_its_own_jobs(log: Trace) -> None:
+def test_a_part_has_the_names_of_its_own_jobs(log):
     """Whoever is not in it is not named in it."""
     part, _ = hc.window(log, only_users="ada")
     assert {1: "ada"} == part.names["user"]
     assert {1: "physics"} == part.names["group"]
 
 
-def test_pseudonyms_take_their_place_everywhere(log: Trace) -> None:
+def test_pseudonyms_take_their_place_everywhere(log):
     """No name is left in a run of an anonymised trace."""
     run = hc.replay(anonymised(log, "salt"), users="rigid")
     shown = run.to_frame().to_csv() + run.users().to_csv()
@@ -162,7 +158,7 @@ def test_pseudonyms_take_their_place_everywhere(log: Trace) -> None:
     assert 12 == len(run.jobs.who(1))
 
 
-def test_commands_take_names(call: Call, file: str) -> None:
+def test_commands_take_names(call, file):
     """explain and sessions; a wrong name gets the nearest one."""
     assert 0 == call("replay", file, "--users", "fluid", "--log-decisions", "--out", "run")[0]
     by_name, by_number = (call("explain", "run", "--user", who) for who in ("ada", "1"))
@@ -179,7 +175,7 @@ def test_commands_take_names(call: Call, file: str) -> None:
     assert ",ada,physics,gpu" in Path("again.csv").read_text().replace(",1", "")
 
 
-def test_populations_take_names(call: Call, file: str) -> None:
+def test_populations_take_names(call, file):
     """Entries name users and groups; a name that is not in the log is one line."""
     text = '[[users]]\nbehaviour = "fluid"\ngroups = ["physics"]\n[[users]]\nusers = ["bob"]\n'
     Path("mixed.toml").write_text(text)
@@ -206,9 +202,7 @@ def test_populations_take_names(call: Call, file: str) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("plain", [True, False])
-def test_policies_take_names(
-    log: Trace, file: str, by_name: str, by_number: str, plain: bool
-) -> None:
+def test_policies_take_names(log, file, by_name, by_number, plain):
     """They mean the same as the numbers, in both engines."""
     for name, queue in (("names", '"gpu", "batch"'), ("numbers", "1, 2")):
         Path(f"{name}.toml").write_text(f"[[queues]]\nqueues = [{queue}]\nuser-jobs = 1\n")
@@ -231,14 +225,14 @@ def test_policies_take_names(
         ("adaptive:overload-negative=multi-queue:priorities=gp:2", "did you mean gpu?"),
     ],
 )
-def test_policies_with_unknown_names(call: Call, file: str, scheduler: str, words: str) -> None:
+def test_policies_with_unknown_names(call, file, scheduler, words):
     """It is an error before the run begins, in one line with the scheduler."""
     code, _, err = call("replay", file, "--scheduler", scheduler)
     assert (2, 1, True) == (code, err.count("\n"), words in err)
     assert "scheduler '" in err
 
 
-def test_shares_by_name_are_shares() -> None:
+def test_shares_by_name_are_shares():
     """Of users, or of groups."""
     names = {"user": {7: "ada"}, "group": {3: "ada"}}
     for by, number in (("user", 7), ("group", 3)):
@@ -247,7 +241,7 @@ def test_shares_by_name_are_shares() -> None:
         assert (3, 2, 1) == (policy.share(number), policy.share(8), policy.share(9))
 
 
-def test_limits_have_names() -> None:
+def test_limits_have_names():
     """Why a job waits says whose limit it is."""
     limit = Limit(jobs=1)
     jobs = [SimpleNamespace(user=1, queue=queue, processors=1) for queue in (4, 4)]

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, override
+from typing import override
 
 import numpy as np
 import pytest
@@ -20,8 +18,6 @@ from hpcrowd.agents.behaviours import parts
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.environment import (
-    JobTable,
-    Look,
     QuantityError,
     Scheduler,
     Simulation,
@@ -33,8 +29,6 @@ from hpcrowd.environment.schedulers import names
 from hpcrowd.environment.schedulers.ordered import KeyScheduler, QueueOrder
 from hpcrowd.scenarios import reaction_from
 from hpcrowd.scenarios.commands.lists.policies import policies
-
-MakeJobs = Callable[..., JobTable]
 
 #: A module with a new part, and what is made of it; the entry is the line after the class.
 THINK = '''
@@ -85,7 +79,7 @@ print(UsersConfig.model_fields["haste"].description)
 
 
 @pytest.mark.slow
-def test_a_think_time_is_a_class_and_an_entry(tmp_path: Path) -> None:
+def test_a_think_time_is_a_class_and_an_entry(tmp_path):
     """Recipes know it, lists have its parameters with source, and files its settings."""
     done = subprocess.run(
         [sys.executable, "-c", THINK], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -108,7 +102,7 @@ class EveryOther(Trigger):
     step: int = setting(2, "seconds from one to the next", "s", least=1)
 
     @override
-    def which(self, user: Any, intention: Any) -> Any:
+    def which(self, user, intention):
         return intention.at % self.step == 0
 
 
@@ -122,16 +116,14 @@ class Narrow(Response):
     by: int = setting(1, "processors less", least=1)
 
     @override
-    def respond(self, user: Any, intention: Any, place: int) -> None:
+    def respond(self, user, intention, place):
         jobs, row = user.model.jobs, intention.rows[place]
         times = int(jobs.run_time[row]), int(jobs.requested_time[row])
         fewer = max(1, int(jobs.processors[row]) - self.by)
         intention.resize(place, fewer, *times, self.name, self.response)
 
 
-def test_reactions_are_a_class_and_an_entry(
-    monkeypatch: pytest.MonkeyPatch, make_jobs: MakeJobs
-) -> None:
+def test_reactions_are_a_class_and_an_entry(monkeypatch, make_jobs):
     """A response and a trigger can be given in files, are noted by name, and logged in a word."""
     monkeypatch.setitem(parts.RESPONSES, Narrow.response, Narrow)
     monkeypatch.setitem(parts.TRIGGERS, EveryOther.when, [EveryOther])
@@ -158,11 +150,11 @@ class LastFirst(Scheduler):
 
     name = "last-first"
 
-    def __init__(self, *, most: int = 2) -> None:
+    def __init__(self, *, most=2):
         self.most = most
 
     @override
-    def select(self, look: Look) -> Iterable[Any]:
+    def select(self, look):
         free = look.free
         for job in list(reversed(look.waiting))[: self.most]:
             if job.processors > free:
@@ -171,9 +163,7 @@ class LastFirst(Scheduler):
             yield job
 
 
-def test_a_plain_policy_is_a_class_and_an_entry(
-    monkeypatch: pytest.MonkeyPatch, make_jobs: MakeJobs
-) -> None:
+def test_a_plain_policy_is_a_class_and_an_entry(monkeypatch, make_jobs):
     """It can be chosen with its options, which are listed with their meaning, and runs plain."""
     monkeypatch.setitem(names.SCHEDULERS, LastFirst.name, LastFirst)
     jobs = make_jobs((0, 10, 2), (1, 10, 2), (2, 10, 2))
@@ -201,7 +191,7 @@ class Widest(KeyScheduler):
 
 
 @pytest.mark.slow
-def test_a_compiled_policy_names_its_pass(make_jobs: MakeJobs) -> None:
+def test_a_compiled_policy_names_its_pass(make_jobs):
     """It runs compiled with the same schedule as plain; a subclass of it runs plain."""
 
     class Mine(Widest):

@@ -6,19 +6,14 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import PRESETS, DecisionLog
-from hpcrowd.analysis.run import Run
 from hpcrowd.environment import ClusterSpec, Scheduler, read_swf
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
 from hpcrowd.environment.registry import place_of, source_of, text_of
 from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import replay, resample
 from hpcrowd.scenarios.kinds.files import read_scenario
 from hpcrowd.scenarios.kinds.populate import PopulateConfig
@@ -172,7 +167,7 @@ LOG = """; MaxProcs: 4
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path, monkeypatch):
     """A folder with a log and a file of own code, which imports a neighbour."""
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "neighbour.py").write_text("SIGN = 1\n")
@@ -187,7 +182,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def same(one: Run, other: Run) -> bool:
+def same(one, other):
     """Whether two runs have the same jobs."""
     return np.array_equal(one.jobs.matrix, other.jobs.matrix)
 
@@ -195,7 +190,7 @@ def same(one: Run, other: Run) -> bool:
 # ---- places -----------------------------------------------------------------------------------
 
 
-def test_places() -> None:
+def test_places():
     """What is a place, and what is the name of something else."""
     assert ("a/b.py", "C", "") == place_of("a/b.py:C")
     assert ("a.b", "C", "x=1,y=2") == place_of("a.b:C:x=1,y=2")
@@ -220,7 +215,7 @@ def test_places() -> None:
         ("xyz", "not known; choose fcfs, easy, .*, recorded, or FILE.py:CLASS"),
     ],
 )
-def test_mistakes_in_places(folder: Path, text: str, message: str) -> None:
+def test_mistakes_in_places(folder, text, message):
     """Each is one line."""
     (folder / "broken.py").write_text("\nx = unknown\n")
     (folder / "syntax.py").write_text("def x(:\n")
@@ -230,7 +225,7 @@ def test_mistakes_in_places(folder: Path, text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_files_are_loaded_again_when_they_change(folder: Path) -> None:
+def test_files_are_loaded_again_when_they_change(folder):
     """So that one can try out changes in one session."""
     assert str(parse_scheduler("mine.py:Widest")) == "Widest"
     (folder / "mine.py").write_text(
@@ -256,13 +251,13 @@ def test_files_are_loaded_again_when_they_change(folder: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("folder")
-def test_what_own_code_does_wrong(option: str, name: str, message: str) -> None:
+def test_what_own_code_does_wrong(option, name, message):
     """The message has its name, the second of the simulation, and the rule."""
     with pytest.raises((QuantityError, SchedulerError, SimulationError), match=message):
         replay(read_swf("log.swf"), **{option: f"mine.py:{name}"})
 
 
-def test_a_scheduler_as_text_class_and_object(folder: Path) -> None:
+def test_a_scheduler_as_text_class_and_object(folder):
     """All of them are the same, with options too; its source is in the provenance."""
     del folder
     trace, mine = read_swf("log.swf"), importlib.import_module("mine")
@@ -278,7 +273,7 @@ def test_a_scheduler_as_text_class_and_object(folder: Path) -> None:
     assert "sources_sha256" not in replay(trace).configuration
 
 
-def test_users_as_text_class_and_function(folder: Path) -> None:
+def test_users_as_text_class_and_function(folder):
     """With options; mixed in a file, with own parts."""
     trace, mine = read_swf("log.swf"), importlib.import_module("mine")
     slow = replay(trace, users="mine.py:Slow")
@@ -323,7 +318,7 @@ def test_users_as_text_class_and_function(folder: Path) -> None:
         ('reactions = [{ do = "mine.py:Choosy", by = 3 }]', "do 'mine.py:Choosy': by: no such"),
     ],
 )
-def test_mistakes_in_files(folder: Path, entry: str, message: str) -> None:
+def test_mistakes_in_files(folder, entry, message):
     """The file and the place of the entry come first."""
     (folder / "users.toml").write_text(f"[[users]]\n{entry}\n")
     with pytest.raises(QuantityError, match=message) as caught:
@@ -331,7 +326,7 @@ def test_mistakes_in_files(folder: Path, entry: str, message: str) -> None:
     assert "users.toml" in str(caught.value)
 
 
-def test_own_schedulers_in_other_kinds(folder: Path) -> None:
+def test_own_schedulers_in_other_kinds(folder):
     """Grids, other clusters, changes of the platform, populations, resampled users."""
     trace, mine = read_swf("log.swf"), importlib.import_module("mine")
     (folder / "inside").mkdir()
@@ -357,10 +352,10 @@ def test_own_schedulers_in_other_kinds(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_command_line(folder: Path) -> None:
+def test_command_line(folder):
     """Options of commands take places; a mistake ends with 2 and one line."""
 
-    def call(*words: str) -> subprocess.CompletedProcess[str]:
+    def call(*words):
         command = [sys.executable, "-m", "hpcrowd", "replay", "log.swf", *words]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -377,7 +372,7 @@ def test_command_line(folder: Path) -> None:
 # ---- sweeps -----------------------------------------------------------------------------------
 
 
-def study_of(folder: Path) -> Study:
+def study_of(folder):
     """Return a study with own classes, functions and objects on its axes."""
     mine = importlib.import_module("mine")
     return Study(
@@ -389,7 +384,7 @@ def study_of(folder: Path) -> Study:
     )
 
 
-def test_objects_and_classes_on_axes(folder: Path) -> None:
+def test_objects_and_classes_on_axes(folder):
     """They become places that another process finds, with their options."""
     axes, place = study_of(folder).axes, folder / "mine.py"
     assert [f"{place}:Slow", f"{place}:slow"] == axes["users"][1:]
@@ -397,7 +392,7 @@ def test_objects_and_classes_on_axes(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sweeps_load_own_code_in_workers(folder: Path) -> None:
+def test_sweeps_load_own_code_in_workers(folder):
     """Another process makes the same of objects and classes on axes."""
     study = study_of(folder)
     engine = Processes(2)
@@ -412,7 +407,7 @@ def test_sweeps_load_own_code_in_workers(folder: Path) -> None:
     assert alone.failed == 0
 
 
-def test_a_change_of_the_source_runs_again(folder: Path) -> None:
+def test_a_change_of_the_source_runs_again(folder):
     """What was computed with other code is not taken for the same."""
     text = '[scenario]\nkind = "replay"\ntrace = "log.swf"\nscheduler = "mine.py:Widest"\n'
     (folder / "s.toml").write_text(text)
@@ -422,7 +417,7 @@ def test_a_change_of_the_source_runs_again(folder: Path) -> None:
     assert before["sources_sha256"] != after["sources_sha256"]
 
 
-def test_what_other_processes_cannot_find(folder: Path) -> None:
+def test_what_other_processes_cannot_find(folder):
     """Classes inside functions, or without a file, are refused with the cure."""
     del folder
 
@@ -439,12 +434,12 @@ def test_what_other_processes_cannot_find(folder: Path) -> None:
     assert source_of(PRESETS["adjusted"]) is None
 
 
-def test_resampled_users(folder: Path, make_trace: Callable[..., Trace]) -> None:
+def test_resampled_users(folder, make_trace):
     """Members of a drawn population act by your own class, under your own scheduler."""
     del folder
     log, mine = small_log(make_trace), importlib.import_module("mine")
 
-    def run(**settings: Any) -> Run:
+    def run(**settings):
         return resample(log, days=28, warm_up="7d", **settings)
 
     slow = run(users="mine.py:Hesitant:factor=3", scheduler=mine.Widest())
@@ -469,9 +464,7 @@ def test_resampled_users(folder: Path, make_trace: Callable[..., Trace]) -> None
         ("mine.py:Fractions", r"pause\(\) returned [0-9.]+; must be whole seconds, 0 or more"),
     ],
 )
-def test_wrong_users_of_a_population(
-    folder: Path, make_trace: Callable[..., Trace], users: str, message: str
-) -> None:
+def test_wrong_users_of_a_population(folder, make_trace, users, message):
     """One line names what is wrong."""
     with pytest.raises((QuantityError, SimulationError), match=message) as caught:
         resample(small_log(make_trace), days=28, warm_up="7d", users=users)

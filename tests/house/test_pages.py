@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.house.pages import PAGES, Block, blocks, named
+from tests.house.pages import PAGES, blocks, named
 from tests.support.places import ROOT
 
 #: The trace that pages name when a real one is needed.
@@ -30,7 +30,7 @@ NOT_HERE = ("python3 -m venv", "pip install", "pytest", "mkdocs", "hpcrowd inspe
 PROGRESS = re.compile(r"^[\d,]+ of [\d,]+ runs.* left\n", re.MULTILINE)
 
 
-def compare(expected: str, actual: str, where: str) -> None:
+def compare(expected, actual, where):
     """Fail unless both are equal, blanks at line ends apart; ``...`` stands for anything."""
     expected, actual = (
         "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
@@ -44,7 +44,7 @@ def compare(expected: str, actual: str, where: str) -> None:
 class Reader:
     """A user who reads a page in an empty folder and does everything that is there."""
 
-    def __init__(self, page: Path, folder: Path) -> None:
+    def __init__(self, page, folder):
         self.page = page
         self.folder = folder
         self.namespace: dict[str, Any] = {"__name__": f"docs_{page.stem.replace('-', '_')}"}
@@ -56,7 +56,7 @@ class Reader:
             (folder / SAMPLE).symlink_to(traces / SAMPLE)
             (folder / SAMPLE_FOLDER).symlink_to(traces, target_is_directory=True)
 
-    def read(self) -> None:
+    def read(self):
         """Go through the page."""
         printed: str | None = None
         for block in blocks(self.page):
@@ -73,7 +73,7 @@ class Reader:
                     compare(block.body, printed, where)
                 printed = None
 
-    def lacks(self, text: str, where: str) -> bool:
+    def lacks(self, text, where):
         """Note and return whether ``text`` needs real traces that are not here."""
         needs = re.search(rf"{re.escape(SAMPLE)}|\b{SAMPLE_FOLDER}/|[ =]{SAMPLE_FOLDER}\b", text)
         if not needs and not self.unwritten & set(text.split()):
@@ -84,7 +84,7 @@ class Reader:
             self.unwritten |= set(re.findall(r"--out[ =](\S+)", text))
         return lacking
 
-    def run_python(self, block: Block, where: str) -> str | None:
+    def run_python(self, block, where):
         """Run a block of Python and return what it printed, None if it could not run."""
         if self.lacks(block.body, where):
             return None
@@ -93,7 +93,7 @@ class Reader:
             exec(code, self.namespace)
         return output.getvalue()
 
-    def run_commands(self, block: Block, where: str) -> None:
+    def run_commands(self, block, where):
         """Run the commands of a block; after ``$`` with their output, else one a line."""
         prompt = "$ " if block.kind == "console" else ""
         steps: list[tuple[str, list[str]]] = []
@@ -119,7 +119,7 @@ class Reader:
             if output:
                 compare("\n".join(output), printed, f"{where}: {command}")
 
-    def run_command(self, line: str, where: str, shown: bool) -> str | None:
+    def run_command(self, line, where, shown):
         """Run a command line and return what it printed, None if it is for a fresh machine.
 
         ``shown`` says whether the page shows what it prints.
@@ -139,7 +139,7 @@ class Reader:
             printed = (printed or "") + text
         return printed
 
-    def run_program(self, words: list[str], where: str) -> tuple[int, str]:
+    def run_program(self, words, where):
         """Run a scenario, or a small program of every system."""
         if words[0] == "python":
             words = [sys.executable, *words[1:]]
@@ -157,7 +157,7 @@ class Reader:
         return done.returncode, done.stdout + (done.stderr if done.returncode else "")
 
 
-def run_hpcrowd(arguments: list[str]) -> tuple[int, str]:
+def run_hpcrowd(arguments):
     """Run the command line in this process; return its exit code and what it printed."""
     from hpcrowd.scenarios.cli import main
 
@@ -176,9 +176,7 @@ def run_hpcrowd(arguments: list[str]) -> tuple[int, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_page_does_what_it_says(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_does_what_it_says(page, tmp_path, monkeypatch):
     """Every block of Python and every command of a page runs, and prints what the page shows."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # as for a script in that folder

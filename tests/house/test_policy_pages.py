@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import Any
 
 import pytest
 from hpcrowd.analysis import small_gantt
@@ -28,7 +27,7 @@ SECTIONS = ["Rule", "Example", "Complexity", "Options", "Source"]
 
 
 @pytest.fixture(scope="module")
-def script() -> Any:
+def script():
     """The script that draws the pictures."""
     sys.path.insert(0, str(ROOT / "docs"))
     try:
@@ -38,7 +37,7 @@ def script() -> Any:
     return policy_pictures
 
 
-def page(script: Any, name: str) -> str:
+def page(script, name):
     """The text of the page of a policy."""
     path = PAGES / script.page_of(name)
     assert path.exists(), f"{name} has no page; docs/policy_pictures.py says what belongs there"
@@ -46,7 +45,7 @@ def page(script: Any, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", list(SCHEDULERS))
-def test_every_policy_has_a_page(script: Any, name: str) -> None:
+def test_every_policy_has_a_page(script, name):
     """The page has rule, picture, complexity, options and source, and the index lists it."""
     text = page(script, name)
     assert SECTIONS == re.findall(r"^## (.*)$", text, re.M)
@@ -56,7 +55,7 @@ def test_every_policy_has_a_page(script: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(SCHEDULERS))
-def test_every_option_is_reported(script: Any, name: str) -> None:
+def test_every_option_is_reported(script, name):
     """Each option of a policy is on its page with its default and a meaning."""
     text = page(script, name)
     for option in options_of(SCHEDULERS[name]):
@@ -65,7 +64,7 @@ def test_every_option_is_reported(script: Any, name: str) -> None:
         assert row[1].strip()
 
 
-def test_every_picture_is_small_and_used(script: Any) -> None:
+def test_every_picture_is_small_and_used(script):
     """All pictures of the list, and no others, are there, small and on a page; all policies."""
     text = "".join(path.read_text() for path in PAGES.glob("*.md"))
     drawn = {path.stem: path.stat().st_size for path in PICTURES.glob("*.png")}
@@ -76,7 +75,7 @@ def test_every_picture_is_small_and_used(script: Any) -> None:
     assert set(SCHEDULERS) - {"order"} == shown  # an order has to be named
 
 
-def test_policies_differ(script: Any) -> None:
+def test_policies_differ(script):
     """The example distinguishes the policies: no two pictures show the same schedule."""
     starts = {
         name: tuple(script.example(scheduler).jobs.start.tolist())
@@ -85,13 +84,13 @@ def test_policies_differ(script: Any) -> None:
     assert len(starts) == len(set(starts.values()))
 
 
-def test_the_workload_is_on_the_page(script: Any) -> None:
+def test_the_workload_is_on_the_page(script):
     """The index shows the workload that is drawn."""
     assert script.WORKLOAD.read_text() in (PAGES / "index.md").read_text()
 
 
 @pytest.mark.slow
-def test_pictures_can_be_drawn(script: Any) -> None:
+def test_pictures_can_be_drawn(script):
     """Each picture is drawn from a run, with its title and without a warning."""
     for scheduler, title in script.PICTURES.values():
         figure = small_gantt(script.example(scheduler), names=script.names(), title=title)
@@ -99,7 +98,7 @@ def test_pictures_can_be_drawn(script: Any) -> None:
         assert figure_png(figure).startswith(b"\x89PNG")
 
 
-def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_policies_are_listed(capsys):
     """``hpcrowd policies`` names every policy; with a name it lists the options."""
     policies(None, as_json=False)
     shown = capsys.readouterr().out

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, override
 
 import hpcrowd as hc
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.environment import State, Trace, write_swf
+from hpcrowd.environment import State, write_swf
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios import populate, replay, resample, run_grid
 from hpcrowd.scenarios.kinds.grid import GridConfig
@@ -31,13 +30,13 @@ FUNCTIONS: dict[Callable[..., Any], Any] = {
 
 
 @pytest.fixture
-def log(make_trace: Callable[..., Trace]) -> Trace:
+def log(make_trace):
     """A log of twelve users."""
     return small_log(make_trace)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_signatures_list_all_settings(function: Callable[..., Any]) -> None:
+def test_signatures_list_all_settings(function):
     """With types and defaults; the help has the meaning of each."""
     model = FUNCTIONS[function]
     parameters = inspect.signature(function).parameters
@@ -53,7 +52,7 @@ def test_signatures_list_all_settings(function: Callable[..., Any]) -> None:
         assert "str | Scheduler | type[Scheduler]" == parameters["scheduler"].annotation
 
 
-def test_paths_and_numbers(log: Trace, tmp_path: Path) -> None:
+def test_paths_and_numbers(log, tmp_path):
     """A path stands for its trace, a number for the text of it."""
     path = tmp_path / "log.swf"
     write_swf(log, path)
@@ -69,7 +68,7 @@ def test_paths_and_numbers(log: Trace, tmp_path: Path) -> None:
     )
 
 
-def test_files_of_grids_and_models(log: Trace, tmp_path: Path) -> None:
+def test_files_of_grids_and_models(log, tmp_path):
     """A grid is given by its file, and settings replace those in it."""
     write_swf(log, tmp_path / "log.swf")
     place = tmp_path / "grid.toml"
@@ -92,14 +91,14 @@ def test_files_of_grids_and_models(log: Trace, tmp_path: Path) -> None:
         ({"overrun": "kil"}, "did you mean kill?"),
     ],
 )
-def test_suggestions(log: Trace, given: dict[str, Any], message: str) -> None:
+def test_suggestions(log, given, message):
     """Names and values that are not known suggest the nearest one."""
     with pytest.raises(QuantityError) as caught:
         replay(log, **given)
     assert message in str(caught.value)
 
 
-def test_frame_of_a_run(make_trace: Callable[..., Trace]) -> None:
+def test_frame_of_a_run(make_trace):
     """Waits, responses, slowdowns and lateness; missing where a job has none."""
     jobs = [
         {"submit": 10, "run": 100, "wait": 0, "user": 1},
@@ -127,7 +126,7 @@ def test_frame_of_a_run(make_trace: Callable[..., Trace]) -> None:
     assert [0, 90] == users["wait_mean_s"].tolist()
 
 
-def test_users_have_the_metrics_of_the_summary(log: Trace) -> None:
+def test_users_have_the_metrics_of_the_summary(log):
     """Their distribution is that of the summary."""
     run = replay(log)
     users = run.users()
@@ -138,7 +137,7 @@ def test_users_have_the_metrics_of_the_summary(log: Trace) -> None:
     assert users["sessions"].sum() == len(np.unique(run.jobs.session))
 
 
-def test_frame_of_a_trace(log: Trace) -> None:
+def test_frame_of_a_trace(log):
     """All fields, and names of users where the log has them."""
     log.names["user"] = {1: "ada"}
     log.extra["tag"] = np.array(["x"] * len(log), object)
@@ -152,16 +151,16 @@ def test_frame_of_a_trace(log: Trace) -> None:
 class Cells(Page):
     """A table that is read cell by cell."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html):
         self.cells: list[str] = []
         super().__init__(html)
 
     @override
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.cells.append(data)
 
 
-def test_tables_for_notebooks(log: Trace) -> None:
+def test_tables_for_notebooks(log):
     """Traces, runs, clusters, users and behaviours."""
     staged = ReplayConfig(processors="4").stage(log)
     staged.model.run(until=40_000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hpcrowd.agents.behaviours import parts
@@ -62,7 +61,7 @@ print(*sorted(set(sys.modules) - before), file=sys.stderr)
 """
 
 
-def loaded(*words: str, cwd: Path, first: str = "") -> list[str]:
+def loaded(*words, cwd, first=""):
     """Return the modules that a command loads after the line ``first``."""
     code = RUN.format(first=first, words=["hpcrowd", *words])
     done = subprocess.run(
@@ -71,12 +70,12 @@ def loaded(*words: str, cwd: Path, first: str = "") -> list[str]:
     return done.stderr.splitlines()[-1].split()
 
 
-def within(module: str, place: str) -> bool:
+def within(module, place):
     """Whether a module is a place or in it."""
     return module == place or module.startswith(f"{place}.")
 
 
-def test_a_replay_loads_what_it_runs(tmp_path: Path) -> None:
+def test_a_replay_loads_what_it_runs(tmp_path):
     """No grid, population, platform or other command; of other libraries only what Mesa loads."""
     (tmp_path / "log.swf").write_text(LOG)
     modules = loaded("replay", "log.swf", "--json", cwd=tmp_path, first="import mesa, numba")
@@ -88,7 +87,7 @@ def test_a_replay_loads_what_it_runs(tmp_path: Path) -> None:
     assert [] == [one for one in modules if any(within(one, library) for library in libraries)]
 
 
-def test_places_that_a_replay_leaves_out_are_there(root: Path) -> None:
+def test_places_that_a_replay_leaves_out_are_there(root):
     """The list names folders and modules that exist, so that it cannot go stale."""
     for place in NOT_OF_A_REPLAY:
         path = root.joinpath(*place.split("."))
@@ -100,20 +99,20 @@ def test_places_that_a_replay_leaves_out_are_there(root: Path) -> None:
     "command",
     [path.stem for path in sorted(ROOT.glob("scenarios/commands/*/[!_]*.py"))],
 )
-def test_help_is_light(command: str, tmp_path: Path) -> None:
+def test_help_is_light(command, tmp_path):
     """The help of a command loads neither Mesa nor numba, and nothing that computes or draws."""
     modules = loaded(command, "--help", cwd=tmp_path)
     assert [] == [name for name in HEAVY if name in modules]
 
 
-def test_importing_is_light(tmp_path: Path) -> None:
+def test_importing_is_light(tmp_path):
     """Importing hpcrowd and its floors, with all their names, loads none of these libraries."""
     code = f"import sys, hpcrowd as hc; dir(hc); print([n for n in {HEAVY} if n in sys.modules])"
     command = [sys.executable, "-W", "error", "-c", code]
     assert "[]\n" == subprocess.check_output(command, cwd=tmp_path, text=True)
 
 
-def test_help_of_all_loads_no_command(tmp_path: Path) -> None:
+def test_help_of_all_loads_no_command(tmp_path):
     """The list of commands is made without any of them, nor numpy, nor settings of runs."""
     modules = loaded("--help", cwd=tmp_path)
     assert [] == [one for one in modules if within(one, "hpcrowd.scenarios.commands")]
@@ -123,9 +122,7 @@ def test_help_of_all_loads_no_command(tmp_path: Path) -> None:
 # ---- registries -------------------------------------------------------------------------------
 
 
-def test_a_registry_imports_what_is_looked_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_registry_imports_what_is_looked_up(tmp_path, monkeypatch):
     """Names, their order and their number need no import; an entry may also be a thing."""
     (tmp_path / "place_of_two.py").write_text("ONE, TWO = 1, 2\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -155,14 +152,12 @@ def test_a_registry_imports_what_is_looked_up(
         (parts.RESPONSES, "response"),
     ],
 )
-def test_entries_are_called_as_they_call_themselves(
-    registry: Registry[object], attribute: str
-) -> None:
+def test_entries_are_called_as_they_call_themselves(registry, attribute):
     """A policy, a format and a part have the name of their entry."""
     assert list(registry) == [getattr(thing, attribute) for thing in registry.values()]
 
 
-def test_entries_of_several_forms_and_kinds() -> None:
+def test_entries_of_several_forms_and_kinds():
     """All forms of a trigger have its name, and a kind of run has its own; presets say what."""
     for name, forms in parts.TRIGGERS.items():
         assert {name} == {form.when for form in forms}

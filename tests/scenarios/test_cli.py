@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hpcrowd.analysis.metrics import METRICS, PER_USER
@@ -32,14 +30,14 @@ TRACE = """\
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> Path:
+def trace(tmp_path):
     """A tiny trace on disk."""
     path = tmp_path / "tiny.swf"
     path.write_text(TRACE)
     return path
 
 
-def test_json_is_one_object_with_every_metric(call: Any, trace: Path) -> None:
+def test_json_is_one_object_with_every_metric(call, trace):
     """--json prints all metrics, per-user ones and configuration, the same at every run."""
     command = ("replay", trace, "--json", "--processors", "8")
     code, out, err = call(*command)
@@ -55,7 +53,7 @@ def test_json_is_one_object_with_every_metric(call: Any, trace: Path) -> None:
     assert (code, out, err) == call(*command)
 
 
-def test_summary_names_metrics_and_drops(call: Any, trace: Path) -> None:
+def test_summary_names_metrics_and_drops(call, trace):
     """The readable summary shows what was dropped and assumed, and names the metrics."""
     code, out, _ = call("replay", trace)
     assert 0 == code
@@ -66,7 +64,7 @@ def test_summary_names_metrics_and_drops(call: Any, trace: Path) -> None:
     assert "Monday 00:00" in call("replay", trace)[1]
 
 
-def test_results_are_complete_and_can_be_replaced(call: Any, trace: Path, tmp_path: Path) -> None:
+def test_results_are_complete_and_can_be_replaced(call, trace, tmp_path):
     """--out leaves every file of a run, and a second run may replace it, but nothing else."""
     out = tmp_path / "run"
     for _ in range(2):
@@ -108,7 +106,7 @@ def test_results_are_complete_and_can_be_replaced(call: Any, trace: Path, tmp_pa
         ("--strict", ["dropped", "no processors", "--strict"]),
     ],
 )
-def test_wrong_choices(call: Any, trace: Path, arguments: str, words: list[str]) -> None:
+def test_wrong_choices(call, trace, arguments, words):
     """A wrong choice is one line on standard error with value and cure; exit code 2."""
     code, out, err = call("replay", trace, "--json", *arguments.split())
     assert (2, "", 1) == (code, out, len(err.strip().splitlines()))
@@ -129,7 +127,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("command", ["replay", "sessions"])
 @pytest.mark.parametrize("kind", ["missing", *BROKEN])
-def test_no_trace(call: Any, tmp_path: Path, command: str, kind: str) -> None:
+def test_no_trace(call, tmp_path, command, kind):
     """A file that is not a trace gets one line that names it, and exit code 2."""
     path, content = tmp_path / f"{kind}.swf", BROKEN.get(kind)
     if content is not None:
@@ -141,7 +139,7 @@ def test_no_trace(call: Any, tmp_path: Path, command: str, kind: str) -> None:
     assert path.name in err
 
 
-def test_sessions(call: Any, trace: Path, tmp_path: Path) -> None:
+def test_sessions(call, trace, tmp_path):
     """Sessions, batches and dependencies of the trace; one user's graph as text and picture."""
     code, out, _ = call("sessions", trace, "--json")
     stats = json.loads(out)
@@ -157,13 +155,13 @@ def test_sessions(call: Any, trace: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", ["--user 99", "--dot -", "--user 1 --json --dot -", "--sessions x"]
 )
-def test_sessions_wrong(call: Any, trace: Path, arguments: str) -> None:
+def test_sessions_wrong(call, trace, arguments):
     """Wrong requests about sessions: one line, exit code 2."""
     code, out, err = call("sessions", trace, *arguments.split())
     assert (2, "", 1) == (code, out, len(err.strip().splitlines()))
 
 
-def test_help_documents_every_choice(call: Any) -> None:
+def test_help_documents_every_choice(call):
     """Commands explain themselves; replay has an option for every field of the configuration."""
     for command in ([], ["sessions"], ["demo"], ["reproduce", "madon2024"]):
         code, out, _ = call(*command, "--help")
@@ -176,7 +174,7 @@ def test_help_documents_every_choice(call: Any) -> None:
 class Terminal(io.StringIO):
     """Somewhere to print that calls itself a terminal."""
 
-    def isatty(self) -> bool:
+    def isatty(self):
         """Say yes."""
         return True
 
@@ -185,9 +183,7 @@ class Terminal(io.StringIO):
     ("stream", "long", "shown"), [(Terminal, 0.0, True), (Terminal, 1e9, False),
                                   (io.StringIO, 0.0, False)],
 )  # fmt: skip
-def test_long_runs_show_progress(
-    monkeypatch: pytest.MonkeyPatch, trace: Path, stream: Any, long: float, shown: bool
-) -> None:
+def test_long_runs_show_progress(monkeypatch, trace, stream, long, shown):
     """On a terminal a long run shows a bar on standard error; a short one, or a file, nothing."""
     monkeypatch.setattr("sys.stderr", error := stream())
     monkeypatch.setattr("hpcrowd.scenarios.terminal.LONG", long)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
-from hpcrowd.analysis import Run
 from hpcrowd.analysis.results import write_run
 from hpcrowd.environment import HpcrowdError, QuantityError, State, read_swf
 from hpcrowd.environment.clock import DAY
@@ -24,12 +21,12 @@ SAME = ("jobs.parquet", "summary.json", "trace.swf.gz")
 
 
 @pytest.fixture(scope="module")
-def runs() -> list[Run]:
+def runs():
     """Return the four runs of a short demo."""
     return run_demo(days=DAYS)
 
 
-def test_runs_are_the_four(runs: list[Run]) -> None:
+def test_runs_are_the_four(runs):
     """Oblivious and feedback, FCFS and EASY; only with feedback do users mind the scheduler."""
     assert LABELS == [run.label for run in runs]
     for run in runs:
@@ -43,7 +40,7 @@ def test_runs_are_the_four(runs: list[Run]) -> None:
     assert [False, False, True, True] == [run.after is not None for run in runs]
 
 
-def test_same_seed_same_bytes(runs: list[Run], tmp_path: Path) -> None:
+def test_same_seed_same_bytes(runs, tmp_path):
     """Files of the same seed are the same byte for byte; another seed makes other jobs."""
     heard: list[str] = []
     again, other = run_demo(days=DAYS, progress=heard.append), run_demo(days=DAYS, seed=1)
@@ -60,7 +57,7 @@ def test_same_seed_same_bytes(runs: list[Run], tmp_path: Path) -> None:
         assert sorted(three[0].jobs.submit.tolist()) == trace["submit"].tolist()
 
 
-def test_observations_are_taken_from_the_numbers(runs: list[Run]) -> None:
+def test_observations_are_taken_from_the_numbers(runs):
     """The sentences name the jobs and the mean wait of each run, and call a loss a loss."""
     said = " ".join(observations(runs))
     words = [f" {len(run.jobs):,} " for run in runs]
@@ -71,7 +68,7 @@ def test_observations_are_taken_from_the_numbers(runs: list[Run]) -> None:
 
 
 @pytest.mark.slow
-def test_command_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_end_to_end(tmp_path, capsys):
     """The folder holds report, pictures and a folder per run; the table is on stdout."""
     out = tmp_path / "demo"
     demo_command(out, days=1, seed=1, as_json=True)
@@ -96,7 +93,7 @@ def test_command_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("given", [{"days": 0}, {"seed": -1}, {"processors": 0}])
-def test_impossible_demos_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_impossible_demos_are_refused(tmp_path, given):
     """Numbers that cannot be are refused; a folder that hpcrowd did not write is left alone."""
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(HpcrowdError, match="choose another --out"):

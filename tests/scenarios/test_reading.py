@@ -10,7 +10,7 @@ from pathlib import Path
 import hpcrowd as hc
 import pytest
 from hpcrowd.analysis import read_recorded, read_results, write_results
-from hpcrowd.environment import QuantityError, Trace, read_trace, write_swf
+from hpcrowd.environment import QuantityError, read_trace, write_swf
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace, not_read
 from hpcrowd.scenarios.kinds.files import read_scenario, scenario_of
 
@@ -44,7 +44,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def files(tmp_path, monkeypatch):
     """A file of Slurm in two queues, and a table, in the folder of the test."""
     monkeypatch.chdir(tmp_path)
     jobs = (("1", "ada", "high"), ("2", "bob", "low"), ("3", "ada", "low"))
@@ -55,7 +55,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("command", [one for one in READERS if one not in ("judge", "predict")])
-def test_every_command_reads_a_table(call: Call, command: str) -> None:
+def test_every_command_reads_a_table(call, command):
     """With a mapping, no conversion is needed first."""
     code, _, err = call(command, "mine.txt", *READERS[command], "--map", "mine.toml")
     assert (0, True) == (code, "hpcrowd:" not in err)
@@ -69,16 +69,14 @@ def test_every_command_reads_a_table(call: Call, command: str) -> None:
      (("--input-format", "slrum"), "format 'slrum': not known"),
      (("--map", "none.toml"), "none.toml")],
 )  # fmt: skip
-def test_every_command_refuses_the_same(
-    call: Call, command: str, option: tuple[str, str], words: str
-) -> None:
+def test_every_command_refuses_the_same(call, command, option, words):
     """Each mistake is one line."""
     source = ("lublin",) if command == "judge" else ()
     code, _, err = call(command, *source, "jobs.txt", *READERS[command], *option)
     assert (2, 1, True) == (code, err.count("\n"), words in err)
 
 
-def test_a_replay_knows_zone_and_queue(call: Call) -> None:
+def test_a_replay_knows_zone_and_queue(call):
     """They are in the provenance, and the times are no repair."""
     given = ("--zone", "Europe/Paris", "--queue", "qos")
     code, out, _ = call("replay", "jobs.txt", *given, "--out", "run")
@@ -91,7 +89,7 @@ def test_a_replay_knows_zone_and_queue(call: Call) -> None:
     assert "hpcrowd replay jobs.txt --users think-time --scheduler easy --zone Europe" in page
 
 
-def test_files_have_the_same_settings() -> None:
+def test_files_have_the_same_settings():
     """Paths are relative to the file, and runs share a trace only if they read it alike."""
     Path("inside").mkdir()
     Path("inside/run.toml").write_text(
@@ -108,7 +106,7 @@ def test_files_have_the_same_settings() -> None:
     assert before != read_scenario(Path("run.toml")).sharing()
 
 
-def test_python_takes_them_with_a_path() -> None:
+def test_python_takes_them_with_a_path():
     """A trace that has been read already cannot be read in another way."""
     run = hc.replay("jobs.txt", zone="Europe/Paris", queue="qos")
     assert ("Europe/Paris", "high") == (str(run.clock.zone), run.jobs.who(1, "queue"))
@@ -118,7 +116,7 @@ def test_python_takes_them_with_a_path() -> None:
 
 
 @pytest.mark.parametrize("trace", ["jobs.txt", 'mine.txt"\nmap = "mine.toml'])
-def test_clusters_of_a_grid_have_them(trace: str) -> None:
+def test_clusters_of_a_grid_have_them(trace):
     """Each trace has its own."""
     Path("grid.toml").write_text(
         f'[scenario]\nkind = "grid"\n[scenario.clusters.A]\nprocessors = 64\ntrace = "{trace}"\n'
@@ -167,9 +165,7 @@ KINDS = {
 
 
 @pytest.fixture
-def folder(
-    make_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def folder(make_trace, tmp_path, monkeypatch):
     """The folder of the test, with the log and one of some weeks without machine size."""
     monkeypatch.chdir(tmp_path)
     Path("log.swf").write_text(LOG)
@@ -179,7 +175,7 @@ def folder(
     return tmp_path
 
 
-def test_lines_of_notes(call: Call, folder: Path) -> None:
+def test_lines_of_notes(call, folder):
     """Dropped jobs come before repaired ones; the summary of a run has each line."""
     found = counted({"no wait time: taken as 0": 1200}, {"no processors": 1})
     assert [
@@ -194,7 +190,7 @@ def test_lines_of_notes(call: Call, folder: Path) -> None:
     assert (0, notes) == (code, [line for line in lines if line in notes])
 
 
-def test_notes_of_a_trace(folder: Path, make_trace: Callable[..., Trace]) -> None:
+def test_notes_of_a_trace(folder, make_trace):
     """Size and clock are assumed; drops, repairs and columns that are not read are counted."""
     trace = read_trace("log.swf")
     assert [NO_SIZE, NO_CLOCK] == trace.notes
@@ -214,7 +210,7 @@ def test_notes_of_a_trace(folder: Path, make_trace: Callable[..., Trace]) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_notes_are_known_before_a_run_and_kept_in_its_folder(folder: Path, kind: str) -> None:
+def test_notes_are_known_before_a_run_and_kept_in_its_folder(folder, kind):
     """The staged simulation, the run and the folder have the same lines."""
     setting, told = KINDS[kind]
     scenario = scenario_of(tomllib.loads(setting), folder)

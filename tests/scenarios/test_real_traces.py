@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from heapq import heappop, heappush
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
-from hpcrowd.analysis import Run, write_results
-from hpcrowd.environment import JobTable, Simulation, State, Trace, jobs_from_trace, read_swf
+from hpcrowd.analysis import write_results
+from hpcrowd.environment import Simulation, State, jobs_from_trace, read_swf
 from hpcrowd.environment.traces.trace import Conversion, take_jobs
 from hpcrowd.scenarios import replay
 
@@ -22,7 +20,7 @@ DEFINITIONS = ("arrival:60m", "arrival:job", "last:20m", "max:20m", "last:20m+cu
 PLAIN_JOBS = 60_000
 
 
-def test_known_waits_on_kth(kth: Trace) -> None:
+def test_known_waits_on_kth(kth):
     """FCFS starts jobs when a literal queue does; waits are those that others computed."""
     run = replay(kth, scheduler="fcfs", users="rigid", job_processors="allocated")
     assert first_come_first_served(run.jobs, 100) == run.jobs.start.tolist()
@@ -35,7 +33,7 @@ def test_known_waits_on_kth(kth: Trace) -> None:
     assert 262_194 == replay(kth, scheduler="easy", **choices).metrics["wait_max_s"]
 
 
-def first_come_first_served(jobs: JobTable, processors: int) -> list[int]:
+def first_come_first_served(jobs, processors):
     """Starts under FCFS, one job after the other."""
     starts, now, free = [0] * len(jobs), 0, processors
     ends: list[tuple[int, int]] = []
@@ -55,9 +53,7 @@ def first_come_first_served(jobs: JobTable, processors: int) -> list[int]:
      pytest.param("NASA-iPSC-1993", marks=pytest.mark.slow)],
 )  # fmt: skip
 @pytest.mark.parametrize("sessions", DEFINITIONS)
-def test_record_is_a_fixed_point_of_think_times(
-    read_trace: Callable[[str], Trace], name: str, sessions: str
-) -> None:
+def test_record_is_a_fixed_point_of_think_times(read_trace, name, sessions):
     """Users with think times whose jobs wait and run as recorded submit every job as recorded."""
     run = replay(read_trace(name), scheduler="recorded", sessions=sessions)
     jobs = run.jobs
@@ -70,7 +66,7 @@ def test_record_is_a_fixed_point_of_think_times(
     assert 0.0 == run.metrics["lateness_mean_s"]
 
 
-def written(run: Run, folder: Path) -> Trace:
+def written(run, folder):
     """The trace that a run leaves behind, read back."""
     write_results(run, folder / "out", plots=False)
     return read_swf(folder / "out" / "trace.swf.gz")
@@ -86,7 +82,7 @@ def written(run: Run, folder: Path) -> Trace:
     ],
     ids=["rigid", "think-time", "every job, slower", "rejected and killed"],
 )
-def test_written_trace_is_the_run(kth: Trace, tmp_path: Path, choices: dict[str, str]) -> None:
+def test_written_trace_is_the_run(kth, tmp_path, choices):
     """The trace of a run has every job, by submission, with status, and its own header."""
     run = replay(kth, **choices)
     trace = written(run, tmp_path)
@@ -127,9 +123,7 @@ def test_written_trace_is_the_run(kth: Trace, tmp_path: Path, choices: dict[str,
         assert np.count_nonzero(run.work.dependencies.count) == len(has)
 
 
-def test_rigid_users_keep_recorded_fields_17_and_18(
-    read_trace: Callable[[str], Trace], tmp_path: Path
-) -> None:
+def test_rigid_users_keep_recorded_fields_17_and_18(read_trace, tmp_path):
     """Users who do not react keep what was recorded as preceding job and think time."""
     trace = read_trace("DAS2-fs1-2003-1")
     run = replay(trace, users="rigid")
@@ -148,9 +142,7 @@ def test_rigid_users_keep_recorded_fields_17_and_18(
      ("NASA-iPSC-1993", "rigid"), ("LANL-CM5-1994", "rigid"), ("LLNL-Thunder-2007", "rigid"),
      ("HPC2N-2002-2.2", "rigid"), ("SDSC-DS-2004", "rigid"), ("LCG-2005-1", "rigid")],
 )  # fmt: skip
-def test_compiled_equals_plain(
-    read_trace: Callable[[str], Trace], name: str, users: str, scheduler: str
-) -> None:
+def test_compiled_equals_plain(read_trace, name, users, scheduler):
     """Overruns, thousands of running jobs, missing requests: both engines agree job for job."""
     whole = read_trace(name)
     trace = take_jobs(whole, np.sort(np.argsort(whole["submit"], kind="stable")[:PLAIN_JOBS]))

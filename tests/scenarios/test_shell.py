@@ -6,16 +6,12 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hpcrowd.scenarios.cli import CommandFiles
 from hpcrowd.scenarios.shell import NARROWEST
 
 from tests.support.writing import FILES
-
-Call = Callable[..., tuple[int, str, str]]
 
 COMMANDS = list(CommandFiles())
 
@@ -33,7 +29,7 @@ WORKING = {
 }
 
 
-def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def shell(line, **environment):
     """Run a line of a shell, where H is the program."""
     program = f"{sys.executable} -m hpcrowd"
     return subprocess.run(
@@ -48,7 +44,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_on_streams_and_terminals_of_any_kind(command: str) -> None:
+def test_help_on_streams_and_terminals_of_any_kind(command):
     """Full or closed standard output is one line and exit code 2; the other streams may be gone."""
     line = f"H {command} --help"
     for what, said in ((">/dev/full", "cannot be written: No space left"), (">&-", "is closed")):
@@ -68,7 +64,7 @@ def test_help_on_streams_and_terminals_of_any_kind(command: str) -> None:
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("command", WORKING)
-def test_streams_while_it_works(tmp_path: Path, command: str) -> None:
+def test_streams_while_it_works(tmp_path, command):
     """Real work prints the same with other streams closed or full, and ends in one line without."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
@@ -98,7 +94,7 @@ def test_streams_while_it_works(tmp_path: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "20", "x", "", "99999999999999999999"])
-def test_tables_can_be_read(call: Call, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+def test_tables_can_be_read(call, monkeypatch, columns):
     """A terminal that is too narrow, or garbage instead of its width, gives readable tables."""
     with monkeypatch.context() as patched:  # the runner of tests asks how wide it is, too
         patched.setenv("COLUMNS", columns)
@@ -128,7 +124,7 @@ main()
 @pytest.mark.slow
 @pytest.mark.parametrize("written", [[], ["first"]], ids=["before", "after"])
 @pytest.mark.parametrize("number", [1, 2, 15])
-def test_signals_clean_up(tmp_path: Path, number: int, written: list[str]) -> None:
+def test_signals_clean_up(tmp_path, number, written):
     """SIGTERM and SIGHUP leave no temporary file, and give the exit code of the signal."""
     line = [sys.executable, "-c", PROGRAM, str(number), *written]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=60)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from hpcrowd.environment import HpcrowdError
@@ -15,12 +14,12 @@ DOING = {"seed": 0, "loads": [0.5, 0.9]}
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> Unfinished:
+def begun(tmp_path):
     """A study that is beside ``out``."""
     return Unfinished.beside(tmp_path / "out", DOING)
 
 
-def test_results_come_back_to_the_bit(begun: Unfinished, tmp_path: Path) -> None:
+def test_results_come_back_to_the_bit(begun, tmp_path):
     """What was kept is found by whoever does the same; what was not done, or half, is not."""
     value = [[0.1 + 0.2, 1 / 3], [1e300, 5.0]]
     begun.keep("a-1", value)
@@ -34,9 +33,7 @@ def test_results_come_back_to_the_bit(begun: Unfinished, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("other", [{**DOING, "seed": 1}, {}])
-def test_results_of_something_else_are_refused(
-    begun: Unfinished, tmp_path: Path, other: dict[str, object]
-) -> None:
+def test_results_of_something_else_are_refused(begun, tmp_path, other):
     """Another plan is reported in one line, and what was kept stays."""
     begun.keep("a", 1)
     words = "results of another plan or version; remove it, or choose another --out"
@@ -45,7 +42,7 @@ def test_results_of_something_else_are_refused(
     assert {"a": 1} == Unfinished.beside(tmp_path / "out", DOING).results("a")
 
 
-def test_what_is_not_a_study_is_left_alone(begun: Unfinished, tmp_path: Path) -> None:
+def test_what_is_not_a_study_is_left_alone(begun, tmp_path):
     """A folder with something else in it, or a file, is not taken; what is not JSON is named."""
     (tmp_path / f"file{ENDING}").touch()
     (tmp_path / f"other{ENDING}").mkdir()

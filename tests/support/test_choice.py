@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -58,7 +57,7 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """The small house."""
     root = tmp_path_factory.mktemp("house")
     for name, content in FILES.items():
@@ -68,7 +67,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def house(place: Path) -> House:
+def house(place):
     """What its files say of each other."""
     return House(place)
 
@@ -91,17 +90,15 @@ def house(place: Path) -> House:
         ("pyproject.toml", "formats engine user plot convert names README use"),
     ],
 )
-def test_what_a_change_concerns(house: House, changed: str, expected: str) -> None:
+def test_what_a_change_concerns(house, changed, expected):
     """Rooms, imports, registries, commands, texts and pages each make a test concern a file."""
     assert sorted(NAMES[name] for name in expected.split()) == house.chosen([changed])
 
 
-def test_the_choice_is_made_since_a_commit(
-    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_choice_is_made_since_a_commit(place, capsys, monkeypatch):
     """What is committed since or not at all counts; too many commits are refused in one line."""
 
-    def git(*words: str) -> str:
+    def git(*words):
         name = ("-c", "user.name=a", "-c", "user.email=a@b")
         return subprocess.check_output(["git", *name, *words], cwd=place, text=True).strip()
 
@@ -127,7 +124,7 @@ def test_the_choice_is_made_since_a_commit(
 
 
 @pytest.mark.slow
-def test_this_house_is_read() -> None:
+def test_this_house_is_read():
     """Public names, registries, commands and studies are found, and what imports them."""
     house = House(ROOT)
     assert "environment/jobs.py" == house.public["hpcrowd.JobTable"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +23,7 @@ from hpcrowd.agents import (
 from hpcrowd.agents.behaviours.activity import WEEKEND, WORKING_DAYS
 from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.agents.populations.population import add_users
-from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment import Clock, Simulation
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.streams import Streams
 from hypothesis import given, settings
@@ -32,12 +31,11 @@ from hypothesis import strategies as st
 
 from tests.support.behaviours import both
 
-MakeJobs = Callable[..., JobTable]
 MINUTE = 60
 RELEASE = Release(0, 0, Reason.ENDED, 0, -1)
 
 
-def clock_of(zone: str, monday: datetime) -> Clock:
+def clock_of(zone, monday):
     """A clock whose origin is a local Monday, 00:00."""
     return Clock(int(monday.replace(tzinfo=ZoneInfo(zone)).timestamp()), ZoneInfo(zone), known=True)
 
@@ -58,7 +56,7 @@ CLOCKS = [
 # ---- windows of the local week ----------------------------------------------------------------
 
 
-def pieces(first: int, last: int, longest: int) -> st.SearchStrategy[list[tuple[int, int]]]:
+def pieces(first, last, longest):
     """Pieces that open between two minutes of the week, and how long they last at most."""
     piece = st.tuples(st.integers(first, last), st.integers(1, longest))
     seconds = piece.map(lambda found: (found[0] * MINUTE, sum(found) * MINUTE))
@@ -71,9 +69,7 @@ windows = pieces(0, 7 * 1440 - 1, 7 * 1440) | pieces(6 * 1440, 6 * 1440 + 300, 9
 
 @settings(max_examples=60)
 @given(st.sampled_from(CLOCKS), windows, st.integers(0, 2 * WEEK // MINUTE - 1))
-def test_next_open_is_that_of_every_minute_looked_at(
-    clock: Clock, flat: list[tuple[int, int]], drawn: int
-) -> None:
+def test_next_open_is_that_of_every_minute_looked_at(clock, flat, drawn):
     """From each minute, the next opening is what one finds who looks at every minute after it.
 
     Over three weeks, one with a change of the clocks; an hour may be missing or come twice.
@@ -92,7 +88,7 @@ def test_next_open_is_that_of_every_minute_looked_at(
             assert following * MINUTE == window.next_open(clock, minute * MINUTE)
 
 
-def test_windows_in_the_hours_of_a_change() -> None:
+def test_windows_in_the_hours_of_a_change():
     """A window in the missing hour opens the week after, one in the hour that comes twice twice."""
     two = 6 * DAY + 2 * HOUR
     window = WeeklyWindow([(two, two + HOUR)])
@@ -102,7 +98,7 @@ def test_windows_in_the_hours_of_a_change() -> None:
     assert [two, two + HOUR, two + WEEK + HOUR] == found
 
 
-def test_pieces_of_a_window() -> None:
+def test_pieces_of_a_window():
     """Pieces that touch or overlap are one; over the end of the week they continue on Monday.
 
     Who works at night on weekdays is active on Monday at 3:00, not on Saturday at 3:00.
@@ -127,7 +123,7 @@ def test_pieces_of_a_window() -> None:
 
 
 @given(st.integers(-DAY, DAY), st.booleans())
-def test_shifted_windows_stay_as_long(by: int, night: bool) -> None:
+def test_shifted_windows_stay_as_long(by, night):
     """Moved by less than a day a window keeps its length, and a day's window stays on its day."""
     window = ActivityWindow(17 * HOUR, 7 * HOUR) if night else ActivityWindow(7 * HOUR, 17 * HOUR)
     moved = window.shifted(by)
@@ -141,7 +137,7 @@ def test_shifted_windows_stay_as_long(by: int, night: bool) -> None:
 
 
 @given(st.sampled_from(CLOCKS), st.integers(0, 3 * WEEK), st.integers(0, 400 * DAY))
-def test_next_change_of_the_clocks(clock: Clock, after: int, length: int) -> None:
+def test_next_change_of_the_clocks(clock, after, length):
     """Until the change local time runs with the time of the run, at the change it does not."""
     change = clock.next_change(after, after + length)
     end = after + length + 1 if change is None else change
@@ -153,7 +149,7 @@ def test_next_change_of_the_clocks(clock: Clock, after: int, length: int) -> Non
 
 
 @given(st.sampled_from(CLOCKS), st.integers(0, 2 * WEEK))
-def test_second_at_is_where_the_wall_shows_it(clock: Clock, second: int) -> None:
+def test_second_at_is_where_the_wall_shows_it(clock, second):
     """The second of a local time is the first that shows it, or the change that skips it."""
     found = clock.second_at(clock.wall(second))
     assert clock.wall(second) == clock.wall(found)
@@ -169,23 +165,21 @@ def test_second_at_is_where_the_wall_shows_it(clock: Clock, second: int) -> None
 # ---- recorded sessions ------------------------------------------------------------------------
 
 
-def user_of(number: int = 1, clock: Clock | None = None, seed: int = 0) -> Any:
+def user_of(number=1, clock=None, seed=0):
     """A user of a run that uses nothing but its clock and its stream."""
     stream = Streams(seed).generator("user", number)
     model = SimpleNamespace(clock=clock or Clock())
     return SimpleNamespace(number=number, model=model, stream=stream)
 
 
-def sessions_of(
-    jobs: JobTable, clock: Clock | None = None, number: int = 1
-) -> tuple[Callable[[int], bool], Callable[[int], int]]:
+def sessions_of(jobs, clock=None, number=1):
     """Whether a user is at work at a second, and when it would submit what is due then."""
     part, user = RecordedSessions(Work.of(jobs).by_batch), user_of(number, clock)
     part.begin(user)
     return lambda at: part.is_open(user, at), lambda at: part.next_open(user, at, RELEASE)
 
 
-def test_recorded_sessions(make_jobs: MakeJobs) -> None:
+def test_recorded_sessions(make_jobs):
     """A session lasts from its first to its last submission; who is absent waits for the next."""
     jobs = make_jobs((9 * HOUR, 5, 1), (9 * HOUR + 1800, 5, 1), (2 * DAY, 5, 1))
     at_work, due = sessions_of(jobs)
@@ -200,7 +194,7 @@ def test_recorded_sessions(make_jobs: MakeJobs) -> None:
 
 
 @pytest.mark.parametrize(("clock", "hour"), [(Clock(), 0), (SPRING, -HOUR), (AUTUMN, HOUR)])
-def test_sessions_keep_their_local_hours(make_jobs: MakeJobs, clock: Clock, hour: int) -> None:
+def test_sessions_keep_their_local_hours(make_jobs, clock, hour):
     """Used up, they come again the week after, at the same local time if clocks were changed."""
     at_work, due = sessions_of(make_jobs((9 * HOUR, 5, 1), (9 * HOUR + 600, 5, 1)), clock)
     begin = WEEK + 9 * HOUR + hour
@@ -216,9 +210,7 @@ def test_sessions_keep_their_local_hours(make_jobs: MakeJobs, clock: Clock, hour
     first=st.integers(0, WEEK),
     asked=st.lists(st.integers(0, 6 * WEEK), min_size=1, max_size=10),
 )
-def test_sessions_against_a_calendar(
-    make_jobs: MakeJobs, clock: Clock, gaps: list[int], first: int, asked: list[int]
-) -> None:
+def test_sessions_against_a_calendar(make_jobs, clock, gaps, first, asked):
     """The next session is the first in a calendar with all of them, again and again."""
     submit = first + np.concatenate([[0], np.cumsum(gaps)])
     jobs = make_jobs(*((int(second), 1, 1) for second in submit))
@@ -227,13 +219,13 @@ def test_sessions_against_a_calendar(
     begins = rows.start.tolist()
     ends = jobs.recorded_submit[rows.rows[rows.session_first[1:] - 1]].tolist()
 
-    def monday(second: int) -> datetime:
+    def monday(second):
         day = clock.local(second).replace(tzinfo=None, hour=0, minute=0, second=0)
         return day - timedelta(days=day.weekday())
 
     weeks = (monday(ends[-1]) - monday(begins[0])).days // 7 + 1
 
-    def moved(second: int, times: int) -> int:
+    def moved(second, times):
         if not times:
             return second
         wall = clock.local(second).replace(tzinfo=None) + times * timedelta(weeks=weeks)
@@ -256,7 +248,7 @@ def test_sessions_against_a_calendar(
         assert (at if inside else following) == due(at)
 
 
-def test_sessions_in_the_hour_that_comes_twice(make_jobs: MakeJobs) -> None:
+def test_sessions_in_the_hour_that_comes_twice(make_jobs):
     """Sessions recorded around the change end, come again, and never lead back in time."""
     change = 6 * DAY + 3 * HOUR  # 3:00 becomes 2:00
     jobs = make_jobs((change - 600, 5, 1), (change + 600, 5, 1), (change + 3000, 5, 1))
@@ -272,7 +264,7 @@ def test_sessions_in_the_hour_that_comes_twice(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_story_of_fluid(make_jobs: MakeJobs, plain: bool) -> None:
+def test_story_of_fluid(make_jobs, plain):
     """Within a session the own pause, outside the next session, after the last the next week.
 
     Session 1 is on Monday from 9:00 to 9:20, session 2 on Tuesday and 3 on Wednesday at 9:00. The
@@ -302,9 +294,7 @@ def test_story_of_fluid(make_jobs: MakeJobs, plain: bool) -> None:
         (16 * HOUR, HOUR + 2400, False, 8 * HOUR),
     ],
 )
-def test_absent_users_put_off_their_thinking(
-    make_jobs: MakeJobs, plain: bool, begins: int, lasts: int, waits: bool, expected: int
-) -> None:
+def test_absent_users_put_off_their_thinking(make_jobs, plain, begins, lasts, waits, expected):
     """When a job comes on the next day for which the user thinks half an hour."""
     jobs = make_jobs((begins, 1800, 1), (begins + HOUR, 60, 1))
     jobs.run_time[0] = lasts
@@ -318,7 +308,7 @@ def test_absent_users_put_off_their_thinking(
 # ---- hours at random --------------------------------------------------------------------------
 
 
-def test_shares_of_the_four_groups() -> None:
+def test_shares_of_the_four_groups():
     """Days 0.7, weekdays 0.8, independent of each other; the shift is uniform within an hour."""
     part, count = WorkPattern(), 4000
     for number in range(count):
@@ -358,7 +348,7 @@ def test_shares_of_the_four_groups() -> None:
         (Shifts(0, DAY, day_share=1), [(0, 24)], None),
     ],
 )
-def test_night_is_what_the_day_leaves(shifts: Shifts, day: list[Any], night: Any) -> None:
+def test_night_is_what_the_day_leaves(shifts, day, night):
     """Hours of day and night together make 24, also where one of them touches midnight."""
     for by_day, expected in ((True, day), (False, night)):
         if expected is not None:
@@ -367,7 +357,7 @@ def test_night_is_what_the_day_leaves(shifts: Shifts, day: list[Any], night: Any
 
 
 @both
-def test_distribution_submits_within_hours(make_jobs: MakeJobs, plain: bool) -> None:
+def test_distribution_submits_within_hours(make_jobs, plain):
     """Who breaks off is back within its hours; first submissions come as recorded.
 
     Without the probability to continue, every submission but the first is in a window.

@@ -6,7 +6,6 @@ The log of decisions is true, complete, and changes nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from hpcrowd.agents import Composed, Delay, During, Recipe, Renounce, Work
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions, What, Why
 from hpcrowd.agents.behaviours.when import BatchOrder
-from hpcrowd.environment import JobTable, State, Trace
+from hpcrowd.environment import State
 from hpcrowd.scenarios import replay
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -23,7 +22,6 @@ from tests.support.behaviours import (
     EXTREMES,
     HYPERACTIVE,
     RECIPES,
-    Rows,
     draws,
     factory,
     holds,
@@ -41,12 +39,12 @@ DEFINITIONS = st.sampled_from(
 )
 
 
-def over(jobs: JobTable, rows: Any) -> int:
+def over(jobs, rows):
     """When the last of some jobs ended; who was rejected ended at once."""
     return max(int(jobs.end[row]) if jobs.end[row] >= 0 else int(jobs.submit[row]) for row in rows)
 
 
-def told_truly(recipe: Recipe, jobs: JobTable, work: Work, found: Decisions) -> None:
+def told_truly(recipe, jobs, work, found):
     """Check that each unit has one submission, when its first job came, for a reason that held."""
     units = work.by_batch if recipe.when == "batches" else work.by_session
     submitted = {one.unit: one for one in found if one.what == What.SUBMITTED}
@@ -57,7 +55,7 @@ def told_truly(recipe: Recipe, jobs: JobTable, work: Work, found: Decisions) -> 
             waits[one.unit] += one.seconds
             assert one.time <= submitted[one.unit].time
 
-    def rows_of(unit: int) -> Any:
+    def rows_of(unit):
         return units.rows[units.first[unit] : units.first[unit + 1]]
 
     for unit, one in submitted.items():
@@ -73,7 +71,7 @@ def told_truly(recipe: Recipe, jobs: JobTable, work: Work, found: Decisions) -> 
             assert first == jobs.submit[rows_of(unit - 1)].max() + one.seconds + waits[unit]
 
 
-def comes_exactly(recipe: Recipe, jobs: JobTable, work: Work) -> None:
+def comes_exactly(recipe, jobs, work):
     """Check the second of each unit of users with recorded pauses, from the ends of the others.
 
     A session comes after the latest end plus think time. A batch comes a think time after the last
@@ -107,7 +105,7 @@ def comes_exactly(recipe: Recipe, jobs: JobTable, work: Work) -> None:
 @every
 @settings(max_examples=12)
 @given(rows=workloads(), definition=DEFINITIONS, scheduler=st.sampled_from(["fcfs", "easy"]))
-def test_contract(name: str, rows: Rows, definition: str, scheduler: str) -> None:
+def test_contract(name, rows, definition, scheduler):
     """On random workloads all promises hold, and both engines agree, with a log and without.
 
     Nobody's dependency is broken, batches keep their order, units their shape; jobs in are jobs
@@ -142,7 +140,7 @@ LATEST = [(0, 10, 1), (1, 99, 1, 1, 49), (200, 10, 1)]
 @example(rows=TIE, definition="arrival:60m", processors=100)
 @example(rows=TIE_WITH_ITSELF, definition="arrival:60m", processors=100)
 @example(rows=LATEST, definition="arrival:job", processors=100)
-def test_recorded_pauses_are_exact(when: str, rows: Rows, definition: str, processors: int) -> None:
+def test_recorded_pauses_are_exact(when, rows, definition, processors):
     """Users who only keep their recorded pauses come at the second that the rules give."""
     recipe = Recipe(when)
     how: dict[str, Any] = {"definition": definition, "processors": processors}
@@ -150,7 +148,7 @@ def test_recorded_pauses_are_exact(when: str, rows: Rows, definition: str, proce
 
 
 @every
-def test_extremes(name: str) -> None:
+def test_extremes(name):
     """On made workloads at the edge of what there is, all promises hold."""
     recipe = RECIPES[name]
     make = factory(recipe)
@@ -166,7 +164,7 @@ PRESETS = [name for name in RECIPES if " x " not in name]
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_user_with_20_000_jobs(name: str) -> None:
+def test_user_with_20_000_jobs(name):
     """A user with 20,000 jobs, some sessions long, is handled."""
     recipe, jobs = RECIPES[name], table(HYPERACTIVE)
     found, work = run(jobs, factory(recipe))
@@ -174,7 +172,7 @@ def test_user_with_20_000_jobs(name: str) -> None:
     assert 5 == found.count(State.REJECTED)
 
 
-def keeps_the_record(recipe: Recipe) -> bool:
+def keeps_the_record(recipe):
     """Whether nothing moves as long as nothing runs other than recorded."""
     if recipe.think != "recorded":
         return False
@@ -184,7 +182,7 @@ def keeps_the_record(recipe: Recipe) -> bool:
 
 
 @pytest.mark.parametrize("name", [name for name, each in RECIPES.items() if keeps_the_record(each)])
-def test_as_recorded_if_it_runs_as_recorded(name: str) -> None:
+def test_as_recorded_if_it_runs_as_recorded(name):
     """With recorded pauses and none or a fitted window, a record with waits stays as it is."""
     recipe, random = RECIPES[name], np.random.default_rng(5)
     submit = np.sort(random.integers(0, 2_000_000, 400))
@@ -212,9 +210,7 @@ CUTS = ["arrival:job", "last:20m", "max:20m", "last:20m+cut:1h"]
     ("log", "sessions"),
     [*((log, "arrival:60m") for log in LOGS), *(("KTH-SP2", sessions) for sessions in CUTS)],
 )
-def test_record_is_a_fixed_point(
-    read_trace: Callable[[str], Trace], log: str, sessions: str
-) -> None:
+def test_record_is_a_fixed_point(read_trace, log, sessions):
     """With recorded waits and run times, users submit every job at its recorded second.
 
     Users with recorded pauses, with fitted windows or without; nobody is late by a second. Where a
@@ -229,14 +225,14 @@ def test_record_is_a_fixed_point(
 
 
 @pytest.mark.parametrize("name", [n for n, each in RECIPES.items() if each.when == "batches"])
-def test_chance_is_used_where_it_is_said(name: str) -> None:
+def test_chance_is_used_where_it_is_said(name):
     """With pauses and sessions to choose from, another seed makes another run where it may."""
     recipe, jobs = RECIPES[name], table(lively(1, 2))
     first, second = (run(jobs, factory(recipe), seed=seed)[0] for seed in (0, 1))
     assert draws(recipe) == (outcome(first) != outcome(second))
 
 
-def test_every_part_is_there() -> None:
+def test_every_part_is_there():
     """The suite runs over the products of all named parts and over all presets."""
     assert (8, 50) <= (len(PRESETS), len(RECIPES) - len(PRESETS))
     assert "batches x own x sessions x waits" in RECIPES
@@ -245,7 +241,7 @@ def test_every_part_is_there() -> None:
 @pytest.mark.parametrize(
     "name", [name for name, each in RECIPES.items() if draws(each) and each.window != "fitted"]
 )
-def test_users_do_not_draw_from_each_other(name: str) -> None:
+def test_users_do_not_draw_from_each_other(name):
     """With room for all, a user's submissions are the same regardless of who else is there.
 
     A fitted window is smoothed by what all users do.
@@ -265,13 +261,13 @@ def test_users_do_not_draw_from_each_other(name: str) -> None:
 
 @settings(max_examples=20)
 @given(rows=workloads(), seconds=st.integers(1, 5000))
-def test_reactions_are_noted_once(rows: Rows, seconds: int) -> None:
+def test_reactions_are_noted_once(rows, seconds):
     """Each note of a reaction is a row, and units are submitted once or renounced as a whole.
 
     Jobs come as much later as their delays say.
     """
 
-    def make(work: Work) -> Composed:
+    def make(work):
         when = During([(0, 3000), (20_000, 60_000)])
         reactions = [Delay(when, by=seconds, probability=0.5), Renounce(when, probability=0.3)]
         return Composed(BatchOrder(work), reactions=reactions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,12 +22,11 @@ from hpcrowd.agents import (
     add_users,
 )
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions, Kind, What, Why
-from hpcrowd.environment import ClusterSpec, JobTable, NodesDown, Simulation
+from hpcrowd.environment import ClusterSpec, NodesDown, Simulation
 from hpcrowd.environment.clock import DAY, HOUR
 
 from tests.support.behaviours import EVERY_JOB
 
-MakeJobs = Callable[..., JobTable]
 NONE = -1
 SUBMITTED, WAITS = What.SUBMITTED, What.WAITS
 RECORDED, ENDED, OWN = Why.RECORDED, Why.ENDED, Why.OWN
@@ -40,7 +38,7 @@ TWO = ((0, 60, 1), (70, 10, 2))
 class AtOnce(Behaviour[ReplayUser]):
     """Submits everything at 5 s, and does not say why."""
 
-    def begin(self, user: ReplayUser) -> None:
+    def begin(self, user):
         """Submit everything."""
         for unit in user.units:
             user.submit(unit, 5)
@@ -49,7 +47,7 @@ class AtOnce(Behaviour[ReplayUser]):
 class Later(Composed):
     """Comes 7 s later than its parts say."""
 
-    def arrival(self, user: ReplayUser, release: Any) -> int:
+    def arrival(self, user, release):
         """Return the second."""
         return super().arrival(user, release) + 7
 
@@ -57,7 +55,7 @@ class Later(Composed):
 class Again(Composed):
     """Submits its second session by itself, at 20 s, and leaves the others to its parts."""
 
-    def begin(self, user: ReplayUser) -> None:
+    def begin(self, user):
         """Begin as ever, and submit one more."""
         super().begin(user)
         user.submit(1, 20)
@@ -66,12 +64,12 @@ class Again(Composed):
 class First(SessionGraph):
     """Leaves the second session alone."""
 
-    def finished(self, user: ReplayUser, unit: int, now: int) -> Any:
+    def finished(self, user, unit, now):
         """Release nothing."""
         return ()
 
 
-def with_parts(when: Any = BatchOrder, *parts: Any, **more: Any) -> Callable[[Work], Composed]:
+def with_parts(when=BatchOrder, *parts, **more):
     """Return a maker of a behaviour of these parts."""
     return lambda work: Composed(when(work), *parts, **more)
 
@@ -131,7 +129,7 @@ STORIES: dict[str, tuple[Any, Any, list[tuple[Any, ...]], str]] = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_story(make_jobs: MakeJobs, story: str) -> None:
+def test_story(make_jobs, story):
     """Time, what, why, unit, cause and seconds of each row, and what some rows say in words."""
     jobs, users, expected, words = STORIES[story]
     down = [NodesDown(60, 70, 1, jobs="resubmit")] if "stopped" in story else ()
@@ -144,7 +142,7 @@ def test_story(make_jobs: MakeJobs, story: str) -> None:
     assert not words or words in {one.words() for one in found}
 
 
-def test_log_is_bounded() -> None:
+def test_log_is_bounded():
     """Beyond the limit decisions are counted, and those before are all there."""
     log = DecisionLog(limit=3)
     for at in range(10):
@@ -162,14 +160,14 @@ def test_log_is_bounded() -> None:
         (RECORDED, " at its recorded time"),
     ],
 )
-def test_submissions_in_words(why: Why, words: str) -> None:
+def test_submissions_in_words(why, words):
     """A submission names what released it, and the pause."""
     log = DecisionLog()
     log.note(0, 17, SUBMITTED, why, Kind.BATCH, 31, 29, 720)
     assert f"batch 31 submitted{words}" == next(iter(Decisions.of(log))).words()
 
 
-def test_mood_in_words() -> None:
+def test_mood_in_words():
     """A mood is reported with its sign."""
     log = DecisionLog()
     log.note(0, 17, What.WENT_AWAY, Why.MOOD, mood=1.5)

@@ -6,7 +6,7 @@ A submission is the sum of its parts, whatever the work and the users.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,18 +37,17 @@ from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
 from hpcrowd.agents.populations.components import Pool
 from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, Living, SiteWork
 from hpcrowd.agents.populations.openness import Openness, PoolRules
-from hpcrowd.agents.populations.satisfaction import Formula, Habit, Requested
+from hpcrowd.agents.populations.satisfaction import Habit, Requested
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.environment import JobTable, Simulation, Streams
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.resample import resample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.agents.generative.archetype_cases import PLAIN_OFFICE, fixed
-from tests.support.behaviours import SPRING, Rows, table, workloads
+from tests.support.behaviours import SPRING, table, workloads
 from tests.support.populations import record, small_log
 
 SUBMITTED = What.SUBMITTED
@@ -59,7 +58,7 @@ SUBMITTED = What.SUBMITTED
 LAST = (What.DONE, What.GAVE_UP)
 
 
-def ends_of(jobs: JobTable, *, hears: bool = True) -> dict[int, int]:
+def ends_of(jobs, *, hears=True):
     """When each unit ended for its user: a job that never ran ended at once."""
     heard = np.where(jobs.end >= 0, jobs.end, jobs.submit)
     over = heard if hears else jobs.submit + jobs.run_time
@@ -69,7 +68,7 @@ def ends_of(jobs: JobTable, *, hears: bool = True) -> dict[int, int]:
     return ends
 
 
-def check_sums(jobs: JobTable, found: Iterable[Decision], *, hears: bool = True) -> None:
+def check_sums(jobs, found, *, hears=True):
     """Each unit is submitted once, by its user, at the sum of what the log says of it."""
     ends = ends_of(jobs, hears=hears)
     owner = dict(zip(jobs.batch.tolist(), jobs.user.tolist(), strict=True))
@@ -103,7 +102,7 @@ def check_sums(jobs: JobTable, found: Iterable[Decision], *, hears: bool = True)
             at += wait.seconds
 
 
-def check_gone(found: Iterable[Decision]) -> None:
+def check_gone(found):
     """Nothing is noted of who is gone, and who is away submits nothing."""
     gone: dict[int, Decision] = {}
     away: dict[int, bool] = defaultdict(bool)
@@ -121,7 +120,7 @@ def check_gone(found: Iterable[Decision]) -> None:
 # ---- stories ----------------------------------------------------------------------------------
 
 
-def test_satisfaction(make_trace: Callable[..., Trace]) -> None:
+def test_satisfaction(make_trace):
     """Who minds has its mood in the log, and away users have waits; a run has it all."""
     # On a machine of a third of the speed everybody is discontent.
     choices: dict[str, Any] = {
@@ -183,7 +182,7 @@ ARCHETYPE: dict[str, tuple[Callable[[], Behaviour[GeneratedUser]], list[Any]]] =
 
 
 @pytest.mark.parametrize("name", ARCHETYPE)
-def test_archetype(name: str) -> None:
+def test_archetype(name):
     """Rows of one user on an empty machine: time, what, why, unit, cause, seconds."""
     make, expected = ARCHETYPE[name]
     model, made, book = Simulation(JobTable(), 128, "fcfs", seed=0), make(), DecisionLog()
@@ -198,13 +197,13 @@ def test_archetype(name: str) -> None:
 class Hasty(DrawFromPool):
     """Submits the next batch as soon as one has ended, without an alarm."""
 
-    def finished(self, user: Any, unit: int, now: int) -> None:
+    def finished(self, user, unit, now):
         """Go on at once."""
         if now < 4 * WEEK:
             self.wake(user, unit)
 
 
-def test_what_made_an_alarm_late_is_forgotten() -> None:
+def test_what_made_an_alarm_late_is_forgotten():
     """Only what an alarm submits was late with it: what follows without one is not."""
     model = Simulation(JobTable(), 1)
     pool = BatchPool(*(np.array(values) for values in ([0, 1], [WEEK], [WEEK], [1])))
@@ -235,7 +234,7 @@ seconds = st.integers(300, 12 * HOUR)
 
 
 @st.composite
-def weekly_records(draw: st.DrawFn) -> JobTable:
+def weekly_records(draw):
     """Jobs of up to four users over three weeks, most of them by day."""
     few, day, at = st.integers(1, 4), st.integers(0, 20), st.integers(0, DAY - 1)
     job = st.tuples(few, day, at, seconds, few, st.integers(0, 3 * HOUR))
@@ -246,7 +245,7 @@ def weekly_records(draw: st.DrawFn) -> JobTable:
     return record(sorted(rows, key=lambda row: row[1]))
 
 
-def groups(pool: Pool) -> GroupWork:
+def groups(pool):
     """Members who draw from three batches, whoever they are."""
     users = pool.work.sessions.users.tolist()
     columns = [0, 1, 3], [60, HOUR, 5], [90, HOUR, 9], [1, 4, 2]
@@ -261,18 +260,11 @@ LIVING: dict[str, Callable[[Pool], Living]] = {
     "think-time-windows": lambda pool: ComponentWork(pool, ClosedLoop(pool.profiles)),
     "groups": groups,
     "shmueli-feitelson": lambda pool: SiteWork(pool, PUBLISHED),
-    "generative": lambda pool: SiteWork(pool, PRESETS["generative"]),  # type: ignore[arg-type]
+    "generative": lambda pool: SiteWork(pool, PRESETS["generative"]),
 }
 
 
-def lived(
-    jobs: JobTable,
-    make: Callable[[Pool], Living],
-    *,
-    formula: Formula | None,
-    log: DecisionLog | None,
-    seed: int,
-) -> tuple[JobTable, list[Decision], list[Any]]:
+def lived(jobs, make, *, formula, log, seed):
     """The jobs of a population, what it decided, and its visits."""
     pool = Pool.of(Work.of(jobs.copy()), SPRING, PoolRules(least=1))
     living = make(pool)
@@ -295,7 +287,7 @@ def lived(
 @pytest.mark.parametrize("doing", LIVING)
 @settings(max_examples=12)
 @given(jobs=weekly_records(), minds=st.booleans(), seed=st.integers(0, 9))
-def test_populations(doing: str, jobs: JobTable, minds: bool, seed: int) -> None:
+def test_populations(doing, jobs, minds, seed):
     """Members of populations, content or not; who is gone does nothing, and nothing changes."""
     log = DecisionLog()
     makes_up = doing in ("groups", "shmueli-feitelson", "generative")
@@ -319,7 +311,7 @@ def test_populations(doing: str, jobs: JobTable, minds: bool, seed: int) -> None
 @pytest.mark.parametrize("users", ["shmueli-feitelson", "generative"])
 @settings(max_examples=15)
 @given(rows=workloads(), seed=st.integers(0, 9))
-def test_site_users(users: str, rows: Rows, seed: int) -> None:
+def test_site_users(users, rows, seed):
     """Users of a site on random records, also of jobs that the machine cannot run."""
     work = Work.of(table(rows), SessionDefinition.parse("arrival:60m"))
     casting = Casting.of(work, users, Streams(seed))
@@ -336,7 +328,7 @@ def test_site_users(users: str, rows: Rows, seed: int) -> None:
 @settings(max_examples=12)
 @given(counts=st.fixed_dictionaries({name: st.integers(0, 2) for name in ARCHETYPES}),
        seed=st.integers(0, 99), processors=st.sampled_from([32, 128]))  # fmt: skip
-def test_archetypes(hears: bool, counts: dict[str, int], seed: int, processors: int) -> None:
+def test_archetypes(hears, counts, seed, processors):
     """People with office hours and nightly scripts, whether they hear of their results or not."""
     model = Simulation(JobTable(), processors, clock=SPRING, seed=seed)
     users = demo_population(model, counts, horizon=10 * DAY, hears=hears)

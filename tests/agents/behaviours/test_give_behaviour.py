@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,6 @@ from hpcrowd.agents import (
     OpenOrder,
     Patience,
     Recipe,
-    ReplayUser,
     Rigid,
     SessionDefinition,
     SessionGraph,
@@ -30,34 +28,29 @@ from hpcrowd.agents import (
     give_behaviour,
 )
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.environment import ClusterSpec, GridSpec, JobTable, Simulation, State
+from hpcrowd.environment import ClusterSpec, GridSpec, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.jobs import Column
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.behaviours import both, random_jobs, refused
 from tests.support.populations import small_log
 
-MakeJobs = Callable[..., JobTable]
-MakeTrace = Callable[..., Trace]
 SESSIONS = SessionDefinition("arrival", 60)
 DELAYED = Recipe(reactions=(Delay(During([(320, 400)]), by=1000),))
 
 
 @pytest.fixture
-def jobs(make_jobs: MakeJobs) -> JobTable:
+def jobs(make_jobs):
     """Sessions at 0, 300 (and 310) and 700 s, whose first job takes 50 s longer than recorded."""
     jobs = make_jobs((0, 100, 1), (300, 100, 1), (310, 10, 1), (700, 100, 1))
     jobs.run_time[0] = 150
     return jobs
 
 
-def start(
-    jobs: JobTable, behaviour: Any = "think-time", **options: Any
-) -> tuple[Simulation, ReplayUser]:
+def start(jobs, behaviour="think-time", **options):
     """A machine of 100 processors and the first user."""
     model = Simulation(jobs, 100, **options)
     return model, add_users(model, Work.of(jobs, SESSIONS), behaviour)[0]
@@ -83,9 +76,7 @@ def start(
         (("rigid", DELAYED), 200, [0, 1350, 1360, 1750]),
     ],
 )
-def test_users_begin_and_stop_to_wait(
-    jobs: JobTable, plain: bool, behaviours: tuple[Any, Any], moment: int, expected: list[int]
-) -> None:
+def test_users_begin_and_stop_to_wait(jobs, plain, behaviours, moment, expected):
     """From the second at which a behaviour is given, its rules decide what is still to come."""
     log = DecisionLog()
     model = Simulation(jobs, 100, plain=plain)
@@ -105,7 +96,7 @@ def test_users_begin_and_stop_to_wait(
 
 
 @both
-def test_sessions_become_batches(make_jobs: MakeJobs, plain: bool) -> None:
+def test_sessions_become_batches(make_jobs, plain):
     """The batches of a session that has begun wait for each other from now on, and back again."""
     # One session: batches at 0 and 150 s, the second 50 s after the end of the first; another.
     jobs = make_jobs((0, 100, 1), (150, 100, 1), (2000, 100, 1))
@@ -128,7 +119,7 @@ def test_sessions_become_batches(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_windows_hold_back_what_is_late(make_jobs: MakeJobs, plain: bool) -> None:
+def test_windows_hold_back_what_is_late(make_jobs, plain):
     """What should have come already comes when the user is next at work."""
     jobs = make_jobs((0, 100, 1), (47 * HOUR, 100, 1))
     jobs.recorded_start[0], jobs.recorded_end[0] = 40 * HOUR, 40 * HOUR + 100
@@ -140,7 +131,7 @@ def test_windows_hold_back_what_is_late(make_jobs: MakeJobs, plain: bool) -> Non
 
 
 @both
-def test_what_waits_and_runs_stays(make_jobs: MakeJobs, plain: bool) -> None:
+def test_what_waits_and_runs_stays(make_jobs, plain):
     """A queued job keeps its place; what depends on it hears of its end."""
     jobs = make_jobs((0, 100, 100), (10, 100, 100, 100, 2), (500, 10, 1, 10, 2))
     model = Simulation(jobs, 100, plain=plain)
@@ -154,7 +145,7 @@ def test_what_waits_and_runs_stays(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_changes_of_the_graph_count_on(jobs: JobTable, plain: bool) -> None:
+def test_changes_of_the_graph_count_on(jobs, plain):
     """If the new behaviour waits for the same units; the graph is the same object.
 
     It has the edges of the new behaviour, and can be changed; added units stay.
@@ -190,7 +181,7 @@ def test_changes_of_the_graph_count_on(jobs: JobTable, plain: bool) -> None:
 
 
 @both
-def test_patience_counts_from_the_submission(make_jobs: MakeJobs, plain: bool) -> None:
+def test_patience_counts_from_the_submission(make_jobs, plain):
     """A job that already waits longer than the new patience leaves the queue now."""
     jobs = make_jobs((0, 1000, 100), (10, 100, 100, 100, 2), (30, 100, 100, 100, 3))
     model = Simulation(jobs, 100, plain=plain)
@@ -204,7 +195,7 @@ def test_patience_counts_from_the_submission(make_jobs: MakeJobs, plain: bool) -
 
 
 @both
-def test_users_of_other_clusters(make_jobs: MakeJobs, plain: bool) -> None:
+def test_users_of_other_clusters(make_jobs, plain):
     """A job taken back and submitted again runs as long as if it had been submitted once."""
     jobs = make_jobs((0, 100, 1), (500, 100, 1))
     model = Simulation(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
@@ -226,7 +217,7 @@ def test_users_of_other_clusters(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_held_jobs_are_held_on(make_jobs: MakeJobs, plain: bool) -> None:
+def test_held_jobs_are_held_on(make_jobs, plain):
     """Dependencies between jobs stay, whoever submits them by which rules."""
     jobs = make_jobs((0, 100, 1), (500, 50, 1), (520, 50, 1), (900, 10, 1))
     jobs.run_time[0] = 150
@@ -249,16 +240,16 @@ def test_held_jobs_are_held_on(make_jobs: MakeJobs, plain: bool) -> None:
 class Alarmed(ThinkTime):
     """Looks at its jobs at second 500."""
 
-    def begin(self, user: ReplayUser) -> None:
+    def begin(self, user):
         """Set the alarm."""
         super().begin(user)
         user.model.call_at(500, self.look, user)
 
-    def look(self, user: ReplayUser) -> None:
+    def look(self, user):
         """Look."""
 
 
-def test_what_cannot_be_given(jobs: JobTable, make_trace: MakeTrace) -> None:
+def test_what_cannot_be_given(jobs, make_trace):
     """Each refusal is one line with the cure, and changes nothing."""
     model, user = start(jobs)
     model.run(until=50)
@@ -278,14 +269,14 @@ def test_what_cannot_be_given(jobs: JobTable, make_trace: MakeTrace) -> None:
         (other, user, "rigid", "user 1: of another simulation"),
         (staged.model, staged.users[0], "rigid", "a SiteUser, who makes up the work as it goes"),
     ):
-        refused(partial(give_behaviour, run, who, behaviour), told)  # type: ignore[arg-type]
+        refused(partial(give_behaviour, run, who, behaviour), told)
     assert ([], before) == (user.given, user.behaviour)
     give_behaviour(model, user, "rigid")  # waits for nothing, whatever its graph was
     user.remove()
     refused(lambda: give_behaviour(model, user, "think-time"), "user 1: the user has left the run")
 
 
-def test_alarms_have_to_ring_first(jobs: JobTable) -> None:
+def test_alarms_have_to_ring_first(jobs):
     """A behaviour with an alarm of its own stays until then."""
     model, user = start(jobs, Alarmed)
     model.run(until=50)
@@ -295,7 +286,7 @@ def test_alarms_have_to_ring_first(jobs: JobTable) -> None:
     give_behaviour(model, user, "rigid")
 
 
-def schedule(model: Simulation) -> list[list[int]]:
+def schedule(model):
     """The columns of a table that say what happened when."""
     columns = [Column.SUBMIT, Column.START, Column.END, Column.STATE, Column.CLUSTER]
     return model.jobs.matrix[columns, : len(model.jobs)].tolist()
@@ -316,7 +307,7 @@ NAMES = ("rigid", "think-time-windows", "distribution", "fluid")
 
 @pytest.mark.parametrize("users", [*EQUAL, *(f"the same {name}" for name in NAMES)])
 @pytest.mark.parametrize("moment", [0, 40_000, 90_000])
-def test_an_equal_behaviour_changes_nothing(make_trace: MakeTrace, users: str, moment: int) -> None:
+def test_an_equal_behaviour_changes_nothing(make_trace, users, moment):
     """A new object with the same rules takes over where the old one was, and draws as it would."""
     maker = EQUAL.get(users, users.removeprefix("the same "))
     config = ReplayConfig(users=maker)
@@ -336,7 +327,7 @@ def test_an_equal_behaviour_changes_nothing(make_trace: MakeTrace, users: str, m
 MAKERS = [*EQUAL.values(), "distribution", "fluid", "rigid", "think-time"]
 
 
-def random_run(seed: int, plain: bool) -> list[list[int]]:
+def random_run(seed, plain):
     """Users who are given behaviours at random seconds; return the schedule, and check it."""
     draw = np.random.default_rng(seed)
     jobs = random_jobs(draw, 3000, users=3, waits=100)
@@ -375,7 +366,7 @@ def random_run(seed: int, plain: bool) -> list[list[int]]:
     [range(20), range(20, 40), pytest.param(range(1000, 1150), marks=pytest.mark.slow)],
     ids=str,
 )
-def test_behaviours_at_random(seeds: range) -> None:
+def test_behaviours_at_random(seeds):
     """Every job comes once, nothing that has come moves, and both engines do the same."""
     for seed in seeds:
         assert random_run(seed, False) == random_run(seed, True), seed

@@ -5,9 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,7 +101,7 @@ PRICE = Signal([0, 100], [1.0, 5.0])
         ),
     ],
 )  # fmt: skip
-def test_settings_of_a_reaction(config: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_settings_of_a_reaction(config, expected):
     """What is written is what the reaction and its trigger have."""
     reaction = reaction_from(config)
     assert RESPONSES[config["do"]].__name__ in {each.__name__ for each in type(reaction).__mro__}
@@ -114,7 +112,7 @@ def test_settings_of_a_reaction(config: dict[str, Any], expected: dict[str, Any]
         assert value == found, name
 
 
-def test_file_of_a_signal(tmp_path: Path) -> None:
+def test_file_of_a_signal(tmp_path):
     """It is looked for in the folder that is given, and needs one threshold."""
     (tmp_path / "carbon.csv").write_text("time,value\n0,310\n3600,290\n")
     config = {"do": "switch", "to": "backup", "when": "signal", "file": "carbon.csv"}
@@ -141,7 +139,7 @@ def test_file_of_a_signal(tmp_path: Path) -> None:
         *((wrong, None) for wrong in ("", "  ", "noon", "2d 16x", True, 1.5, None, [5])),
     ],
 )
-def test_moments(value: Any, expected: Any) -> None:
+def test_moments(value, expected):
     """A moment is seconds, durations (a number alone means seconds), or a date, nothing else."""
     if expected is None:
         refused(lambda: parse_moment(value), "neither s of the run, nor durations")
@@ -151,7 +149,7 @@ def test_moments(value: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("do", RESPONSES)
 @pytest.mark.parametrize("when", TRIGGERS)
-def test_every_response_goes_with_every_trigger(do: str, when: str, tmp_path: Path) -> None:
+def test_every_response_goes_with_every_trigger(do, when, tmp_path):
     """All combinations can be made; all settings say what they mean."""
     (tmp_path / "s.csv").write_text("time,value\n0,1\n1,2\n")
     needed: dict[str, dict[str, Any]] = {
@@ -168,7 +166,7 @@ def test_every_response_goes_with_every_trigger(do: str, when: str, tmp_path: Pa
         assert all(field.description for field in settings.model_fields.values())
 
 
-def during(**more: Any) -> dict[str, Any]:
+def during(**more):
     """Return the settings of a delay in periods or hours."""
     return {"do": "delay", "when": "during", **more}
 
@@ -208,7 +206,7 @@ def during(**more: Any) -> dict[str, Any]:
         ({"do": "delay", "when": "budget", "kwh": 5, "per": "day"}, "per 'day'"),
     ],
 )  # fmt: skip
-def test_mistakes_in_files(config: dict[str, Any], told: str) -> None:
+def test_mistakes_in_files(config, told):
     """Unknown settings, values that make no sense and contradictions name the setting."""
     refused(lambda: reaction_from(config), told)
 
@@ -234,7 +232,7 @@ def test_mistakes_in_files(config: dict[str, Any], told: str) -> None:
         (lambda: LessTime(SOON, factor=1), "less-time factor 1: 0 to less than 1"),
         (lambda: LessTime(SOON, times=-1), "less-time times -1: 0 or more"),
         (lambda: SwitchPartition(SOON, margin=-1), "switch-partition margin -1 s: must be 0"),
-        (lambda: Cut(Always(), how="halves"), "cut how 'halves'"),  # type: ignore[arg-type]
+        (lambda: Cut(Always(), how="halves"), "cut how 'halves'"),
         (lambda: Cut(Always(), limit=60, overhead=60), "cut limit 60 s: must be more than the"),
         (lambda: Cut(Always(), time=0), "cut time 0 s: must be more than the overhead of a piece"),
         (lambda: Cut(Always(), overhead=-1), "cut overhead -1: at least 0"),
@@ -258,8 +256,8 @@ def test_mistakes_in_files(config: dict[str, Any], told: str) -> None:
         (lambda: Budget(1, machine_kwh=2), "budget: give either kwh, of each user, or machine_kwh"),
         (lambda: Budget(-1), "budget kwh -1: must be 0 or more"),
         (lambda: Budget(machine_kwh=float("nan")), "budget machine_kwh nan: must be 0 or more"),
-        (lambda: Budget(1, fair="never"), "budget fair 'never': not known; choose equal"),  # type: ignore[arg-type]
-        (lambda: Budget(1, per="day"), "budget per 'day': not known; choose month"),  # type: ignore[arg-type]
+        (lambda: Budget(1, fair="never"), "budget fair 'never': not known; choose equal"),
+        (lambda: Budget(1, per="day"), "budget per 'day': not known; choose month"),
         # Patience and minds.
         (lambda: Patience(), "patience: give one of wait, mean and times, not none"),
         (lambda: Patience(wait=5, times=2), "one of wait, mean and times, not wait and times"),
@@ -302,12 +300,12 @@ def test_mistakes_in_files(config: dict[str, Any], told: str) -> None:
         (lambda: DecisionLog(limit=0), "limit 0: "),
     ],
 )
-def test_mistakes_in_python(make: Callable[[], Any], told: str) -> None:
+def test_mistakes_in_python(make, told):
     """What makes no sense is refused when the part is made, with its value and the rule."""
     refused(make, told, QuantityError)
 
 
-def test_reading_settings_is_light(root: Path) -> None:
+def test_reading_settings_is_light(root):
     """Looking at settings and making a reaction loads no simulation."""
     code = (
         "import sys; from hpcrowd.scenarios.kinds.part_files import reaction_from as make\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
 from functools import partial
 from typing import Any, override
 
@@ -16,14 +15,12 @@ from hpcrowd.agents import (
     Delay,
     During,
     ExpectedWait,
-    Intention,
     LookAgain,
     Patience,
     QueueLonger,
     Reaction,
     Recipe,
     Renounce,
-    ReplayUser,
     SessionGraph,
     Work,
     add_users,
@@ -32,27 +29,20 @@ from hpcrowd.analysis.accounts.reactions import account, notes_of
 from hpcrowd.environment import (
     ClusterSpec,
     GridSpec,
-    JobTable,
     Simulation,
     State,
     jobs_from_trace,
 )
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.stops import FOREVER
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 from tests.support.behaviours import both, react
 from tests.support.populations import small_log
 
-MakeJobs = Callable[..., JobTable]
-MakeTrace = Callable[..., Trace]
 
-
-def run(
-    jobs: JobTable, *reactions: Reaction, patience: Patience | None = None, **options: Any
-) -> list[ReplayUser]:
+def run(jobs, *reactions, patience=None, **options):
     """Run the jobs on four processors; every job is a session."""
     how = {"when": SessionGraph, "processors": 4, "scheduler": "fcfs", **options}
     return react(jobs, *reactions, parts={"patience": patience}, **how)
@@ -63,7 +53,7 @@ def run(
 
 @both
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative", "fair-share"])
-def test_public_state(make_jobs: MakeJobs, plain: bool, scheduler: str) -> None:
+def test_public_state(make_jobs, plain, scheduler):
     """The queue, what is free, and when a job would start behind all that wait."""
     jobs = make_jobs((0, 90, 3, 100), (10, 50, 4, 50, 2), (20, 30, 2, 40, 3))
     model = Simulation(jobs, 4, scheduler, plain=plain)
@@ -77,7 +67,7 @@ def test_public_state(make_jobs: MakeJobs, plain: bool, scheduler: str) -> None:
 
 
 @pytest.mark.slow
-def test_expected_start_of_a_conservative_plan(kth: Trace) -> None:
+def test_expected_start_of_a_conservative_plan(kth):
     """On KTH a conservative scheduler starts jobs when users saw that it would, or earlier."""
     jobs = jobs_from_trace(kth).jobs.take(np.arange(2000))
     model = Simulation(jobs, 100, "conservative")
@@ -98,13 +88,13 @@ def test_expected_start_of_a_conservative_plan(kth: Trace) -> None:
     assert told > 180
 
 
-def test_recorded_schedules_are_not_planned(make_jobs: MakeJobs) -> None:
+def test_recorded_schedules_are_not_planned(make_jobs):
     """Under them nobody knows when a job would start."""
     with pytest.raises(QuantityError, match="expected start: under the recorded schedule"):
         run(make_jobs((0, 10, 1)), Renounce(ExpectedWait(0)), scheduler="recorded")
 
 
-def test_state_of_a_grid(make_jobs: MakeJobs) -> None:
+def test_state_of_a_grid(make_jobs):
     """All queues together; a job starts where it can first."""
     jobs = make_jobs((0, 100, 4), (0, 60, 2), (0, 10, 4))
     others = {"b": ClusterSpec(2)}
@@ -134,13 +124,7 @@ QUEUED = partial(LookAgain, QueueLonger(1), every=40)
         (lambda: [Delay(During([(0, 1000)]), by=7), QUEUED()], [7, 7, 7, 137], 3),
     ],
 )
-def test_users_look_again(
-    make_jobs: MakeJobs,
-    plain: bool,
-    reactions: Callable[[], list[Reaction]],
-    expected: list[int],
-    looks: int,
-) -> None:
+def test_users_look_again(make_jobs, plain, reactions, expected, looks):
     """While more than one job waits a user comes back every 40 s, and submits anyway at last."""
     jobs, log, made = make_jobs(*CROWD), DecisionLog(), reactions()
     users = run(jobs, *made, plain=plain, log=log)
@@ -152,7 +136,7 @@ def test_users_look_again(
 
 
 @both
-def test_jobs_that_would_wait_are_renounced(make_jobs: MakeJobs, plain: bool) -> None:
+def test_jobs_that_would_wait_are_renounced(make_jobs, plain):
     """Each by its own expected wait; what fits at once is submitted."""
     jobs = make_jobs((0, 100, 3), (10, 50, 4, 50, 2), (20, 50, 1, 50, 3))
     run(jobs, Renounce(ExpectedWait(60)), plain=plain, scheduler="easy")
@@ -163,12 +147,12 @@ class Hasty(Reaction):
     """Looks again at once, which never ends."""
 
     @override
-    def react(self, user: ReplayUser, intention: Intention) -> None:
+    def react(self, user, intention):
         """Look again now."""
         intention.look_again(user.model.time)
 
 
-def test_looking_again_now_is_an_error(make_jobs: MakeJobs) -> None:
+def test_looking_again_now_is_an_error(make_jobs):
     """It would be asked for ever."""
     with pytest.raises(SimulationError, match="look again at 0 s: it is 0 s; name a later second"):
         run(make_jobs((0, 10, 1)), Hasty())
@@ -199,7 +183,7 @@ STORIES: dict[str, tuple[Any, Patience, list[State], list[int], list[int], list[
 
 @both
 @pytest.mark.parametrize("story", STORIES)
-def test_jobs_leave_the_queue(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+def test_jobs_leave_the_queue(make_jobs, plain, story):
     """When users have waited for long, their jobs leave for good, or come back."""
     rows, patience, states, starts, ends, noted, lost = STORIES[story]
     jobs, log = make_jobs(*rows), DecisionLog()
@@ -220,10 +204,10 @@ def test_jobs_leave_the_queue(make_jobs: MakeJobs, plain: bool, story: str) -> N
     assert (story in ("for good", "proportion")) == any("for good" in one for one in words)
 
 
-def test_drawn_patience_is_each_user_own(make_jobs: MakeJobs) -> None:
+def test_drawn_patience_is_each_user_own(make_jobs):
     """Exponential, from a stream of the user's own: one more user changes nobody's draws."""
 
-    def ends(users: int) -> list[int]:
+    def ends(users):
         many = [(0, 100_000, 4, 100_000, 9), *((1, 5, 4, 5, user) for user in range(1, users))]
         jobs = make_jobs(*many)
         run(jobs, patience=Patience(mean=1000))
@@ -233,7 +217,7 @@ def test_drawn_patience_is_each_user_own(make_jobs: MakeJobs) -> None:
     assert 700 < np.mean(ends(300)) < 1300
 
 
-def test_removed_users_have_no_patience(make_jobs: MakeJobs) -> None:
+def test_removed_users_have_no_patience(make_jobs):
     """What they left in the queue stays there."""
     jobs = make_jobs((0, 100, 4, 100, 2), (10, 50, 4))
     model = Simulation(jobs, 4)
@@ -244,7 +228,7 @@ def test_removed_users_have_no_patience(make_jobs: MakeJobs) -> None:
     assert State.COMPLETED == jobs.state[1]
 
 
-def test_patience_in_files(make_trace: MakeTrace) -> None:
+def test_patience_in_files(make_trace):
     """A table of an entry; all jobs are accounted for."""
     looks = {"do": "look-again", "when": "queue", "longer_than": 3, "every": "20m", "most": 5}
     entry = {"behaviour": "adjusted", "patience": {"wait": "1h"}, "reactions": [looks]}
@@ -254,7 +238,7 @@ def test_patience_in_files(make_trace: MakeTrace) -> None:
     assert found.metrics["jobs_cancelled"] == found.accounts["jobs_left_queue"] > 10
 
 
-def crowded(trace: Trace, then: Any, *options: Any, **more: Any) -> Simulation:
+def crowded(trace, then, *options, **more):
     """Return a run that has not begun of users who look and who leave."""
     jobs = jobs_from_trace(trace).jobs
     model = Simulation(jobs, 5, *options, seed=3, **more)
@@ -268,7 +252,7 @@ def crowded(trace: Trace, then: Any, *options: Any, **more: Any) -> Simulation:
     ("scheduler", "then"),
     [("easy", "never"), ("conservative", "later"), ("fair-share", "smaller")],
 )
-def test_engines_agree(make_trace: MakeTrace, scheduler: str, then: str) -> None:
+def test_engines_agree(make_trace, scheduler, then):
     """Users who look and users who leave see the same in both engines."""
     found = []
     for plain in (False, True):
@@ -278,7 +262,7 @@ def test_engines_agree(make_trace: MakeTrace, scheduler: str, then: str) -> None
     assert found[0] == found[1]
 
 
-def test_forks_keep_alarms_and_draws(make_trace: MakeTrace) -> None:
+def test_forks_keep_alarms_and_draws(make_trace):
     """Users who look and leave do the same in a copy of the run."""
     model = crowded(small_log(make_trace), "later")
     model.run(until=25 * 86_400)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
@@ -22,15 +21,13 @@ from hpcrowd.agents import (
 from hpcrowd.agents.behaviours.profiles import PRIOR
 from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.analysis.curves import profile_distance, unevenness, weekly_profile
-from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment import Clock, Simulation
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.behaviours import both
-
-MakeJobs = Callable[..., JobTable]
 
 #: Active from 8:00 to 18:00 on Monday to Friday.
 OFFICE = np.array([float(hour % 24 in range(8, 18) and hour < 120) for hour in range(168)])
@@ -54,7 +51,7 @@ profiles = st.builds(
 )
 
 
-def arrival(profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int) -> int:
+def arrival(profile, clock, recorded, released, pause):
     """When a unit with a pause that began at ``recorded`` arrives if it begins at ``released``."""
     units: Any = SimpleNamespace(start=np.array([recorded + pause]))
     user: Any = SimpleNamespace(number=1, model=SimpleNamespace(clock=clock))
@@ -64,16 +61,14 @@ def arrival(profile: WeeklyProfile, clock: Clock, recorded: int, released: int, 
     return part.next_open(user, released + pause, release)
 
 
-def integral(profile: WeeklyProfile, clock: Clock, begin: int, end: int) -> float:
+def integral(profile, clock, begin, end):
     """Active seconds from ``begin`` to ``end``, added up second by second."""
     hours = clock.second_of_week(np.arange(begin, end)) // HOUR
     return float(profile.weights[hours].sum())
 
 
 @given(profiles, CLOCKS, SECONDS, SECONDS, PAUSES)
-def test_pauses_that_stay_as_long(
-    profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int
-) -> None:
+def test_pauses_that_stay_as_long(profile, clock, recorded, released, pause):
     """A pause that begins at its recorded second takes as long as recorded, whatever the hour.
 
     So does any pause of who is active at all hours alike.
@@ -85,8 +80,8 @@ def test_pauses_that_stay_as_long(
 
 @given(profiles, CLOCKS, SECONDS, SECONDS, PAUSES, st.integers(0, DAY))
 def test_never_early_never_out_of_order_never_at_rest(
-    profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int, more: int
-) -> None:
+    profile, clock, recorded, released, pause, more
+):
     """Arrivals come after the release, in an hour with a weight, in the order of the pauses."""
     if recorded == released:
         return
@@ -99,9 +94,7 @@ def test_never_early_never_out_of_order_never_at_rest(
 
 
 @given(profiles, CLOCKS, SECONDS, SECONDS, st.integers(0, 2 * DAY))
-def test_as_many_active_seconds_as_recorded(
-    profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int
-) -> None:
+def test_as_many_active_seconds_as_recorded(profile, clock, recorded, released, pause):
     """Second by second, as much activity passes from the release to the arrival as was recorded.
 
     To within the half second to which arrivals are rounded, also where an hour is missing or comes
@@ -133,12 +126,12 @@ def test_as_many_active_seconds_as_recorded(
         (9 * HOUR, 10 * HOUR, 3 * WEEK + HOUR, 3 * WEEK + 11 * HOUR),
     ],
 )
-def test_office_hours(recorded: int, released: int, pause: int, expected: int) -> None:
+def test_office_hours(recorded, released, pause, expected):
     """Pauses of who works from 8:00 to 18:00 on weekdays."""
     assert expected == arrival(WeeklyProfile(OFFICE), PLAIN, recorded, released, pause)
 
 
-def test_a_little_later_is_a_little_later() -> None:
+def test_a_little_later_is_a_little_later():
     """A pause over a change of the clocks that begins a second late ends no hour late."""
     pause = 6 * DAY + 22 * HOUR
     for clock in (SPRING, AUTUMN):
@@ -146,7 +139,7 @@ def test_a_little_later_is_a_little_later() -> None:
         assert 0 < found - 9 * HOUR - pause <= 2
 
 
-def test_weights_are_relative() -> None:
+def test_weights_are_relative():
     """A week has as many active seconds as seconds; only proportions count."""
     profile = WeeklyProfile(OFFICE * 1000)
     assert WEEK == pytest.approx(profile.active(WEEK))
@@ -157,7 +150,7 @@ def test_weights_are_relative() -> None:
     ]
 
 
-def test_fitted_profile_by_hand(make_jobs: MakeJobs) -> None:
+def test_fitted_profile_by_hand(make_jobs):
     """A user's own starts, plus the prior times the share of the hour among all, one added."""
     jobs = make_jobs(
         (0, 1, 1, 1, 1), (2 * HOUR, 1, 1, 1, 1), (WEEK + 5, 1, 1, 1, 1), (7 * HOUR, 1, 1, 1, 2)
@@ -174,7 +167,7 @@ def test_fitted_profile_by_hand(make_jobs: MakeJobs) -> None:
     assert np.allclose(common / common.mean(), fitted.of(99).weights)
 
 
-def test_fitted_in_local_time(make_jobs: MakeJobs) -> None:
+def test_fitted_in_local_time(make_jobs):
     """Submissions at 8:00 before and after the clocks change count in the same hour."""
     jobs = make_jobs((8 * HOUR, 1, 1), (WEEK + 7 * HOUR, 1, 1))
     fitted = Profiles.fit(Work.of(jobs).by_session, SPRING)
@@ -183,7 +176,7 @@ def test_fitted_in_local_time(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_story_of_two_evenings(make_jobs: MakeJobs, plain: bool) -> None:
+def test_story_of_two_evenings(make_jobs, plain):
     """A job that runs two hours longer than recorded moves the next over the night.
 
     Of two hours to think, one is left for the next morning.
@@ -193,7 +186,7 @@ def test_story_of_two_evenings(make_jobs: MakeJobs, plain: bool) -> None:
     work = Work.of(jobs)
     model = Simulation(jobs, 4, "easy", plain=plain)
 
-    def behaviour(work: Work) -> Composed:
+    def behaviour(work):
         window = ActiveTime(work.by_session, Profiles({}, WeeklyProfile(OFFICE)))
         return Composed(SessionGraph(work), window=window)
 
@@ -207,7 +200,7 @@ def test_story_of_two_evenings(make_jobs: MakeJobs, plain: bool) -> None:
 TIMES = st.lists(st.integers(0, 10 * WEEK), min_size=1).map(np.array)
 
 
-def test_shares_are_in_local_hours_of_the_week() -> None:
+def test_shares_are_in_local_hours_of_the_week():
     """Monday 1 January 2001, 00:00 UTC, is 1:00 in Stockholm; unknown submissions do not count."""
     clock = Clock(zone=ZoneInfo("Europe/Stockholm"), known=True)
     profile = weekly_profile(np.array([0, 1800, WEEK, 3 * HOUR, -1]), clock)
@@ -215,7 +208,7 @@ def test_shares_are_in_local_hours_of_the_week() -> None:
     assert {1: 0.75, 4: 0.25} == {int(hour): profile[hour] for hour in np.flatnonzero(profile)}
 
 
-def test_what_cannot_be_compared() -> None:
+def test_what_cannot_be_compared():
     """Without submissions all shares are 0 and no distance is made up; nor of a day and a week."""
     nobody = weekly_profile(np.array([-1]), PLAIN)
     assert 0.0 == nobody.sum()
@@ -226,7 +219,7 @@ def test_what_cannot_be_compared() -> None:
 
 
 @given(TIMES, TIMES, TIMES)
-def test_distance_is_a_metric(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+def test_distance_is_a_metric(a, b, c):
     """It is 0 for the same, the same both ways, at most 1, and no detour is shorter."""
     p, q, r = (weekly_profile(times, PLAIN) for times in (a, b, c))
     assert 0.0 == profile_distance(p, p)
@@ -235,7 +228,7 @@ def test_distance_is_a_metric(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> No
     assert profile_distance(p, r) <= profile_distance(p, q) + profile_distance(q, r) + 1e-12
 
 
-def test_distance_is_the_share_that_moved() -> None:
+def test_distance_is_the_share_that_moved():
     """Of four jobs in one hour, those that move to another hour are the distance."""
     profiles = [
         weekly_profile(np.where(np.arange(4) < moved, 5 * HOUR, 0), PLAIN) for moved in (0, 1, 4)
@@ -243,7 +236,7 @@ def test_distance_is_the_share_that_moved() -> None:
     assert [0.0, 0.25, 1.0] == [profile_distance(profiles[0], other) for other in profiles]
 
 
-def test_unevenness_from_flat_to_one_hour() -> None:
+def test_unevenness_from_flat_to_one_hour():
     """A job in every hour of the week is flat; all jobs in one hour are as uneven as can be."""
     flat = weekly_profile(np.arange(168) * HOUR, PLAIN)
     assert pytest.approx(0, abs=1e-12) == unevenness(flat)

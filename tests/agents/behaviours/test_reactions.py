@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -19,33 +18,27 @@ from hpcrowd.agents import (
     Degrade,
     Delay,
     During,
-    Intention,
     OnSignal,
     Reaction,
     RecentWaits,
     Reconfigure,
     Recorded,
     Renounce,
-    ReplayUser,
     SessionDefinition,
     SessionGraph,
     Switch,
     Trigger,
-    Work,
 )
-from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis import account, notes_of, read_results, write_results
 from hpcrowd.analysis.accounts.reactions import MEANING
 from hpcrowd.analysis.report.words import headline
 from hpcrowd.analysis.tables import read_reactions, write_jobs
 from hpcrowd.environment import (
     ClusterSpec,
-    JobTable,
     QuantityError,
     ResultsError,
     Signal,
     State,
-    Trace,
 )
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.scenarios.commands.summary import summary_table
@@ -56,7 +49,6 @@ from rich.console import Console
 
 from tests.support.behaviours import EVERY_JOB, both, react
 
-MakeJobs = Callable[..., JobTable]
 HOUR_LONG = SessionDefinition("arrival", 60)
 SOON = During([(50, 100)])
 THREE = ((0, 60, 1), (70, 20, 2, 40), (130, 10, 1))  # thinks for 10 s, then for 40 s
@@ -64,7 +56,7 @@ THREE = ((0, 60, 1), (70, 20, 2, 40), (130, 10, 1))  # thinks for 10 s, then for
 run = partial(react, when=BatchOrder)
 
 
-def notes(users: list[ReplayUser]) -> list[tuple[Any, ...]]:
+def notes(users):
     """What was noted, without the names of reactions, waits and requests."""
     return [(note.row, *note[2:9], note.cluster) for user in users for note in user.notes]
 
@@ -89,7 +81,7 @@ STORIES: dict[str, tuple[Any, Reaction, dict[str, Any], list[int]]] = {
 
 @both
 @pytest.mark.parametrize("story", STORIES)
-def test_when_jobs_come(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+def test_when_jobs_come(make_jobs, plain, story):
     """Submissions of users who delay or renounce jobs that are due in a period."""
     rows, reaction, options, expected = STORIES[story]
     jobs = make_jobs(*rows)
@@ -121,7 +113,7 @@ CHANGES: dict[str, tuple[Any, Reaction, list[int], list[Any]]] = {
 
 @both
 @pytest.mark.parametrize("story", CHANGES)
-def test_what_jobs_ask_for(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+def test_what_jobs_ask_for(make_jobs, plain, story):
     """Processors and times of jobs that were changed, and the notes of what they were."""
     rows, reaction, requested, noted = CHANGES[story]
     jobs, before = make_jobs(*rows), make_jobs(*rows).processors
@@ -135,7 +127,7 @@ def test_what_jobs_ask_for(make_jobs: MakeJobs, plain: bool, story: str) -> None
 
 
 @both
-def test_switch_to_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
+def test_switch_to_another_cluster(make_jobs, plain):
     """The job runs there, at its speed; its user hears of its end."""
     jobs = make_jobs(*THREE)
     backup = {"backup": ClusterSpec(2, speed=2.0)}
@@ -154,7 +146,7 @@ def test_switch_to_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_reactions_see_what_is_left(make_jobs: MakeJobs, plain: bool) -> None:
+def test_reactions_see_what_is_left(make_jobs, plain):
     """Each takes the job as the one before has left it; a renounced job is left alone."""
     jobs, later, last = make_jobs((60, 10, 8), (120, 10, 8)), During([(100, 110)]), (120, 130)
     reactions = Degrade(later), Degrade(later, name="again"), Renounce(During([last]))
@@ -168,14 +160,14 @@ def test_reactions_see_what_is_left(make_jobs: MakeJobs, plain: bool) -> None:
     assert [100, -1] == jobs.submit.tolist()
 
 
-def test_share_of_users_and_of_jobs(make_jobs: MakeJobs) -> None:
+def test_share_of_users_and_of_jobs(make_jobs):
     """A share of users reacts; of those, a share of jobs is concerned, the same in every run.
 
     Shares are drawn by the name of the reaction; a share of 0 is nobody.
     """
     rows = [(60, 10, 2, 10, user) for user in range(1, 401) for _ in range(5)]
 
-    def found(plain: bool = False, **chosen: Any) -> set[tuple[int, int]]:
+    def found(plain=False, **chosen):
         users = run(make_jobs(*rows), Degrade(SOON, **chosen), plain=plain)
         return {(user.number, note.row) for user in users for note in user.notes}
 
@@ -192,7 +184,7 @@ def test_share_of_users_and_of_jobs(make_jobs: MakeJobs) -> None:
 class Halves(Reaction):
     """A custom reaction: no user requests more than half of the machine."""
 
-    def react(self, user: ReplayUser, intention: Intention) -> None:
+    def react(self, user, intention):
         """Cut what is larger."""
         jobs = user.model.jobs
         for place, row in enumerate(intention.rows.tolist()):
@@ -201,7 +193,7 @@ class Halves(Reaction):
                 intention.resize(place, 4, *times, "halves", "degrade")
 
 
-def test_reaction_of_ones_own(make_jobs: MakeJobs) -> None:
+def test_reaction_of_ones_own(make_jobs):
     """A subclass of Reaction is a few lines and is noted like the others."""
     jobs = make_jobs((0, 10, 8), (20, 10, 3))
     users = run(jobs, Halves())
@@ -241,7 +233,7 @@ mechanics = st.sampled_from([Recorded, SessionGraph, BatchOrder])
 definitions = st.sampled_from([EVERY_JOB, SessionDefinition("max", 5)])
 
 
-def broken(jobs: JobTable, units: Units) -> list[tuple[int, int]]:
+def broken(jobs, units):
     """Dependencies whose second unit was submitted before the first one had ended."""
     found = []
     edges = units.dependencies
@@ -256,9 +248,7 @@ def broken(jobs: JobTable, units: Units) -> list[tuple[int, int]]:
 
 @settings(max_examples=80)
 @given(jobs_of_a_run, reactions_of_users, mechanics, definitions)
-def test_jobs_work_and_dependencies_are_kept(
-    make_jobs: MakeJobs, rows: Any, chosen: Any, when: Any, definition: SessionDefinition
-) -> None:
+def test_jobs_work_and_dependencies_are_kept(make_jobs, rows, chosen, when, definition):
     """Users submit all their work, and nothing before what it depends on has ended.
 
     Every job ends, is rejected or renounced; recorded work = done + not run + lost - added.
@@ -298,7 +288,7 @@ def test_jobs_work_and_dependencies_are_kept(
 
 
 @pytest.mark.traces
-def test_work_of_kth_is_conserved(kth: Trace) -> None:
+def test_work_of_kth_is_conserved(kth):
     """On a real trace, to the processor-second: recorded work = done + lost - added."""
     day = 86400
     reactions = [
@@ -321,12 +311,12 @@ SMALL = """; MaxProcs: 8
 3 90 0 10 1 -1 -1 1 20 -1 1 2 1 -1 1 -1 -1 -1"""
 
 
-def reacting(*reactions: Reaction) -> Callable[[Work], Composed]:
+def reacting(*reactions):
     """Return a behaviour that submits as recorded and reacts."""
     return lambda work: Composed(Recorded(work), reactions=reactions)
 
 
-def test_run_tells_its_accounts(tmp_path: Path) -> None:
+def test_run_tells_its_accounts(tmp_path):
     """Summary, table and trace of a run hold what reactions did; without them there is nothing."""
     trace = parse_swf(SMALL)
     run = replay(trace, users=reacting(Degrade(During([(50, 80)])), Renounce(During([(80, 100)]))))
@@ -356,7 +346,7 @@ def test_run_tells_its_accounts(tmp_path: Path) -> None:
     assert () == tuple(read_results(tmp_path / "out").reactions)
 
 
-def test_broken_table_of_reactions(tmp_path: Path) -> None:
+def test_broken_table_of_reactions(tmp_path):
     """What is not a table of reactions is reported in one line."""
     run, path = replay(parse_swf(SMALL), users="rigid"), tmp_path / "reactions.parquet"
     path.write_bytes(b"no")
@@ -366,7 +356,7 @@ def test_broken_table_of_reactions(tmp_path: Path) -> None:
         write_jobs(run.jobs, path)  # another table
 
 
-def test_terminal_tells_accounts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal_tells_accounts(capsys):
     """Lines name the reactions; the table has the sums that are not 0, in processor-hours."""
     noon = Delay(During([(50, 80)]), name="wait for noon")
     run = replay(parse_swf(SMALL), users=reacting(noon, Renounce(During([(85, 100)]))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import (
     EASY,
     FCFS,
-    JobTable,
     Predictor,
     QuantityError,
     Scheduler,
@@ -20,19 +18,11 @@ from hpcrowd.environment import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.environment.engine.test_properties import OUTCOME, Rows, make, workloads
+from tests.environment.engine.test_properties import OUTCOME, make, workloads
 from tests.support.behaviours import both
 
-MakeJobs = Callable[..., JobTable]
 
-
-def run_switching(
-    jobs: JobTable,
-    processors: int,
-    first: str,
-    switches: list[tuple[int, Scheduler]],
-    **options: Any,
-) -> JobTable:
+def run_switching(jobs, processors, first, switches, **options):
     """Run with all jobs submitted as recorded; switch schedulers at these seconds."""
     model = Simulation(jobs, processors, first, **options)
     add_users(model, Work.of(jobs), "rigid")
@@ -56,7 +46,7 @@ STORIES: dict[str, tuple[Any, str, int, type[Scheduler], list[int]]] = {
 
 @both
 @pytest.mark.parametrize("story", STORIES)
-def test_new_policy_decides_from_then_on(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+def test_new_policy_decides_from_then_on(make_jobs, plain, story):
     """Jobs start by the rules of the policy that is in charge, and end when they would."""
     rows, first, at, then, starts = STORIES[story]
     jobs = run_switching(make_jobs(*rows), 4, first, [(at, then())], plain=plain)
@@ -69,19 +59,19 @@ class Counting(Predictor):
 
     name = "counting"
 
-    def begin(self, jobs: JobTable) -> None:
+    def begin(self, jobs):
         """Forget."""
         self.arrivals, self.ends = np.zeros((2, len(jobs)), int)
 
-    def arrived(self, rows: Any, now: int) -> None:
+    def arrived(self, rows, now):
         """Count."""
         self.arrivals[rows] += 1
 
-    def ended(self, rows: Any, now: int) -> None:
+    def ended(self, rows, now):
         """Count."""
         self.ends[rows] += 1
 
-    def predict(self, rows: Any, now: int) -> Any:
+    def predict(self, rows, now):
         """Predict 10 s."""
         return np.full(len(rows), 10)
 
@@ -93,15 +83,13 @@ class Counting(Predictor):
     st.lists(st.tuples(st.integers(0, 60), st.sampled_from([FCFS, EASY])), max_size=5),
     st.sampled_from(["requested", "exact", "0.5x"]),
 )
-def test_switches_at_any_second(
-    rows: Rows, processors: int, switches: list[tuple[int, type[Scheduler]]], estimates: str
-) -> None:
+def test_switches_at_any_second(rows, processors, switches, estimates):
     """Both engines give the same schedule; EASY that takes over from EASY changes nothing.
 
     Whoever schedules, a predictor hears of each arrival and each end once.
     """
 
-    def run(rows: Rows, policies: list[tuple[int, type[Scheduler]]], **options: Any) -> JobTable:
+    def run(rows, policies, **options):
         made = [(at, policy()) for at, policy in policies]
         return run_switching(make(rows), processors, "easy", made, **options)
 
@@ -119,7 +107,7 @@ def test_switches_at_any_second(
 
 
 @both
-def test_what_cannot_be_switched(make_jobs: MakeJobs, plain: bool) -> None:
+def test_what_cannot_be_switched(make_jobs, plain):
     """The recorded schedule, and an own scheduler in a compiled engine, are refused."""
     model = Simulation(make_jobs((0, 1, 1)), 1, "recorded", plain=plain)
     with pytest.raises(QuantityError, match="recorded schedule"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,28 +16,26 @@ from hpcrowd.agents import (
     OwnPauses,
     RecordedPauses,
     Release,
-    Units,
     Work,
     add_users,
 )
 from hpcrowd.agents.behaviours.think import Samples, response_time, think_time_pairs
 from hpcrowd.agents.behaviours.when import Reason
-from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment import Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 
 from tests.support.behaviours import both
 
-MakeJobs = Callable[..., JobTable]
 ENDED, FOLLOWS = Reason.ENDED, Reason.FOLLOWS
 
 
-def release(reason: Reason, pause: int = 100, awaited: int = 0) -> Release:
+def release(reason, pause=100, awaited=0):
     """A release of unit 1."""
     return Release(1, 0, reason, pause, awaited)
 
 
-def user_of(number: int = 1, response: int = 0, seed: int = 0) -> Any:
+def user_of(number=1, response=0, seed=0):
     """A user whose unit 0 is one job that was answered after ``response`` s."""
     jobs = SimpleNamespace(submit=np.array([50]), end=np.array([50 + response]))
     return SimpleNamespace(
@@ -50,7 +47,7 @@ def user_of(number: int = 1, response: int = 0, seed: int = 0) -> Any:
 
 
 @pytest.fixture
-def units(make_jobs: MakeJobs) -> Units:
+def units(make_jobs):
     """User 1: inside sessions think times 100, 200 and gaps 150, 400; between them 9 h and 2 h.
 
     User 2 has only a break of 3 h, user 3 nothing at all.
@@ -61,7 +58,7 @@ def units(make_jobs: MakeJobs) -> Units:
     return Work.of(jobs).by_batch
 
 
-def taught(make_jobs: MakeJobs, *pairs: tuple[int, int]) -> Units:
+def taught(make_jobs, *pairs):
     """Units of users who each were answered once and thought for as long."""
     rows: list[tuple[int, ...]] = []
     for user, (response, think) in enumerate(pairs):
@@ -69,7 +66,7 @@ def taught(make_jobs: MakeJobs, *pairs: tuple[int, int]) -> Units:
     return Work.of(make_jobs(*rows)).by_batch
 
 
-def test_recorded_pause() -> None:
+def test_recorded_pause():
     """Recorded pauses are what was recorded, whichever released the unit."""
     for reason in (ENDED, FOLLOWS):
         assert (77, False) == RecordedPauses().pause(user_of(), release(reason, 77))
@@ -86,14 +83,14 @@ def test_recorded_pause() -> None:
         (FOLLOWS, 100, 1000, 100),  # waited for nothing that ended later
     ],
 )
-def test_linear_pause(reason: Reason, pause: int, response: int, expected: int) -> None:
+def test_linear_pause(reason, pause, response, expected):
     """Think times below 8 h are slope * response + intercept; all else stays as recorded."""
     found = LinearThink(0.5, 1).pause(user_of(response=response), release(reason, pause))
     assert (expected, False) == found
 
 
 @both
-def test_linear_story(make_jobs: MakeJobs, plain: bool) -> None:
+def test_linear_story(make_jobs, plain):
     """The response is the simulated one, waiting included, of the job that ended last."""
     # Job 1 holds the machine; job 2 of user 2 waits for it; job 3 comes after the response of 2.
     jobs = make_jobs((0, 400, 1, 400, 1), (100, 50, 1, 50, 2), (200, 10, 1, 10, 2))
@@ -110,7 +107,7 @@ def test_linear_story(make_jobs: MakeJobs, plain: bool) -> None:
     assert ([0, 7], State.REJECTED) == (jobs.submit.tolist(), jobs.state[0])
 
 
-def test_fitted_line_by_hand(make_jobs: MakeJobs) -> None:
+def test_fitted_line_by_hand(make_jobs):
     """Least squares over pairs of response and think time, those from 8 h on left out."""
     pairs = [(10, 25), (20, 45), (60, 125), (30, 65)]  # 2 * response + 5
     units = taught(make_jobs, *pairs, (77, 8 * HOUR))
@@ -126,7 +123,7 @@ def test_fitted_line_by_hand(make_jobs: MakeJobs) -> None:
     assert (pytest.approx(2.0), 0.0) == (line.slope, line.intercept)
 
 
-def test_fitted_line_minimises_the_squares(make_jobs: MakeJobs) -> None:
+def test_fitted_line_minimises_the_squares(make_jobs):
     """It is the line that numpy finds."""
     random = np.random.default_rng(3)
     responses = random.integers(1, 5000, 60)
@@ -143,9 +140,7 @@ def test_fitted_line_minimises_the_squares(make_jobs: MakeJobs) -> None:
         ([(10, 1000), (500, 1)], r"think time -2\.0.*would be negative"),
     ],
 )
-def test_lines_that_cannot_be_fitted(
-    make_jobs: MakeJobs, pairs: list[tuple[int, int]], told: str
-) -> None:
+def test_lines_that_cannot_be_fitted(make_jobs, pairs, told):
     """Two different responses are needed, and think times must not fall with them."""
     with pytest.raises(QuantityError, match=told):
         LinearThink.fit(taught(make_jobs, *pairs))
@@ -161,13 +156,13 @@ def test_lines_that_cannot_be_fitted(
         ([3, 9], [-1, -1], 0),
     ],
 )
-def test_response_of_a_unit(submit: list[int], end: list[int], expected: int) -> None:
+def test_response_of_a_unit(submit, end, expected):
     """Of several jobs the one to end last, of those the later; nothing ran: answered at once."""
     jobs: Any = SimpleNamespace(submit=np.array(submit), end=np.array(end))
     assert expected == response_time(jobs, np.arange(len(submit)))
 
 
-def test_own_pauses_by_reason(units: Units) -> None:
+def test_own_pauses_by_reason(units):
     """Think times where a dependency was the reason, inter-arrival times where the order was.
 
     Users without pauses of a kind draw from everybody's.
@@ -187,7 +182,7 @@ def test_own_pauses_by_reason(units: Units) -> None:
         assert expected == samples.of(user_of(user), reason).tolist()
 
 
-def test_longest_break_is_not_among_them(make_jobs: MakeJobs) -> None:
+def test_longest_break_is_not_among_them(make_jobs):
     """A break of 8 h is too long, one of a second less is not."""
     jobs = make_jobs((0, 10, 1), (10 + 8 * HOUR, 10, 1), (16 * HOUR + 19, 10, 1))
     units = Work.of(jobs).by_batch
@@ -195,7 +190,7 @@ def test_longest_break_is_not_among_them(make_jobs: MakeJobs) -> None:
     assert [8 * HOUR - 1] == between.of(user_of(), ENDED).tolist()
 
 
-def test_own_pauses_are_drawn_alike(make_jobs: MakeJobs, units: Units) -> None:
+def test_own_pauses_are_drawn_alike(make_jobs, units):
     """Each own pause comes as often as the others; the user stays at work for it."""
     own, user, count = OwnPauses(units), user_of(seed=4), 4000
     found = [own.pause(user, release(ENDED)) for _ in range(count)]
@@ -208,7 +203,7 @@ def test_own_pauses_are_drawn_alike(make_jobs: MakeJobs, units: Units) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(0, 0.8), (20, 0.4), (180, 0.08)])
-def test_probability_to_go_on(units: Units, minutes: int, expected: float) -> None:
+def test_probability_to_go_on(units, minutes, expected):
     """0.8 / (0.05 RT + 1), RT in minutes: who goes on stays, the others take a break below 8 h."""
     assert pytest.approx(expected) == ContinuationLaw().probability(minutes * 60)
     part, count = Continuation(units), 4000
@@ -219,7 +214,7 @@ def test_probability_to_go_on(units: Units, minutes: int, expected: float) -> No
     assert abs(went_on - expected) < 5 * np.sqrt(expected * (1 - expected) / count)
 
 
-def test_who_waited_for_nothing_is_not_disappointed(units: Units) -> None:
+def test_who_waited_for_nothing_is_not_disappointed(units):
     """A unit that waited for none counts as answered at once."""
     part = Continuation(units, ContinuationLaw(limit=1.0, decline=1e9))
     user = user_of(response=100_000)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -22,12 +20,10 @@ from hpcrowd.agents import (
     WeekHours,
     WeeklyWindow,
 )
-from hpcrowd.environment import Clock, JobTable, QuantityError, Signal, SignalError, State
+from hpcrowd.environment import Clock, QuantityError, Signal, SignalError, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, second_of
 
 from tests.support.behaviours import EVERY_JOB, STOCKHOLM, both, react, renounced
-
-MakeJobs = Callable[..., JobTable]
 
 MONDAY = datetime(2024, 1, 8)
 ZONED = MONDAY.replace(hour=15, tzinfo=timezone(timedelta(hours=5)))
@@ -58,7 +54,7 @@ STORIES: dict[str, tuple[Trigger, list[int], list[int]]] = {
 
 @both
 @pytest.mark.parametrize("story", STORIES)
-def test_delays_wait_for_the_end(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+def test_delays_wait_for_the_end(make_jobs, plain, story):
     """Jobs due while a trigger is active come when it has ended; the others as recorded."""
     trigger, due, expected = STORIES[story]
     jobs = make_jobs(*((at, 1, 1) for at in due))
@@ -66,7 +62,7 @@ def test_delays_wait_for_the_end(make_jobs: MakeJobs, plain: bool, story: str) -
     assert expected == jobs.submit.tolist()
 
 
-def test_dates_are_checked_before_anything_runs(make_jobs: MakeJobs) -> None:
+def test_dates_are_checked_before_anything_runs(make_jobs):
     """Local dates know of summer time, have to end, and need a trace with a beginning."""
     winter, summer = datetime(2024, 1, 8, 8), datetime(2024, 7, 8, 8)
     assert 0 == second_of(winter, STOCKHOLM)
@@ -78,7 +74,7 @@ def test_dates_are_checked_before_anything_runs(make_jobs: MakeJobs) -> None:
         react(jobs, Delay(During([(datetime(2024, 1, 8), datetime(2024, 1, 9))])))
 
 
-def test_hours_over_midnight_on_sunday() -> None:
+def test_hours_over_midnight_on_sunday():
     """Hours that continue from Sunday to Monday are one period."""
     week = WeeklyWindow([(6 * DAY + 22 * HOUR, WEEK + 6 * HOUR)])
     assert WEEK + 6 * HOUR == week.next_closed(Clock(), 6 * DAY + 23 * HOUR)
@@ -87,7 +83,7 @@ def test_hours_over_midnight_on_sunday() -> None:
 
 @pytest.mark.parametrize(("opens", "closes"), [(0, 5), (1, 3), (2, 3), (0, 3)])
 @pytest.mark.parametrize(("month", "day"), [(3, 31), (10, 27)])
-def test_hours_when_clocks_change(month: int, day: int, opens: int, closes: int) -> None:
+def test_hours_when_clocks_change(month, day, opens, closes):
     """Every second of a day on which clocks change, in spring and autumn, has its next closing."""
     window = WeeklyWindow([(6 * DAY + opens * HOUR, 6 * DAY + closes * HOUR)])
     zone = ZoneInfo("Europe/Stockholm")
@@ -101,7 +97,7 @@ def test_hours_when_clocks_change(month: int, day: int, opens: int, closes: int)
 
 
 @pytest.mark.parametrize("last", [500, 90_000])
-def test_signal_that_is_too_short(make_jobs: MakeJobs, last: int) -> None:
+def test_signal_that_is_too_short(make_jobs, last):
     """Recorded submissions outside the signal are an error before anything runs, or off."""
     jobs = make_jobs((450, 1, 1), (last, 1, 1))
     with pytest.raises(SignalError, match=rf"price.csv: covers 0 to 500 s .* from 450 to {last} s"):
@@ -110,7 +106,7 @@ def test_signal_that_is_too_short(make_jobs: MakeJobs, last: int) -> None:
     assert [500, last] == jobs.submit.tolist()
 
 
-def test_late_users_find_no_signal(make_jobs: MakeJobs) -> None:
+def test_late_users_find_no_signal(make_jobs):
     """Who comes after the end of the signal, later than recorded, is left alone."""
     for length, above, expected in ((450, 0, [0, 1, 2]), (600, 4, [])):
         jobs = make_jobs((0, length, 8, length, 1), (0, 10, 8, 10, 2), (20, 10, 1, 10, 2))
@@ -122,9 +118,7 @@ def test_late_users_find_no_signal(make_jobs: MakeJobs) -> None:
 # ---- recent waits -----------------------------------------------------------------------------
 
 
-def patient(
-    jobs: JobTable, trigger: RecentWaits, plain: bool = False, times: int = 1, **options: Any
-) -> list[int]:
+def patient(jobs, trigger, plain=False, times=1, **options):
     """Rows that users with this patience renounce, where jobs wait as recorded."""
     reactions = [Renounce(trigger, name=str(number)) for number in range(times)]
     react(jobs, *reactions, when=BatchOrder, scheduler="recorded", plain=plain, **options)
@@ -151,10 +145,7 @@ WAITS = (50, 10, 40, 10, 70, 0)
         ((31, 31, 0), RecentWaits(times=3.1, last=2), []),
     ],
 )
-def test_recent_waits(
-    make_jobs: MakeJobs, plain: bool, waits: tuple[int, ...], trigger: RecentWaits,
-    expected: list[int],
-) -> None:  # fmt: skip
+def test_recent_waits(make_jobs, plain, waits, trigger, expected):  # fmt: skip
     """A user loses patience over the waits of its last jobs; each run begins without a memory."""
     for times in (1, 2):  # a trigger that two reactions share hears of each job once
         jobs = make_jobs(*((100 * place, 10, 1) for place in range(len(waits))))
@@ -163,7 +154,7 @@ def test_recent_waits(
         assert expected == patient(jobs, trigger, plain, times)
 
 
-def test_jobs_that_never_ran_do_not_count(make_jobs: MakeJobs) -> None:
+def test_jobs_that_never_ran_do_not_count(make_jobs):
     """Rejected jobs have no wait."""
     jobs = make_jobs((0, 10, 9), (100, 10, 1), (200, 10, 1), (300, 10, 1))
     react(jobs, Renounce(RecentWaits(0, last=2)), when=BatchOrder)
@@ -171,7 +162,7 @@ def test_jobs_that_never_ran_do_not_count(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_jobs_of_a_batch_count_by_their_ends(make_jobs: MakeJobs, plain: bool) -> None:
+def test_jobs_of_a_batch_count_by_their_ends(make_jobs, plain):
     """Of a batch, the jobs that ended last count, whatever the order of submission."""
     # The first of the batch waits longest but ends first.
     jobs = make_jobs((0, 10, 1), (0, 100, 1), (5, 90, 1), (200, 1, 1))

@@ -21,47 +21,41 @@ from hpcrowd.agents import (
     SameWindow,
     SessionDefinition,
     SessionGraph,
-    UserGraph,
     Work,
     add_users,
 )
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.analysis.views.moment import Moment
 from hpcrowd.analysis.views.units import own_units
-from hpcrowd.environment import ClusterSpec, JobTable, Simulation, State
+from hpcrowd.environment import ClusterSpec, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, SimulationError
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.behaviours import both, join, random_jobs, refused, renounced
 from tests.support.populations import small_log
 
-MakeJobs = Callable[..., JobTable]
-MakeTrace = Callable[..., Trace]
 SESSIONS = SessionDefinition("arrival", 60)
 
 
-def start(
-    jobs: JobTable, behaviour: Any = "think-time", **options: Any
-) -> tuple[Simulation, ReplayUser]:
+def start(jobs, behaviour="think-time", **options):
     """A machine of 100 processors and the first user."""
     model = Simulation(jobs, 100, **options)
     return model, add_users(model, Work.of(jobs, SESSIONS), behaviour)[0]
 
 
-def states(user: ReplayUser) -> list[str]:
+def states(user):
     """Return the state of each unit in the graph of a user."""
     return [state for _, state in user.graph.nodes(data="state")]
 
 
 @pytest.fixture
-def jobs(make_jobs: MakeJobs) -> JobTable:
+def jobs(make_jobs):
     """Three sessions of one user, each after the one before: 0 to 100, 300 to 400, 700 to 800 s."""
     return make_jobs((0, 100, 1), (300, 100, 1), (310, 10, 1), (700, 100, 1))
 
 
-def test_what_a_graph_knows(jobs: JobTable) -> None:
+def test_what_a_graph_knows(jobs):
     """Recorded times, jobs and edges; states follow the run. It is the same object each time."""
     model, user = start(jobs)
     graph = user.graph
@@ -89,22 +83,22 @@ def test_what_a_graph_knows(jobs: JobTable) -> None:
     assert "queued" == states(user)[2]
 
 
-def think(before: int, after: int, time: int) -> Callable[[Any], Any]:
+def think(before, after, time):
     """Return the change of a think time."""
     return lambda graph: graph.edges[before, after].update(think_time=time)
 
 
-def add(before: int, after: int, **times: int) -> Callable[[Any], Any]:
+def add(before, after, **times):
     """Return the change that adds an edge."""
     return lambda graph: graph.add_edge(before, after, **times)
 
 
-def remove(before: int, after: int) -> Callable[[Any], Any]:
+def remove(before, after):
     """Return the change that removes an edge."""
     return lambda graph: graph.remove_edge(before, after)
 
 
-def begin(unit: int, second: int) -> Callable[[Any], Any]:
+def begin(unit, second):
     """Return the change of the start of a unit."""
     return lambda graph: graph.nodes[unit].update(start=second)
 
@@ -141,7 +135,7 @@ STORIES: dict[str, tuple[dict[int, int], list[tuple[int, Callable[[Any], Any]]],
 
 @both
 @pytest.mark.parametrize("story", STORIES)
-def test_changes_of_edges(jobs: JobTable, plain: bool, story: str) -> None:
+def test_changes_of_edges(jobs, plain, story):
     """When sessions come whose edges are changed while they wait, or are planned already."""
     runs, changes, expected = STORIES[story]
     for row, run in runs.items():
@@ -162,7 +156,7 @@ def test_changes_of_edges(jobs: JobTable, plain: bool, story: str) -> None:
 
 
 @both
-def test_late_sessions_come_in_working_hours(make_jobs: MakeJobs, plain: bool) -> None:
+def test_late_sessions_come_in_working_hours(make_jobs, plain):
     """What should have come already comes when the user is next at work."""
     jobs = make_jobs((8 * HOUR, 100, 1), (33 * HOUR, 100, 1))
     window = SameWindow(ActivityWindow(8 * HOUR, 18 * HOUR))
@@ -175,7 +169,7 @@ def test_late_sessions_come_in_working_hours(make_jobs: MakeJobs, plain: bool) -
 
 
 @both
-def test_a_session_is_left_out(jobs: JobTable, plain: bool) -> None:
+def test_a_session_is_left_out(jobs, plain):
     """Its jobs are renounced; who waited for it waits for what it waited for, as in the record."""
     model, user = start(jobs, plain=plain)
     user.graph.remove_node(1)
@@ -187,7 +181,7 @@ def test_a_session_is_left_out(jobs: JobTable, plain: bool) -> None:
 
 
 @both
-def test_a_session_of_ones_own(jobs: JobTable, plain: bool) -> None:
+def test_a_session_of_ones_own(jobs, plain):
     """It takes part like all others."""
     model, user = start(jobs, plain=plain)
     model.run(until=150)
@@ -208,7 +202,7 @@ def test_a_session_of_ones_own(jobs: JobTable, plain: bool) -> None:
     )
 
 
-def test_what_cannot_be_changed(make_jobs: MakeJobs) -> None:
+def test_what_cannot_be_changed(make_jobs):
     """Each mistake is one line, and changes nothing."""
     other = (0, 10, 1, 9, 7), (500, 10, 1, 9, 7)
     model, user = start(make_jobs((0, 100, 1), (300, 100, 1), (700, 100, 1), *other))
@@ -239,7 +233,7 @@ def test_what_cannot_be_changed(make_jobs: MakeJobs) -> None:
     assert (None, False, True) == (user.changed_graph, user.edited, graph.has_edge(0, 1))
 
 
-def test_rigid_users_do_not_go_by_a_graph(jobs: JobTable) -> None:
+def test_rigid_users_do_not_go_by_a_graph(jobs):
     """Their graphs can be read."""
     _, user = start(jobs, "rigid")
     assert (3, 0) == (len(user.graph), user.graph.number_of_edges())
@@ -247,7 +241,7 @@ def test_rigid_users_do_not_go_by_a_graph(jobs: JobTable) -> None:
         user.graph.add_edge(0, 1)
 
 
-def test_copies_are_ordinary_graphs(jobs: JobTable) -> None:
+def test_copies_are_ordinary_graphs(jobs):
     """To change them changes nothing; algorithms of networkx work on both."""
     _, user = start(jobs)
     graph = user.graph
@@ -265,7 +259,7 @@ def test_copies_are_ordinary_graphs(jobs: JobTable) -> None:
 
 
 @both
-def test_batches_keep_their_order(make_jobs: MakeJobs, plain: bool) -> None:
+def test_batches_keep_their_order(make_jobs, plain):
     """Edges of batches know both times; a batch that no longer waits for an end follows."""
     jobs = make_jobs((0, 100, 1), (70, 100, 1), (400, 100, 1))
     behaviour = lambda work: Composed(BatchOrder(work))  # noqa: E731
@@ -285,7 +279,7 @@ def test_batches_keep_their_order(make_jobs: MakeJobs, plain: bool) -> None:
     assert [0, 70, 100] == jobs.submit.tolist()
 
 
-def test_reactions_see_what_is_released_again(jobs: JobTable) -> None:
+def test_reactions_see_what_is_released_again(jobs):
     """An alarm of a session that is due at another second is moved."""
     delay = Delay(During([(120, 260)]), by=1000)
     behaviour = lambda work: Composed(SessionGraph(work), reactions=[delay])  # noqa: E731
@@ -301,7 +295,7 @@ def test_reactions_see_what_is_released_again(jobs: JobTable) -> None:
 
 
 @both
-def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain: bool) -> None:
+def test_run_times_of_other_clusters_are_scaled_once(make_jobs, plain):
     """A session taken back and submitted again runs as long as if it had been submitted once."""
     jobs = make_jobs((0, 100, 1), (500, 100, 1))
     model = Simulation(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
@@ -315,9 +309,7 @@ def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain:
 
 @pytest.mark.parametrize("users", ["think-time", "adjusted", "think-time-windows"])
 @pytest.mark.parametrize("moment", [0, 40_000])
-def test_graphs_in_charge_change_nothing_by_themselves(
-    make_trace: MakeTrace, users: str, moment: int
-) -> None:
+def test_graphs_in_charge_change_nothing_by_themselves(make_trace, users, moment):
     """A user whose graph was changed and changed back goes on as if nothing had happened."""
     log = small_log(make_trace)
     config = ReplayConfig(users=users)
@@ -338,7 +330,7 @@ def test_graphs_in_charge_change_nothing_by_themselves(
 
 
 @pytest.mark.parametrize("way", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_forks_have_graphs_of_their_own(jobs: JobTable, way: Callable[[Any], Any]) -> None:
+def test_forks_have_graphs_of_their_own(jobs, way):
     """A change in a copy of a run stays there."""
     model, user = start(jobs)
     user.graph.edges[0, 1]["think_time"] = 50
@@ -352,7 +344,7 @@ def test_forks_have_graphs_of_their_own(jobs: JobTable, way: Callable[[Any], Any
     assert [0, 150, 160, 251] == other.jobs.submit.tolist()
 
 
-def test_removed_users_go_by_no_graph(jobs: JobTable) -> None:
+def test_removed_users_go_by_no_graph(jobs):
     """A change that was not yet carried out is none then."""
     model, user = start(jobs)
     model.run(until=50)
@@ -362,7 +354,7 @@ def test_removed_users_go_by_no_graph(jobs: JobTable) -> None:
     assert [0, -1, -1, -1] == jobs.submit.tolist()
 
 
-def test_users_with_made_up_work_show_theirs(make_trace: MakeTrace) -> None:
+def test_users_with_made_up_work_show_theirs(make_trace):
     """Their graph grows with the run, and is read only."""
     staged = ReplayConfig(users="shmueli-feitelson").stage(small_log(make_trace))
     staged.model.run()
@@ -373,7 +365,7 @@ def test_users_with_made_up_work_show_theirs(make_trace: MakeTrace) -> None:
     assert user.graph.number_of_edges() == len(user.after)
 
 
-def random_run(seed: int, plain: bool) -> list[list[int]]:
+def random_run(seed, plain):
     """Users who change their graphs at random seconds; return the table, and check the rules."""
     draw = np.random.default_rng(seed)
     jobs = random_jobs(draw, 2000, users=2)
@@ -400,7 +392,7 @@ def random_run(seed: int, plain: bool) -> list[list[int]]:
     return jobs.matrix[:, : len(jobs)].tolist()
 
 
-def change(graph: UserGraph, model: Simulation, draw: np.random.Generator) -> None:
+def change(graph, model, draw):
     """Change something about what is still to come."""
     free = [unit for unit, state in graph.nodes(data="state") if state in ("waits", "free")]
     for _ in range(int(draw.integers(0, 4)) if free else 0):
@@ -429,7 +421,7 @@ def change(graph: UserGraph, model: Simulation, draw: np.random.Generator) -> No
     [range(20), range(20, 40), pytest.param(range(1000, 1200), marks=pytest.mark.slow)],
     ids=str,
 )
-def test_changes_at_random(seeds: range) -> None:
+def test_changes_at_random(seeds):
     """Whatever changes when: every session comes once, not before it may, in both engines alike."""
     for seed in seeds:
         assert random_run(seed, False) == random_run(seed, True), seed

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import override
 
 import pytest
 from hpcrowd.agents import (
     BatchOrder,
     Composed,
-    Pause,
     Reason,
     Recipe,
     Recorded,
     RecordedPauses,
     Release,
-    ReplayUser,
     SessionGraph,
     Work,
     add_users,
 )
-from hpcrowd.environment import JobTable, Simulation
+from hpcrowd.environment import Simulation
 
 from tests.support.behaviours import both
 
@@ -30,11 +27,11 @@ ENDED, FOLLOWS = Reason.ENDED, Reason.FOLLOWS
 class Diary(RecordedPauses):
     """Recorded pauses, and a diary of what was released."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.releases: list[Release] = []
 
     @override
-    def pause(self, user: ReplayUser, release: Release) -> Pause:
+    def pause(self, user, release):
         self.releases.append(release)
         return super().pause(user, release)
 
@@ -44,14 +41,14 @@ class Noted(Composed):
 
 
 @pytest.fixture
-def figure_4(make_jobs: Callable[..., JobTable]) -> JobTable:
+def figure_4(make_jobs):
     """Sessions f, s and t of Figure 4: batches f1 f2 f3 s1 s2 t1 t2, one job each, s2 long."""
     first = [(at, 100, 1) for at in (0, 200, 400, 5000)]
     return make_jobs(*first, (6000, 20_000, 1), (10_000, 100, 1), (10_200, 100, 1))
 
 
 @both
-def test_story_of_figure_4(figure_4: JobTable, plain: bool) -> None:
+def test_story_of_figure_4(figure_4, plain):
     """When f3 ends only s1 is next, then s2; t1, for which only f3 was needed, follows s2.
 
     f3 and s1 take longer than recorded, by 9,900 and 6,900 s. If only dependencies counted, t1
@@ -73,7 +70,7 @@ def test_story_of_figure_4(figure_4: JobTable, plain: bool) -> None:
     assert [0, 200, 400, 14_900, 22_800, 26_800, 27_000] == figure_4.submit.tolist()
 
 
-def test_presets_that_wait_for_nothing_are_not_called(figure_4: JobTable) -> None:
+def test_presets_that_wait_for_nothing_are_not_called(figure_4):
     """Composed of recorded submissions only, a behaviour asks for no news."""
     work = Work.of(figure_4)
     parts = [Composed(when(work)).reacts for when in (Recorded, SessionGraph, BatchOrder)]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,15 +33,7 @@ MINUTE = 60
 FEW = {"debugger": 3, "sweeper": 1, "large-runs": 2, "night-script": 1}
 
 
-def simulate(
-    scheduler: str = "easy",
-    counts: dict[str, int] | None = None,
-    *,
-    days: int = 7,
-    processors: int = 128,
-    seed: int = 0,
-    hears: bool = True,
-) -> tuple[JobTable, list[GeneratedUser]]:
+def simulate(scheduler="easy", counts=None, *, days=7, processors=128, seed=0, hears=True):
     """The jobs of a population after its days and the time to drain, and its users."""
     model = Simulation(JobTable(), processors, scheduler, seed=seed)
     users = demo_population(model, counts or FEW, horizon=days * DAY, hears=hears)
@@ -51,7 +41,7 @@ def simulate(
     return model.jobs, users
 
 
-def choices(jobs: JobTable) -> list[tuple[int, ...]]:
+def choices(jobs):
     """What users decide: user, submission, size, run time and request of each job."""
     columns = (jobs.user, jobs.submit, jobs.processors, jobs.run_time, jobs.requested_time)
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
@@ -90,7 +80,7 @@ CHAIN = [0, 1, 1]
                      [24 * day + 22 + part for day in range(7) for part in CHAIN], id="nights"),
     ],
 )  # fmt: skip
-def test_days_of_a_user(behaviour: Any, more: dict[str, Any], hours: list[int]) -> None:
+def test_days_of_a_user(behaviour, more, hours):
     """One user on an empty machine submits at the hours that its habits give, unit after unit."""
     model = Simulation(JobTable(), more.get("processors", 128), "fcfs", seed=0)
     hears = more.get("hears", True)
@@ -112,13 +102,13 @@ def test_days_of_a_user(behaviour: Any, more: dict[str, Any], hours: list[int]) 
     [(1, 1.0, 300), (300, 1.0, 300), (301, 1.0, 600), (HOUR, 1.5, 2 * HOUR), (HOUR, 0.1, HOUR),
      (72 * HOUR, 1.0, 72 * HOUR), (72 * HOUR + 1, 1.0, 4 * DAY)],
 )  # fmt: skip
-def test_requests_are_round_and_sufficient(run_time: int, factor: float, expected: int) -> None:
+def test_requests_are_round_and_sufficient(run_time, factor, expected):
     """People ask for the next round time, never for less than the run time."""
     assert expected == round_request(run_time, factor)
     assert sorted(set(ROUND_TIMES)) == list(ROUND_TIMES)
 
 
-def test_log_normal_keeps_its_bounds_and_median() -> None:
+def test_log_normal_keeps_its_bounds_and_median():
     """Half of the draws are above the median (5 standard errors), none outside the bounds."""
     time, stream = LogNormal(600, 1.0, 60, 3600), np.random.default_rng(1)
     drawn = np.array([time.draw(stream) for _ in range(10_000)])
@@ -127,7 +117,7 @@ def test_log_normal_keeps_its_bounds_and_median() -> None:
 
 
 @pytest.mark.parametrize("hears", [False, True])
-def test_populations_keep_their_hours_and_finish(hears: bool) -> None:
+def test_populations_keep_their_hours_and_finish(hears):
     """Persons submit on working days from 7 to 19 h, scripts from 21 to 23 h; all jobs end."""
     jobs, users = simulate(hears=hears, days=14, seed=3)
     assert len(jobs) == jobs.count(State.COMPLETED) > 0
@@ -142,7 +132,7 @@ def test_populations_keep_their_hours_and_finish(hears: bool) -> None:
     assert 21 * HOUR <= (first % DAY).min() <= (first % DAY).max() <= 23 * HOUR
 
 
-def test_users_mind_the_machine_and_no_others() -> None:
+def test_users_mind_the_machine_and_no_others():
     """No user asks for more processors than there are; another one changes nobody else."""
     jobs, _ = simulate(processors=3)
     assert (3, 0) == (jobs.processors.max(), jobs.count(State.REJECTED))
@@ -154,13 +144,13 @@ def test_users_mind_the_machine_and_no_others() -> None:
 
 
 @pytest.mark.parametrize("counts", [{"gambler": 1}, {"debugger": 100}, {"debugger": -1}])
-def test_impossible_populations_are_refused(counts: dict[str, int]) -> None:
+def test_impossible_populations_are_refused(counts):
     """Unknown archetypes and counts that clash with the numbering are reported by name."""
     with pytest.raises(QuantityError, match=next(iter(counts))):
         simulate(counts=counts)
 
 
-def test_every_parameter_is_documented(root: Path) -> None:
+def test_every_parameter_is_documented(root):
     """Each archetype and each of its parameters is on the reference page."""
     text = (root / "docs" / "reference" / "archetypes.md").read_text()
     habits = (Office, DebuggerHabits, SweeperHabits, LargeRunHabits, NightScriptHabits)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Attendance, Empirical, Habits, SessionDefinition, Work
 from hpcrowd.agents.generative.empirical import draw
-from hpcrowd.environment import Clock, JobTable, QuantityError
+from hpcrowd.environment import Clock, QuantityError
 from hpcrowd.environment.clock import DAY, HOUR
 
-MakeJobs = Callable[..., JobTable]
 Rows = list[tuple[int, ...]]
 
 
-def fit(jobs: JobTable, definition: str = "last:20m", **choices: int | None) -> Habits:
+def fit(jobs, definition="last:20m", **choices):
     """The habits in a table of jobs."""
     work = Work.of(jobs, SessionDefinition.parse(definition))
-    return Habits.fit(work, **choices)  # type: ignore[arg-type]
+    return Habits.fit(work, **choices)
 
 
 #: Pauses of 0, 1200, 1201, 28799 and 28800 s after jobs of 100 s.
@@ -55,9 +53,7 @@ PAUSES = [0, 100, 1400, 2701, 31600, 60500]
          {"think": [], "pauses": [], "gaps": [], "widths": [1], "repeats": [1]}),
     ],
 )  # fmt: skip
-def test_habits_of_a_record(
-    make_jobs: MakeJobs, rows: Rows, definition: str, expected: dict[str, list[int]]
-) -> None:
+def test_habits_of_a_record(make_jobs, rows, definition, expected):
     """Think times, breaks, gaps, widths and repetitions are those of the record, and no others."""
     jobs = make_jobs(*rows)
     habits = fit(jobs, definition)
@@ -66,7 +62,7 @@ def test_habits_of_a_record(
         assert [HOUR, HOUR + 1] == fit(jobs, longest_gap=None).gaps.values.tolist()
 
 
-def test_jobs_that_are_the_same_and_whose_they_are(make_jobs: MakeJobs) -> None:
+def test_jobs_that_are_the_same_and_whose_they_are(make_jobs):
     """A run ends where jobs ask for something else; strangers draw from their group's jobs."""
     jobs = make_jobs(*[(10 * place, 5, 1, 60) for place in range(8)])
     jobs.processors[2:] = 2
@@ -81,7 +77,7 @@ def test_jobs_that_are_the_same_and_whose_they_are(make_jobs: MakeJobs) -> None:
     assert whose == {who: sorted(habits.jobs_of(*who)) for who in whose}
 
 
-def test_who_draws_from_what() -> None:
+def test_who_draws_from_what():
     """A user with enough values draws from its own, others from everybody's, all equally likely."""
     values = Empirical([1, 2, 3, 4], np.array([0, 0, 0, 1]), least=3)
     assert [[1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4]] == [list(values.of(at)) for at in (0, 1, -1)]
@@ -94,13 +90,13 @@ def test_who_draws_from_what() -> None:
 
 
 @pytest.mark.parametrize("choice", [{"longest_break": 0}, {"longest_gap": -1}, {"least": 0}])
-def test_impossible_limits_are_refused(make_jobs: MakeJobs, choice: dict[str, int]) -> None:
+def test_impossible_limits_are_refused(make_jobs, choice):
     """Limits are lengths of time."""
     with pytest.raises(QuantityError, match=r"or more|more than"):
         fit(make_jobs((0, 1, 1)), **choice)
 
 
-def test_attendance_counts_local_days(make_jobs: MakeJobs) -> None:
+def test_attendance_counts_local_days(make_jobs):
     """Days begin at local midnight; who came on two days out of four comes with half."""
     zone = ZoneInfo("Europe/Stockholm")
     clock = Clock(unix_start=1704697200, zone=zone, known=True)  # Mon 8 January 2024, 8:00

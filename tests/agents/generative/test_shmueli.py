@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +16,12 @@ from hpcrowd.agents import (
     Work,
 )
 from hpcrowd.agents.behaviours.activity import ALL_DAYS
-from hpcrowd.agents.generative.shmueli import CALIBRATED, Doing, SiteUser
+from hpcrowd.agents.generative.shmueli import CALIBRATED, Doing
 from hpcrowd.environment import JobTable, QuantityError, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-MakeJobs = Callable[..., JobTable]
 Rows = list[tuple[int, ...]]
 
 STAY, LEAVE = ContinuationLaw(limit=1.0, decline=0.0), ContinuationLaw(limit=0.0)
@@ -41,20 +38,13 @@ class Noting(ContinuationLaw):
 
     asked: list[float] = field(default_factory=list)
 
-    def probability(self, response: float) -> float:
+    def probability(self, response):
         """Note, and answer as always."""
         self.asked.append(response)
         return super().probability(response)
 
 
-def one_user(
-    record: JobTable,
-    law: ContinuationLaw,
-    window: SameWindow = ALWAYS,
-    *,
-    processors: int = 1,
-    **choices: Any,
-) -> tuple[Simulation, SiteUser]:
+def one_user(record, law, window=ALWAYS, *, processors=1, **choices):
     """A user of a record, who has begun."""
     model = Simulation(JobTable(), processors, "fcfs", seed=1)
     behaviour = ShmueliFeitelson(
@@ -86,21 +76,14 @@ OFFICE_DAY = list(range(8 * HOUR, 18 * HOUR, 700))
                      [DAY + 8 * HOUR, DAY + 16 * HOUR + 100], id="comes on at least one day"),
     ],
 )  # fmt: skip
-def test_days_of_a_user(
-    make_jobs: MakeJobs,
-    rows: Rows,
-    law: ContinuationLaw,
-    window: SameWindow,
-    choices: dict[str, Any],
-    expected: list[int],
-) -> None:
+def test_days_of_a_user(make_jobs, rows, law, window, choices, expected):
     """A batch follows each response after the think time or break, in the hours of the user."""
     model, _ = one_user(make_jobs(*rows), law, window, **choices)
     model.run()
     assert expected == model.jobs.submit.tolist()
 
 
-def test_states_follow_each_other(make_jobs: MakeJobs) -> None:
+def test_states_follow_each_other(make_jobs):
     """Asleep in the night, waiting for the job, thinking after it; ``until`` says how long."""
     model, user = one_user(make_jobs(*PLAIN), STAY, OFFICE, horizon=DAY)
     seen = []
@@ -129,16 +112,7 @@ def test_states_follow_each_other(make_jobs: MakeJobs) -> None:
                      State.REJECTED, id="larger jobs than the machine are answered at once"),
     ],
 )  # fmt: skip
-def test_responses_of_batches(
-    make_jobs: MakeJobs,
-    rows: Rows,
-    processors: int,
-    horizon: int,
-    submits: list[int],
-    units: list[int],
-    asked: list[int],
-    state: State,
-) -> None:
+def test_responses_of_batches(make_jobs, rows, processors, horizon, submits, units, asked, state):
     """The response is that of the job that ended last; the think time begins at its end."""
     law = Noting(limit=1.0, decline=0.0)
     model, user = one_user(make_jobs(*rows), law, processors=processors, horizon=horizon)
@@ -150,7 +124,7 @@ def test_responses_of_batches(
     assert (len(asked), len(asked), Doing.ASLEEP) == (user.submitted, user.finished, user.state)
 
 
-def test_probability_falls_with_the_response(make_jobs: MakeJobs) -> None:
+def test_probability_falls_with_the_response(make_jobs):
     """Users whose jobs take 19 min continue after 0.8 / (0.05 * 19 + 1) of them (5 std. errors)."""
     jobs = make_jobs(*PLAIN)
     jobs.run_time[:] = 19 * 60
@@ -162,7 +136,7 @@ def test_probability_falls_with_the_response(make_jobs: MakeJobs) -> None:
     assert pytest.approx(p, abs=5 * np.sqrt(p * (1 - p) / len(pauses))) == np.mean(pauses == 600)
 
 
-def test_jobs_come_again_over_batches(make_jobs: MakeJobs) -> None:
+def test_jobs_come_again_over_batches(make_jobs):
     """A drawn job is submitted as often in succession as drawn, also in the next batches."""
     record = make_jobs(*[(at * 200, 100, 1 + at // 4, 60 * (1 + at // 4)) for at in range(8)])
     model, _ = one_user(record, STAY, processors=2, horizon=DAY)
@@ -173,7 +147,7 @@ def test_jobs_come_again_over_batches(make_jobs: MakeJobs) -> None:
     assert np.all(model.jobs.requested_time == 60 * model.jobs.processors)
 
 
-def test_where_users_and_their_habits_come_from(make_jobs: MakeJobs) -> None:
+def test_where_users_and_their_habits_come_from(make_jobs):
     """Users wake in the first week if told so; they may draw from another record than their own."""
     record = make_jobs((500, 100, 1), (1200, 100, 1))
     _, user = one_user(record, STAY, wakes="first-week", horizon=WEEK)
@@ -190,7 +164,7 @@ def test_where_users_and_their_habits_come_from(make_jobs: MakeJobs) -> None:
     assert [77] == np.unique(model.jobs.run_time).tolist()
 
 
-def test_presence_as_recorded(make_jobs: MakeJobs) -> None:
+def test_presence_as_recorded(make_jobs):
     """Users come on as many days as recorded, those who work over midnight on as many nights."""
     record = make_jobs(*[(day * DAY + 10 * HOUR, 100, 1) for day in range(0, 400, 4)])
     model, user = one_user(record, LEAVE, presence="recorded", horizon=500 * DAY)
@@ -218,7 +192,7 @@ def test_presence_as_recorded(make_jobs: MakeJobs) -> None:
     [{"presence": "never"}, {"wakes": "late"}, {"horizon": 0}, {"longest_break": 0},
      {"longest_gap": -1}, {"least": 0}],
 )  # fmt: skip
-def test_impossible_parameters_are_refused(choice: dict[str, Any]) -> None:
+def test_impossible_parameters_are_refused(choice):
     """A wrong parameter is named with its value and the rule."""
     (name,) = choice
     with pytest.raises(QuantityError, match=f"{name}.*(choose|at least|or more)"):
@@ -242,9 +216,7 @@ def test_impossible_parameters_are_refused(choice: dict[str, Any]) -> None:
     least=st.sampled_from([None, 1, 3]),
     seed=st.integers(0, 3),
 )
-def test_whatever_was_recorded(
-    make_jobs: MakeJobs, rows: Rows, presence: Any, least: int | None, seed: int
-) -> None:
+def test_whatever_was_recorded(make_jobs, rows, presence, least, seed):
     """Runs end, jobs in are jobs out, and batches begin in their users' hours, by the horizon."""
     work = Work.of(make_jobs(*sorted(rows)))
     chosen = SiteModel(presence=presence, least=least, horizon=WEEK)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +16,9 @@ from hpcrowd.agents import (
 from hpcrowd.agents.generative.shmueli import PUBLISHED
 from hpcrowd.analysis import write_results
 from hpcrowd.environment import (
-    JobTable,
     QuantityError,
     Simulation,
     State,
-    Trace,
     read_swf,
 )
 from hpcrowd.environment.clock import DAY, HOUR
@@ -31,15 +27,12 @@ from hpcrowd.scenarios.kinds.population_files import PopulationConfig, UsersConf
 
 from tests.support.behaviours import EXTREMES, OUTCOME
 
-MakeJobs = Callable[..., JobTable]
-MakeTrace = Callable[..., Trace]
-
 #: Presets that make up their work; the contract of recipes is in tests/agents/behaviours.
 GENERATIVE = [name for name, preset in PRESETS.items() if not isinstance(preset, Recipe)]
 
 
 @pytest.fixture(scope="module")
-def trace(make_trace: MakeTrace) -> Trace:
+def trace(make_trace):
     """Eight users of three groups, each with a session on ten of fourteen days."""
     stream, jobs = np.random.default_rng(11), []
     for user in range(1, 9):
@@ -58,21 +51,21 @@ def trace(make_trace: MakeTrace) -> Trace:
     return make_trace(*jobs, header="; MaxProcs: 8\n; MaxJobs: 1")
 
 
-def columns(jobs: JobTable, which: np.ndarray | None = None) -> list[tuple[int, ...]]:
+def columns(jobs, which=None):
     """What users decide, and when, job by job."""
     which = np.ones(len(jobs), bool) if which is None else which
     names = ("user", "submit", "processors", "run_time", "requested_time", "executable")
     return sorted(zip(*(getattr(jobs, name)[which].tolist() for name in names), strict=True))
 
 
-def bytes_of(jobs: JobTable) -> list[bytes]:
+def bytes_of(jobs):
     """All that a run made and did."""
     return [getattr(jobs, name).tobytes() for name in ("user", "processors", "run_time", *OUTCOME)]
 
 
 @pytest.mark.parametrize("users", GENERATIVE)
 @pytest.mark.parametrize("case", EXTREMES)
-def test_generative_contract(make_trace: MakeTrace, users: str, case: str) -> None:
+def test_generative_contract(make_trace, users, case):
     """Same seed, same bytes; every job ends eventually, and users are those of the record."""
     rows, processors = EXTREMES[case]
     trace = make_trace(
@@ -94,7 +87,7 @@ def test_generative_contract(make_trace: MakeTrace, users: str, case: str) -> No
 
 
 @pytest.mark.parametrize("users", GENERATIVE)
-def test_generated_jobs_take_the_place_of_recorded_ones(trace: Trace, users: str) -> None:
+def test_generated_jobs_take_the_place_of_recorded_ones(trace, users):
     """The table holds copies of their users' recorded jobs, all of them over; nothing is late."""
     run = replay(trace, users=users)
     jobs = run.jobs
@@ -112,7 +105,7 @@ def test_generated_jobs_take_the_place_of_recorded_ones(trace: Trace, users: str
     assert columns(jobs) != columns(replay(trace, users=users, seed=6).jobs)
 
 
-def test_run_leaves_a_trace_to_replay(trace: Trace, tmp_path: Path) -> None:
+def test_run_leaves_a_trace_to_replay(trace, tmp_path):
     """Think times are in fields 17 and 18, and the trace can be written, read and replayed."""
     run = replay(trace, users="generative")
     left = run.to_trace()
@@ -131,7 +124,7 @@ def test_run_leaves_a_trace_to_replay(trace: Trace, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("users", GENERATIVE)
-def test_slower_machine_gets_fewer_jobs(trace: Trace, users: str) -> None:
+def test_slower_machine_gets_fewer_jobs(trace, users):
     """Users who wait longer submit less: at half the speed clearly fewer jobs."""
     slow, same, fast = (
         np.mean([len(replay(trace, users=users, speed=speed, seed=seed).jobs) for seed in (0, 1)])
@@ -140,14 +133,14 @@ def test_slower_machine_gets_fewer_jobs(trace: Trace, users: str) -> None:
     assert slow < 0.9 * same < 0.9 * 0.95 * fast
 
 
-def population(**others: object) -> PopulationConfig:
+def population(**others):
     """Group 2 generates, the rest as ``others`` say."""
     generating = UsersConfig(behaviour="generative", groups=(2,))
     return PopulationConfig(users=(generating, UsersConfig(share=1.0, **others)))
 
 
 @pytest.mark.parametrize("behaviour", ["rigid", "think-time", "fluid"])
-def test_mixture_of_replay_and_generation(trace: Trace, behaviour: str) -> None:
+def test_mixture_of_replay_and_generation(trace, behaviour):
     """Who replays keeps its jobs and numbers; the others add theirs after them."""
     run = replay(trace, users=population(behaviour=behaviour))
     jobs = run.jobs
@@ -167,7 +160,7 @@ def test_mixture_of_replay_and_generation(trace: Trace, behaviour: str) -> None:
     assert (behaviour == "rigid") == (run.metrics["lateness_mean_s"] == 0)
 
 
-def test_what_can_be_changed(trace: Trace) -> None:
+def test_what_can_be_changed(trace):
     """Law, shifts, horizon and class, but no part that such users do not have."""
     entry = UsersConfig(behaviour="generative", law={"limit": 0.5}, shifts={"day_share": 1.0})
     assert (0.5, 1.0) == (entry.recipe().law.limit, entry.recipe().shifts.day_share)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +21,7 @@ from hpcrowd.agents import (
 )
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.think import Pause
-from hpcrowd.agents.behaviours.user import ReplayUser
-from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned import kernel
 from hpcrowd.agents.learned.features import NAMES
 from hpcrowd.agents.learned.kernel import CHANCES, DAWN, KINDS, LATEST, draw_pause, kind_of
@@ -34,30 +30,27 @@ from hpcrowd.agents.learned.model import ABOUT, LearnedModel
 from hpcrowd.agents.learned.recorded import Noticed
 from hpcrowd.agents.learned.think import Learned, LearnedPauses
 from hpcrowd.analysis.models.users.learned import SEVERAL, Settings, fit_learned
-from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment import Clock, Simulation
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios import populate, replay, resample
 
 from tests.support.populations import small_log
-
-MakeJobs = Callable[..., JobTable]
-MakeTrace = Callable[..., Trace]
 
 pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
 
 
 @pytest.fixture(scope="module")
-def record(make_trace: MakeTrace) -> tuple[Work, Clock]:
+def record(make_trace):
     """The work of twelve users over eight weeks."""
     trace = small_log(make_trace)
     return Work.of(jobs_from_trace(trace).jobs), Clock.of(trace.header)
 
 
 @pytest.fixture(scope="module")
-def model(record: tuple[Work, Clock]) -> LearnedModel:
+def model(record):
     """A model of them."""
     return fit_learned([record], Settings(trees=8, leaf=5))
 
@@ -65,11 +58,11 @@ def model(record: tuple[Work, Clock]) -> LearnedModel:
 class Recalling(LearnedPauses):
     """Notices everything, and pauses as recorded."""
 
-    def __init__(self, model: LearnedModel) -> None:
+    def __init__(self, model):
         super().__init__(model)
         self.seen: dict[int, np.ndarray] = {}
 
-    def pause(self, user: ReplayUser, release: Release) -> Pause:
+    def pause(self, user, release):
         """Keep what is noticed."""
         super().pause(user, release)
         self.seen[release.unit] = self.minds.features.copy()
@@ -77,9 +70,7 @@ class Recalling(LearnedPauses):
 
 
 @pytest.mark.parametrize("begins", ["with the run", "in the middle"])
-def test_a_run_is_noticed_as_the_record_is(
-    record: tuple[Work, Clock], model: LearnedModel, begins: str
-) -> None:
+def test_a_run_is_noticed_as_the_record_is(record, model, begins):
     """Users who do what was recorded notice the same in a simulation as over the record.
 
     So do those who are given the behaviour in the middle of a run: they know what they did before.
@@ -114,7 +105,7 @@ def test_a_run_is_noticed_as_the_record_is(
     assert begins == "in the middle" or sorted(think.seen) == noticed.released.tolist()
 
 
-def test_a_user_draws_what_the_model_says(record: tuple[Work, Clock], model: LearnedModel) -> None:
+def test_a_user_draws_what_the_model_says(record, model):
     """Draws of a run and the exact distribution of forecasts agree."""
     work, clock = record
     forest = model.forest
@@ -143,7 +134,7 @@ def test_a_user_draws_what_the_model_says(record: tuple[Work, Clock], model: Lea
         assert np.abs(exact - found).max() < 0.03
 
 
-def test_who_comes_back_keeps_the_hour(model: LearnedModel) -> None:
+def test_who_comes_back_keeps_the_hour(model):
     """A long pause is days and a time of day; a short one lasts as long as it lasted."""
     forest = model.forest
     for example in range(len(forest.pause)):
@@ -161,7 +152,7 @@ def test_who_comes_back_keeps_the_hour(model: LearnedModel) -> None:
             assert found >= 0
 
 
-def test_users_become_themselves(record: tuple[Work, Clock], model: LearnedModel) -> None:
+def test_users_become_themselves(record, model):
     """The more pauses a user remembers, the more often it makes one of them again."""
     work, clock = record
     minds, mine = Minds(model), 20 * DAY + 1
@@ -177,7 +168,7 @@ def test_users_become_themselves(record: tuple[Work, Clock], model: LearnedModel
         assert shares[-1] == pytest.approx(known / (known + model.forest.own))
 
 
-def test_responses_count(make_jobs: MakeJobs) -> None:
+def test_responses_count(make_jobs):
     """Users who think as long as their jobs took are foreseen by the response."""
     rows = []
     random = np.random.default_rng(0)
@@ -199,7 +190,7 @@ def test_responses_count(make_jobs: MakeJobs) -> None:
     assert np.mean(wrong) < 0.1
 
 
-def test_a_saved_model_is_the_same(record: tuple[Work, Clock], tmp_path: Path) -> None:
+def test_a_saved_model_is_the_same(record, tmp_path):
     """A fit depends on its seed alone; saved and read it draws the same as before."""
     paths = [tmp_path / name for name in ("a", "b", "c")]
     models = [fit_learned([record], Settings(trees=4), seed=seed) for seed in (1, 1, 2)]
@@ -209,7 +200,7 @@ def test_a_saved_model_is_the_same(record: tuple[Work, Clock], tmp_path: Path) -
     assert first == again != other
     work, clock = record
 
-    def run(found: LearnedModel) -> list[int]:
+    def run(found):
         jobs = work.jobs.copy()
         jobs.erase_outcome()
         simulation = Simulation(jobs, 8, "easy", clock=clock, seed=3)
@@ -220,7 +211,7 @@ def test_a_saved_model_is_the_same(record: tuple[Work, Clock], tmp_path: Path) -
     assert run(models[0]) == run(LearnedModel.load(paths[0])) != run(models[2])
 
 
-def test_files_of_other_kinds_are_refused(model: LearnedModel, tmp_path: Path) -> None:
+def test_files_of_other_kinds_are_refused(model, tmp_path):
     """One line says what is wrong with a file, and how to make a right one."""
     path = tmp_path / "users.parquet"
     with pytest.raises(QuantityError, match="no such file"):
@@ -249,7 +240,7 @@ def test_files_of_other_kinds_are_refused(model: LearnedModel, tmp_path: Path) -
             LearnedModel.load(path)
 
 
-def test_a_record_without_pauses_teaches_nothing(make_jobs: MakeJobs) -> None:
+def test_a_record_without_pauses_teaches_nothing(make_jobs):
     """Users who came once cannot be learned from."""
     work = Work.of(make_jobs((0, 10, 1, 10, 1), (5, 10, 1, 10, 2)))
     with pytest.raises(TraceError, match="no user submitted twice"):
@@ -257,14 +248,14 @@ def test_a_record_without_pauses_teaches_nothing(make_jobs: MakeJobs) -> None:
 
 
 @pytest.fixture
-def log(make_trace: MakeTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def log(make_trace, tmp_path, monkeypatch):
     """The small log on disk, in the folder of work."""
     monkeypatch.chdir(tmp_path)
     write_swf(small_log(make_trace), tmp_path / "log.swf")
     return tmp_path / "log.swf"
 
 
-def test_a_model_is_fitted_and_used_everywhere(log: Path, call: Any, tmp_path: Path) -> None:
+def test_a_model_is_fitted_and_used_everywhere(log, call, tmp_path):
     """One command fits it to several logs; replays, resamples and populations take its file."""
     users = tmp_path / "users.parquet"
     code, out, _ = call("fit", "learned:trees=4,leaf=5", log, log, "-o", users)
@@ -304,7 +295,7 @@ def test_a_model_is_fitted_and_used_everywhere(log: Path, call: Any, tmp_path: P
         ("populate mugm --users learned --oblivious", "look at the ends of"),
     ],
 )
-def test_mistakes_are_told_in_one_line(log: Path, call: Any, arguments: str, told: str) -> None:
+def test_mistakes_are_told_in_one_line(log, call, arguments, told):
     """What is wrong is said in one line, with exit code 2, and no file is left."""
     code, out, err = call(*arguments.split())
     assert (2, "", 1) == (code, out, len(err.splitlines()))
@@ -312,7 +303,7 @@ def test_mistakes_are_told_in_one_line(log: Path, call: Any, arguments: str, tol
     assert [log.name] == [path.name for path in log.parent.iterdir()]
 
 
-def test_the_shipped_model_says_what_it_is_from() -> None:
+def test_the_shipped_model_says_what_it_is_from():
     """It names its logs, and is small."""
     shipped = LearnedModel.shipped()
     assert 8 == len(shipped.provenance["logs"])
@@ -321,7 +312,7 @@ def test_the_shipped_model_says_what_it_is_from() -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_users_choose_to_wait_and_to_repeat(make_jobs: MakeJobs, waits: bool) -> None:
+def test_users_choose_to_wait_and_to_repeat(make_jobs, waits):
     """Those who learned from people who always do so wait and submit the same; others do not."""
     rows = []
     for user in range(1, 7):
@@ -342,7 +333,7 @@ def test_users_choose_to_wait_and_to_repeat(make_jobs: MakeJobs, waits: bool) ->
     assert (mean > 0.9).all() if waits else (mean < 0.1).all()
 
 
-def test_learned_users_react_and_are_noted(make_trace: MakeTrace, model: LearnedModel) -> None:
+def test_learned_users_react_and_are_noted(make_trace, model):
     """With reactions that change nothing, and with a log of decisions, they do the same."""
     trace, think = small_log(make_trace), Learned(model=model)
     never = Delay(RecentWaits(900 * DAY, last=1), by=HOUR)
@@ -353,9 +344,7 @@ def test_learned_users_react_and_are_noted(make_trace: MakeTrace, model: Learned
     assert told[0].submit.tolist() == told[1].submit.tolist() == told[2].submit.tolist()
 
 
-def test_a_fit_without_its_library_says_how_to_install_it(
-    log: Path, call: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fit_without_its_library_says_how_to_install_it(log, call, monkeypatch):
     """One line names the extra; the shipped model needs none."""
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     for arguments in (("fit", "learned", log, "-o", "x"), ("validate", log, "--users", "learned")):

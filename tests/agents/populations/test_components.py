@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -20,7 +19,7 @@ from tests.support.populations import ONE, TWO_USERS, pool_of, record, simulated
 STOCKHOLM = ZoneInfo("Europe/Stockholm")
 
 
-def test_users_are_long_term_or_temporary() -> None:
+def test_users_are_long_term_or_temporary():
     """Who was there for more than half of the log is long-term; weeks count from a Monday."""
     pool = pool_of()
     one, two = pool.components
@@ -35,7 +34,7 @@ def test_users_are_long_term_or_temporary() -> None:
     assert [True, True] == [one.long_term for one in more.components]
 
 
-def test_users_at_the_edges_are_dropped_and_counted() -> None:
+def test_users_at_the_edges_are_dropped_and_counted():
     """Who was active only in the first or last 5 % of the log is not in the pool."""
     edge = 20 * WEEK // 20
     rows = [
@@ -51,7 +50,7 @@ def test_users_at_the_edges_are_dropped_and_counted() -> None:
     assert 5 == len(pool_of(rows, rules=PoolRules(edge=0, least=1)).components)
 
 
-def test_a_run_begins_on_a_monday_and_keeps_local_time() -> None:
+def test_a_run_begins_on_a_monday_and_keeps_local_time():
     """Second 0 is a Monday, 00:00; moving by weeks keeps day and hour when clocks are changed."""
     start = int(datetime(1996, 9, 25, 17, 30, tzinfo=STOCKHOLM).timestamp())  # a Wednesday
     clock = Clock(start, STOCKHOLM, known=True)
@@ -77,14 +76,14 @@ def test_a_run_begins_on_a_monday_and_keeps_local_time() -> None:
          f"a pool of 2 users .dropped: 1 {AT_BEGINNING}.; at least 5 are needed"),
     ],
 )  # fmt: skip
-def test_small_records_are_refused(rows: Any, rules: PoolRules, message: str) -> None:
+def test_small_records_are_refused(rows, rules, message):
     """Less than two weeks, or too few users, leave nothing to draw from."""
     with pytest.raises(TraceError, match=message):
         pool_of(rows, rules=rules, source="small.swf")
 
 
 @pytest.mark.parametrize("rules", [{"edge": 0.5}, {"long_term": 1}, {"least": 0}])
-def test_rules_that_make_no_sense(rules: dict[str, Any]) -> None:
+def test_rules_that_make_no_sense(rules):
     """The name, the value and the rule."""
     with pytest.raises(QuantityError, match="^{} {}: ".format(*next(iter(rules.items())))):
         PoolRules(**rules)
@@ -94,7 +93,7 @@ WEEKS = 10
 
 
 @pytest.fixture(scope="module")
-def pool() -> Pool:
+def pool():
     """Return a pool of 6 long-term and 20 temporary users of ten weeks."""
     random = np.random.default_rng(5)
     rows = [(user, user * HOUR + week * WEEK, 900, 1, 0) for user in range(6) for week in range(10)]
@@ -104,7 +103,7 @@ def pool() -> Pool:
     return Pool.of(Work.of(record(rows)), Clock())
 
 
-def test_how_many_users_come(pool: Pool) -> None:
+def test_how_many_users_come(pool):
     """As many as in the log on average, or evenly; twice the users submit twice the jobs."""
     assert (6, 20, 10) == (len(pool.long_term), len(pool.temporary), pool.weeks)
     rosters = [draw_roster(pool, 100, Openness(full=False), Streams(seed)) for seed in range(20)]
@@ -126,14 +125,14 @@ def test_how_many_users_come(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize("mean", [0.3, 4.0, 700.0])
-def test_arrivals_have_the_mean_and_variance_of_a_poisson_process(mean: float) -> None:
+def test_arrivals_have_the_mean_and_variance_of_a_poisson_process(mean):
     """Also where the sum over its terms would be of numbers too small to hold."""
     drawn = np.array([arrivals_in(week, mean, Openness(), Streams(3)) for week in range(1500)])
     assert pytest.approx(mean, abs=4 * np.sqrt(mean / 1500)) == drawn.mean()
     assert pytest.approx(mean, rel=0.2) == drawn.var()
 
 
-def test_a_larger_population_holds_the_smaller_one(pool: Pool) -> None:
+def test_a_larger_population_holds_the_smaller_one(pool):
     """Users of before are all there, and the same; numbers are apart, also where one is unknown."""
     members = [
         set(draw_roster(pool, 30, Openness(factor), Streams(1))) for factor in (0.5, 1, 1.3, 2, 5)
@@ -147,7 +146,7 @@ def test_a_larger_population_holds_the_smaller_one(pool: Pool) -> None:
     assert [-1, 999, 9_999, 10_999, 19_999, 20_999] == sorted(numbers)
 
 
-def test_one_more_user_changes_nobody_else(pool: Pool) -> None:
+def test_one_more_user_changes_nobody_else(pool):
     """On a machine for all, regardless of who else is there, a user draws and submits the same."""
     roster = draw_roster(pool, WEEKS, Openness(), Streams(2))
     more = Roster(roster.long_term, (*roster.temporary, Member(99, 3, 1)))
@@ -162,7 +161,7 @@ def test_one_more_user_changes_nobody_else(pool: Pool) -> None:
     assert living.visits.counts()["there"] > 0
 
 
-def test_a_population_may_be_split_by_shares(pool: Pool) -> None:
+def test_a_population_may_be_split_by_shares(pool):
     """Every user is in one part, which it draws itself; the parts are about as large as asked."""
     roster = draw_roster(pool, 200, Openness(2), Streams(1))
     parts = roster.split([0.25, 0, 0.75], Streams(1))
@@ -175,7 +174,7 @@ def test_a_population_may_be_split_by_shares(pool: Pool) -> None:
         roster.split([0.5, 0.4], Streams())
 
 
-def test_the_first_weeks_are_like_the_others(pool: Pool) -> None:
+def test_the_first_weeks_are_like_the_others(pool):
     """Temporary users who came before are there unless it begins empty; shuffled ones are moved."""
     full = draw_roster(pool, WEEKS, Openness(9), Streams())
     empty = draw_roster(pool, WEEKS, Openness(9, full=False), Streams())
@@ -188,7 +187,7 @@ def test_the_first_weeks_are_like_the_others(pool: Pool) -> None:
     assert 0 <= min(later) < max(later) < WEEK
 
 
-def test_an_empty_population_is_refused(pool: Pool) -> None:
+def test_an_empty_population_is_refused(pool):
     """Where there are only temporary users and few weeks nobody may be there at all."""
     rows = [(0, 0, 60, 1, 0), *[(user, user * WEEK, 60, 1, 0) for user in (*range(1, 8), 9)]]
     with pytest.raises(QuantityError, match=r"users 0.001x: no users in 1 weeks; the log has 0"):
@@ -205,7 +204,7 @@ def test_an_empty_population_is_refused(pool: Pool) -> None:
         ({"arrivals": "x"}, "arrivals"),
     ],
 )
-def test_choices_that_make_no_sense(choice: dict[str, Any], what: str) -> None:
+def test_choices_that_make_no_sense(choice, what):
     """The choice, its value and the rule."""
     with pytest.raises(QuantityError, match=f"^{what}"):
         Openness(**choice)

@@ -12,7 +12,7 @@ from hpcrowd.agents.populations.past import Likeness, Past
 from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment import ClusterState, Maintenance
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ SUBMITTING = ("rigid", "think-time", "think-time-windows")
 MORNING = 21 * DAY + 9 * HOUR
 
 
-def table(rows: list[tuple[int, ...]]) -> JobTable:
+def table(rows):
     """Return jobs from (submit, start, end, processors, user), -1 for what has not happened."""
     jobs = JobTable(len(rows))
     submit, start, end, wide, user = np.array(rows).T
@@ -37,23 +37,22 @@ def table(rows: list[tuple[int, ...]]) -> JobTable:
     return jobs
 
 
-def sent(outset: Outset, number: int = 0, seed: int = 0, *, user: int | None = None) -> Int64s:
+def sent(outset, number=0, seed=0, *, user=None):
     """Return when users submit in a future, s; all of them, or one."""
     seen: list[Any] = []
     outset.simulate(number, seed, watch=seen.append)
     jobs = seen[0].jobs
     new = np.arange(len(jobs)) >= len(outset.rows) + len(outset.asked_rows)
     mine = new & (jobs.submit != UNKNOWN) & (jobs.user == (jobs.user if user is None else user))
-    times: Int64s = np.sort(jobs.submit[mine])
-    return times
+    return np.sort(jobs.submit[mine])
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one, other):
     """Whether two futures are equal in everything."""
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(one))
 
 
-def jobs_of(draw: Any, now: int) -> list[tuple[int, ...]]:
+def jobs_of(draw, now):
     """Return some jobs before a second, some of which still run or wait."""
     rows = []
     for submit in sorted(draw(st.lists(st.integers(0, now), min_size=1, max_size=25))):
@@ -66,7 +65,7 @@ def jobs_of(draw: Any, now: int) -> list[tuple[int, ...]]:
 
 @settings(max_examples=30)
 @given(st.data())
-def test_situations_are_those_of_a_plain_computation(data: st.DataObject) -> None:
+def test_situations_are_those_of_a_plain_computation(data):
     """Silence, jobs that are not over and units of the week before, of each user at any second."""
     now = 20 * DAY
     rows = jobs_of(data.draw, now)
@@ -88,7 +87,7 @@ def test_situations_are_those_of_a_plain_computation(data: st.DataObject) -> Non
 
 
 @pytest.mark.parametrize("users", SUBMITTING)
-def test_nothing_that_comes_later_is_known(users: str) -> None:
+def test_nothing_that_comes_later_is_known(users):
     """Two records that differ only after a second have the same futures."""
     log = site_log()
     now = busy_moment(log)
@@ -110,7 +109,7 @@ def test_nothing_that_comes_later_is_known(users: str) -> None:
 
 
 @pytest.mark.parametrize("users", SUBMITTING)
-def test_numbers_and_seeds(users: str) -> None:
+def test_numbers_and_seeds(users):
     """A future is the same whenever it is made; another number or seed is another future."""
     outset = Outset(state_at(), 2 * DAY, users=users)
     first = outset.simulate(0, 5)
@@ -121,7 +120,7 @@ def test_numbers_and_seeds(users: str) -> None:
 
 
 @pytest.mark.parametrize("users", SUBMITTING)
-def test_jobs_that_left_the_queue(users: str) -> None:
+def test_jobs_that_left_the_queue(users):
     """A job that was cancelled before it started has no run time; users may do it again."""
     rows = [(d * DAY + 9 * HOUR, UNKNOWN, d * DAY + 10 * HOUR, 1, 1) for d in range(21)]
     seen: list[Any] = []
@@ -133,7 +132,7 @@ def test_jobs_that_left_the_queue(users: str) -> None:
     assert (future.busy >= 0).all()
 
 
-def pairs(now: int, busy_until: int = 0) -> ClusterState:
+def pairs(now, busy_until=0):
     """Return a user who does A at 9:00 each day, for an hour, and B 10 min after its end.
 
     Until ``now``, on a machine of 4 processors. If it is busy with a job of user 2, which runs for
@@ -157,7 +156,7 @@ def pairs(now: int, busy_until: int = 0) -> ClusterState:
     return ClusterState(jobs, now, CLOCK, 4)
 
 
-def today(times: Int64s) -> list[int]:
+def today(times):
     """Return the times of day 21, min since its 9:00."""
     return [(at - MORNING) // 60 for at in times.tolist() if at < 22 * DAY]
 
@@ -165,7 +164,7 @@ def today(times: Int64s) -> list[int]:
 @pytest.mark.parametrize(("users", "free", "busy"), [
     ("think-time", 70, 240 + 70), ("rigid", 70, 70),
 ])  # fmt: skip
-def test_users_wait_for_what_is_pending(users: str, free: int, busy: int) -> None:
+def test_users_wait_for_what_is_pending(users, free, busy):
     """B comes when A is over, which waits until 13:00 if the machine is busy; rigid ones go on."""
     now = MORNING + HOUR // 2
     for until, expected in ((0, free), (MORNING + 4 * HOUR, busy)):
@@ -173,7 +172,7 @@ def test_users_wait_for_what_is_pending(users: str, free: int, busy: int) -> Non
         assert [expected] == today(sent(outset, user=1))
 
 
-def test_a_chain_of_a_block_waits() -> None:
+def test_a_chain_of_a_block_waits():
     """On a machine that is down B comes later; after a block users go on from another moment."""
     now = MORNING - HOUR
     closed = Maintenance(MORNING - 60, MORNING + 5 * HOUR, announced=60, jobs="run")
@@ -189,7 +188,7 @@ def test_a_chain_of_a_block_waits() -> None:
         assert days.tolist() == list(range(21, 41)), users
 
 
-def test_users_with_a_short_record_do_as_others() -> None:
+def test_users_with_a_short_record_do_as_others():
     """One whose first job came just now goes on from moments of others, and only of these."""
     state = pairs(MORNING - HOUR)
     jobs = state.jobs.copy()
@@ -206,7 +205,7 @@ def test_users_with_a_short_record_do_as_others() -> None:
     assert UNKNOWN == alone.first_moments(stream)[0][place]
 
 
-def test_moments_that_are_like_now_are_preferred() -> None:
+def test_moments_that_are_like_now_are_preferred():
     """A user with a job that runs goes on from moments with a job that ran."""
     hours = [24 * day + (9 if day % 2 == 0 else 17) for day in range(60)]  # at 9:30 every other day
     rows = [(hour * HOUR, hour * HOUR, (hour + 1) * HOUR, 1, 1) for hour in hours]
@@ -217,7 +216,7 @@ def test_moments_that_are_like_now_are_preferred() -> None:
     assert even > 0.9
 
 
-def test_new_users_come_as_before() -> None:
+def test_new_users_come_as_before():
     """As many a week as in the last weeks on average, at the time of the week of one of these."""
     draw = np.random.default_rng(3)
     count = draw.poisson(4, 20)
@@ -238,7 +237,7 @@ def test_new_users_come_as_before() -> None:
             assert moment < firsts[place] <= moment + WEEK
 
 
-def test_new_users_are_new_and_submit() -> None:
+def test_new_users_are_new_and_submit():
     """They have numbers of their own, and do what those did whose record they go on with."""
     times = [week * WEEK + DAY + one * HOUR for week in range(12) for one in range(3)]
     rows = [(at, at, at + HOUR, 1, user) for user, at in enumerate(times, 1)]
@@ -259,7 +258,7 @@ BERLIN = Clock(1_708_902_000, ZoneInfo("Europe/Berlin"), known=True)
 
 
 @pytest.mark.parametrize("users", SUBMITTING)
-def test_local_time_is_kept_when_clocks_change(users: str) -> None:
+def test_local_time_is_kept_when_clocks_change(users):
     """Somebody who begins at 9:00 does so before and after the change, but for pauses across it."""
     # Users who wait pause as long as ever across the change; with windows they come minutes later.
     nines = [BERLIN.second_at(day * DAY + 9 * HOUR + BERLIN.wall(0)) for day in range(60)]
@@ -275,7 +274,7 @@ def test_local_time_is_kept_when_clocks_change(users: str) -> None:
         assert ((late >= 0) & (late <= (0 if users == "rigid" else HOUR))).all()
 
 
-def test_moments_are_at_the_same_time_of_day() -> None:
+def test_moments_are_at_the_same_time_of_day():
     """On the days before, latest first, on both sides of the change."""
     now = BERLIN.second_at(BERLIN.wall(0) + 37 * DAY + 7 * HOUR)
     past = Past(table([(HOUR, HOUR, 2 * HOUR, 1, 1)]), now, BERLIN)
@@ -289,7 +288,7 @@ def test_moments_are_at_the_same_time_of_day() -> None:
     assert (later < now).all()
 
 
-def test_learned_users_go_on() -> None:
+def test_learned_users_go_on():
     """They submit what they did before, with pauses of the model; not the same in each future."""
     pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
     from hpcrowd.agents import Work

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -15,7 +14,6 @@ from hpcrowd.agents import (
     GroupWork,
     Member,
     Openness,
-    Pool,
     Requested,
     Roster,
     Shifts,
@@ -43,7 +41,7 @@ LATE = [(1, 0, 60, 1, 0), *[(1, 3 * WEEK - 900 + 600 * k, 60, 1, 0) for k in ran
 CAME = 4 * WEEK + DAY + 9 * HOUR
 
 
-def only(component: int, shift: int, number: int = 7) -> Roster:
+def only(component, shift, number=7):
     """Return a population of one."""
     return Roster((Member(number, component, shift),), ())
 
@@ -68,9 +66,7 @@ def only(component: int, shift: int, number: int = 7) -> Roster:
                      id="a session ends at the horizon"),
     ],
 )  # fmt: skip
-def test_what_one_user_does(
-    behaviour: Any, rows: Any, who: tuple[int, int], weeks: int, expected: Any, visits: Any
-) -> None:
+def test_what_one_user_does(behaviour, rows, who, weeks, expected, visits):
     """Recorded work comes again on the same days and hours, and the user with it."""
     jobs, living, users = simulated(pool_of(rows), only(*who), weeks=weeks, behaviour=behaviour())
     assert expected == submissions(jobs, 7) == jobs.recorded_submit.tolist()
@@ -78,7 +74,7 @@ def test_what_one_user_does(
     assert [visits[-1][2] == "done"] == [user.done for user in users]
 
 
-def test_closed_loops_follow_the_speed_of_the_machine() -> None:
+def test_closed_loops_follow_the_speed_of_the_machine():
     """Units come as much later as those before took longer, or when the user is at work again."""
     rigid, _, _ = simulated(pool_of(speed=0.5), only(LONG, 0), behaviour=AsRecorded())
     slow, _, _ = simulated(pool_of(speed=0.5), only(LONG, 0))
@@ -100,7 +96,7 @@ def test_closed_loops_follow_the_speed_of_the_machine() -> None:
 
 
 @st.composite
-def records(draw: st.DrawFn) -> list[tuple[int, ...]]:
+def records(draw):
     """Draw records of a few users and weeks, with waits; one user is there at both ends."""
     weeks = draw(st.integers(3, 6))
     job = st.tuples(
@@ -117,9 +113,7 @@ def records(draw: st.DrawFn) -> list[tuple[int, ...]]:
 
 @settings(max_examples=25)
 @given(records(), st.integers(0, 3))
-def test_with_waits_as_recorded_both_submit_the_same(
-    rows: list[tuple[int, ...]], seed: int
-) -> None:
+def test_with_waits_as_recorded_both_submit_the_same(rows, seed):
     """The closed loop is the rigid population where no clocks are changed and no job waits more."""
     pool = pool_of(rows)
     for one in pool.components:  # what runs on when the log comes around again would be waited for
@@ -133,9 +127,7 @@ def test_with_waits_as_recorded_both_submit_the_same(
 
 @settings(max_examples=25)
 @given(records(), st.integers(0, 3), st.integers(3, 6))
-def test_jobs_in_are_jobs_out_and_no_dependency_is_broken(
-    rows: list[tuple[int, ...]], seed: int, processors: int
-) -> None:
+def test_jobs_in_are_jobs_out_and_no_dependency_is_broken(rows, seed, processors):
     """On a machine that is too small everything ends, and nobody comes before its time."""
     pool = pool_of(rows)
     roster = draw_roster(pool, 5, Openness(2), Streams(seed))
@@ -159,7 +151,7 @@ def test_jobs_in_are_jobs_out_and_no_dependency_is_broken(
 
 @settings(max_examples=25)
 @given(records(), st.integers(0, 50))
-def test_whole_weeks_keep_day_and_hour(rows: list[tuple[int, ...]], seed: int) -> None:
+def test_whole_weeks_keep_day_and_hour(rows, seed):
     """Every unit of a rigid population begins at the local time of the week of a recorded one."""
     zone = ZoneInfo("Europe/Stockholm")
     start = int(datetime(1997, 3, 12, 15, tzinfo=zone).timestamp())
@@ -190,22 +182,22 @@ BATCHES = {1: BatchPool(np.array([0, 1, 3]), *JOBS)}
 
 
 @pytest.fixture(scope="module")
-def pool() -> Pool:
+def pool():
     """Return the pool of three users."""
     return pool_of(ROWS)
 
 
-def member(number: int, *pauses: int) -> PoolMember:
+def member(number, *pauses):
     """Return a member of a group."""
     return PoolMember(number, 1, 0, np.array(pauses, np.int64))
 
 
-def groups(pool: Pool) -> GroupWork:
+def groups(pool):
     """Return members who pause for a day, or for an hour."""
     return GroupWork(pool, [member(1, DAY), member(2, DAY), member(3, HOUR)], BATCHES)
 
 
-def test_members_come_and_go(pool: Pool) -> None:
+def test_members_come_and_go(pool):
     """Long-term ones continue to the end; a temporary one leaves like the user it is made after."""
     weekdays = Shifts(opens=0, closes=DAY, shift=0, day_share=1, weekday_share=1)
     roster = draw_roster(pool, 8, Openness(full=False, arrivals="even"), Streams(1))
@@ -230,7 +222,7 @@ def test_members_come_and_go(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["group", "site"])
-def test_made_up_members_mind_their_waits(pool: Pool, kind: str) -> None:
+def test_made_up_members_mind_their_waits(pool, kind):
     """On a machine of three processors users of many jobs give up; nobody who has submits more."""
     living = groups(pool) if kind == "group" else SiteWork(pool)
     model = Simulation(JobTable(), 3, "fcfs", clock=pool.clock, seed=4)
@@ -244,7 +236,7 @@ def test_made_up_members_mind_their_waits(pool: Pool, kind: str) -> None:
         assert visit.at >= model.jobs.submit[model.jobs.user == visit.user].max()
 
 
-def test_who_is_not_a_member_is_named(pool: Pool) -> None:
+def test_who_is_not_a_member_is_named(pool):
     """Each user of the pool is a member whose group has batches."""
     with pytest.raises(QuantityError, match="user 2: in the pool, but not a member"):
         GroupWork(pool, [member(1, DAY)], BATCHES)

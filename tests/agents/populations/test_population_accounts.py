@@ -21,7 +21,7 @@ from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from tests.support.populations import record
 
 
-def ran(*jobs: tuple[int, int, int]) -> JobTable:
+def ran(*jobs):
     """Return jobs of (submission, wait, run time) on two processors that ran to their end."""
     table = record([(1, submit, run, 2, wait) for submit, wait, run in jobs])
     table.submit[:], table.start[:] = table.recorded_submit, table.recorded_start
@@ -30,13 +30,13 @@ def ran(*jobs: tuple[int, int, int]) -> JobTable:
     return table
 
 
-def accounts(jobs: JobTable, visits: Visits | None = None, **more: float) -> dict[str, object]:
+def accounts(jobs, visits=None, **more):
     """Return the accounts of four weeks on ten processors, the first week left out."""
     choices = {"weeks": 4, "warmup": 1, "processors": 10, **more}
-    return population_accounts(jobs, visits or Visits(), Clock(), **choices)  # type: ignore[arg-type]
+    return population_accounts(jobs, visits or Visits(), Clock(), **choices)
 
 
-def test_throughput_counts_ends_and_hours_in_use_per_week() -> None:
+def test_throughput_counts_ends_and_hours_in_use_per_week():
     """A job over the end of a week counts by its hours, and ends in the next; weeks are local."""
     jobs = ran((0, 0, HOUR), (2 * WEEK - HOUR, 0, 2 * HOUR), (3 * WEEK, 0, 3 * HOUR))
     found = accounts(jobs, speed=2)
@@ -51,7 +51,7 @@ def test_throughput_counts_ends_and_hours_in_use_per_week() -> None:
     assert [WEEK, WEEK - HOUR, WEEK] == np.diff(week_edges(clock, 3)).tolist()
 
 
-def test_visits_are_counted() -> None:
+def test_visits_are_counted():
     """Who came, who left and why, and who is there at the end."""
     visits = Visits()
     # User 4 is done by a job that it had left behind.
@@ -69,15 +69,15 @@ def test_visits_are_counted() -> None:
     assert [] == account_lines({})
 
 
-def test_an_empty_machine_is_told() -> None:
+def test_an_empty_machine_is_told():
     """Who left it so, when, and what helps."""
     visits = Visits()
     visits.note(WEEK, 1, Happening.GAVE_UP)
     jobs = ran((0, 0, 60), (10, 0, 60))
-    (note,) = accounts(jobs, visits, expected=2)["notes"]  # type: ignore[misc]
+    (note,) = accounts(jobs, visits, expected=2)["notes"]
     assert "0.0 jobs per week in the last 1 week, 2.0 expected with recorded waits" in note
     assert "1 user gave up and 0 went away, the last in week 2; a better machine" in note
-    (note,) = accounts(jobs, expected=2)["notes"]  # type: ignore[misc]
+    (note,) = accounts(jobs, expected=2)["notes"]
     assert note.endswith("few users are left; give more users or fewer weeks")
     assert [] == accounts(ran((0, 0, 60), (4 * WEEK - 60, 0, 60)), visits, expected=2)["notes"]
     with pytest.raises(QuantityError, match="no jobs submitted in 4 weeks"):
@@ -86,7 +86,7 @@ def test_an_empty_machine_is_told() -> None:
         accounts(jobs, warmup=4)
 
 
-def test_week_distance_is_the_share_that_would_have_to_move() -> None:
+def test_week_distance_is_the_share_that_would_have_to_move():
     """Half of the submissions are in another hour."""
     clock = Clock()
     one = weekly_profile(np.array([0, 10, WEEK, WEEK + HOUR]), clock)

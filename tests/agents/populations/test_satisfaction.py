@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Consequences, Member, Roster
 from hpcrowd.agents.populations.satisfaction import Alea, Habit, Requested, acceptable, formula_of
-from hpcrowd.environment import JobTable, QuantityError
+from hpcrowd.environment import QuantityError
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 
 from tests.support.populations import pool_of, record, simulated, submissions
@@ -21,7 +20,7 @@ ME = Roster((Member(7, 0, -1),), ())  # the only one who is not at an edge, from
 BOTH = np.arange(2)
 
 
-def done(*, waits: int, run: int = HOUR) -> JobTable:
+def done(*, waits, run=HOUR):
     """Return two jobs recorded with a wait of 10 min, that waited so long now."""
     jobs = record([(1, 0, HOUR, 1, 600), (1, 100, HOUR, 8, 600)])
     jobs.submit[:] = jobs.recorded_submit
@@ -54,12 +53,12 @@ USED, LIMIT = math.log2(1 + 600 / 7200), 7200 * (1 + 1 + math.log(8))
          math.log2(1 + 10000 / LIMIT) - math.log2(1 + 600 / LIMIT)),
     ],
 )  # fmt: skip
-def test_formulas(formula: Any, happened: dict[str, int], expected: float) -> None:
+def test_formulas(formula, happened, expected):
     """Each formula compares waits or responses with those that users accept, in doublings."""
     assert pytest.approx(expected) == formula(done(**happened), BOTH)
 
 
-def test_work_without_a_record_or_a_run() -> None:
+def test_work_without_a_record_or_a_run():
     """Who made up work is only used to what was asked for; what never ran was answered at once."""
     jobs = done(waits=7200)
     jobs.recorded_submit[:] = jobs.recorded_start[:] = jobs.recorded_end[:] = -1
@@ -71,7 +70,7 @@ def test_work_without_a_record_or_a_run() -> None:
     assert 0 == Habit()(jobs, BOTH) == Requested()(jobs, BOTH) == Alea()(jobs, BOTH)
 
 
-def test_acceptable_waits_are_those_of_alea() -> None:
+def test_acceptable_waits_are_those_of_alea():
     """Classes by requested time, and the logarithm of the processors."""
     hours = np.array([1, 2.9, 3, 6, 6.9, 7, 12, 23.9, 24, 100, 167.9, 168, 300])
     expected = [1, 2.9, 3, 3, 3.45, 3.5, 4, 23.9 / 3, 8, 25, 167.9 / 4, 42, 60]
@@ -82,7 +81,7 @@ def test_acceptable_waits_are_those_of_alea() -> None:
     assert pytest.approx((math.log(8) + 1) * one * HOUR) == eight
 
 
-def lived(doublings: Any, weeks: int = 6, **mind: float) -> tuple[list[int], Any, Any]:
+def lived(doublings, weeks=6, **mind):
     """Return when a user submits, its visits and itself; a formula says a number, or several."""
     said = iter(doublings) if isinstance(doublings, list) else None
     jobs, living, (user,) = simulated(
@@ -93,14 +92,14 @@ def lived(doublings: Any, weeks: int = 6, **mind: float) -> tuple[list[int], Any
 
 
 @pytest.mark.parametrize(("doublings", "factor"), [(0, 1), (-2, 0.5), (2, 2)])
-def test_who_is_content_pauses_for_less_time(doublings: float, factor: float) -> None:
+def test_who_is_content_pauses_for_less_time(doublings, factor):
     """Any function of the table and the rows is a formula; pauses follow it."""
     step = HOUR + round((WEEK - HOUR) * factor)
     found, _, _ = lived(doublings, 9, elasticity=0.5, leave=0, again=0, absence=10 * WEEK)
     assert [DAY, DAY + step, DAY + 2 * step] == found
 
 
-def test_what_users_make_of_it() -> None:
+def test_what_users_make_of_it():
     """Long pauses are absences; moods are averages; who is unsatisfied goes, or begins again."""
     assert [DAY, WEEK + DAY, 2 * WEEK + DAY] == lived(-3, absence=2 * DAY, again=0)[0]
     mind = Consequences(elasticity=0, leave=0)
@@ -116,7 +115,7 @@ def test_what_users_make_of_it() -> None:
 
 
 @pytest.mark.parametrize(("away", "weeks"), [(1, 9), (3, 30)])
-def test_who_goes_away_comes_back_on_the_same_day_and_hour(away: int, weeks: int) -> None:
+def test_who_goes_away_comes_back_on_the_same_day_and_hour(away, weeks):
     """It misses the hour of its next work, which comes on that day of the week when it is back."""
     found, visits, _ = lived(
         [2.0, 0.0, 0.0], weeks, tolerance=0, leave=1, returns=1, away=away, elasticity=0
@@ -133,7 +132,7 @@ def test_who_goes_away_comes_back_on_the_same_day_and_hour(away: int, weeks: int
 @pytest.mark.parametrize(
     "setting", [{"memory": 0.5}, {"leave": -1}, {"away": 0}, {"returns": 2}, {"most": math.inf}]
 )
-def test_consequences_that_make_no_sense(setting: dict[str, Any]) -> None:
+def test_consequences_that_make_no_sense(setting):
     """The name, the value and the rule; unknown formulas with those that there are."""
     with pytest.raises(QuantityError, match=f"^{next(iter(setting))} "):
         Consequences(**setting)

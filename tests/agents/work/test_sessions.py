@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 from hpcrowd.agents import (
     SessionDefinition,
-    Sessions,
     Work,
     find_sessions,
     longest_paths,
     user_graph,
 )
-from hpcrowd.environment import JobTable, QuantityError, Trace, jobs_from_trace
+from hpcrowd.environment import JobTable, QuantityError, jobs_from_trace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -43,7 +41,7 @@ STORIES = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_sessions_and_batches_of_a_user(make_jobs: MakeJobs, story: str) -> None:
+def test_sessions_and_batches_of_a_user(make_jobs, story):
     """Each definition separates the jobs of a user as its words say."""
     definition, spans, session, batch = STORIES[story]
     jobs = make_jobs(*((submit, end - submit, 1) for submit, end in spans))
@@ -51,7 +49,7 @@ def test_sessions_and_batches_of_a_user(make_jobs: MakeJobs, story: str) -> None
     assert (session, batch) == (jobs.session.tolist(), jobs.batch.tolist())
 
 
-def test_users_do_not_share_sessions(make_jobs: MakeJobs) -> None:
+def test_users_do_not_share_sessions(make_jobs):
     """Sessions are numbered user by user, jobs of a user go by submission; strangers are named."""
     jobs = make_jobs(*((t, 50, 1, 50, user) for t, user in ((0, 9), (1, -1), (2, 9), (3, 4))))
     sessions = find_sessions(jobs)
@@ -75,7 +73,7 @@ def test_users_do_not_share_sessions(make_jobs: MakeJobs) -> None:
      ("arrival:job", ("arrival", None, None)), ("max:90", ("max", 90, None)),
      ("last:20m+cut:1h", ("last", 1200, 3600)), ("max:0s+cut:1d", ("max", 0, 86400))],
 )  # fmt: skip
-def test_definition_is_read_and_written(text: str, parts: tuple[Any, ...]) -> None:
+def test_definition_is_read_and_written(text, parts):
     """A definition is read from its short form, and its own text means the same."""
     definition = SessionDefinition.parse(text)
     assert parts == (definition.kind, definition.threshold, definition.cut)
@@ -88,7 +86,7 @@ def test_definition_is_read_and_written(text: str, parts: tuple[Any, ...]) -> No
      "last:20m+", "last:20m+cut", "last:20m+cut:", "last:20m+cut:job", "last:20m+1h", "last:-20m",
      "last:20 minutes", "last:20m+cut:1h+cut:1h"],
 )  # fmt: skip
-def test_definition_that_does_not_exist(text: str) -> None:
+def test_definition_that_does_not_exist(text):
     """What is not a definition is reported in one line."""
     with pytest.raises(QuantityError) as caught:
         SessionDefinition.parse(text)
@@ -100,14 +98,14 @@ def test_definition_that_does_not_exist(text: str) -> None:
     ("definition", "sessions", "batches"),
     [("arrival:60m", 10_292, 16_482), ("last:20m", 8_271, 14_831), ("max:20m", 7_340, 12_896)],
 )
-def test_counts_on_kth(kth: Trace, definition: str, sessions: int, batches: int) -> None:
+def test_counts_on_kth(kth, definition, sessions, batches):
     """The log of KTH has the sessions and batches that others found (Zakay and Feitelson 2012)."""
     jobs = jobs_from_trace(kth, runnable=False).jobs
     found = find_sessions(jobs, SessionDefinition.parse(definition))
     assert (sessions, batches) == (len(found), found.batches)
 
 
-def reference(jobs: JobTable, definition: SessionDefinition) -> tuple[list[int], list[int]]:
+def reference(jobs, definition):
     """Sessions and batches straight from the definitions, one job after the other."""
     session, batch = [-1] * len(jobs), [-1] * len(jobs)
     sessions = batches = -1
@@ -153,9 +151,7 @@ def reference(jobs: JobTable, definition: SessionDefinition) -> tuple[list[int],
     )
     | st.builds(SessionDefinition, st.just("arrival"), st.none() | st.integers(0, 6)),
 )
-def test_fast_way_equals_the_definitions(
-    make_jobs: MakeJobs, spans: list[tuple[int, int, int]], definition: SessionDefinition
-) -> None:
+def test_fast_way_equals_the_definitions(make_jobs, spans, definition):
     """Sessions and batches are those of a literal reading of the definitions, job for job."""
     jobs = make_jobs(*((submit, run, 1, run, user) for submit, run, user in spans))
     found = find_sessions(jobs, definition)
@@ -177,7 +173,7 @@ MakeJobs = Callable[..., JobTable]
 EVERY_JOB = SessionDefinition("arrival", None)
 
 
-def all_dependencies(sessions: Sessions) -> nx.DiGraph:
+def all_dependencies(sessions):
     """Every pair of sessions of which one depends on the other, straight from the definition.
 
     Sessions of no length at one instant would depend on each other; they do so in their order.
@@ -203,9 +199,7 @@ def all_dependencies(sessions: Sessions) -> nx.DiGraph:
 )
 @example([(5, 9, 1), (5, 0, 1)])
 @example([(5, 0, 1), (5, 9, 1)])
-def test_dependencies_are_the_transitive_reduction(
-    make_jobs: MakeJobs, spans: list[tuple[int, int, int]]
-) -> None:
+def test_dependencies_are_the_transitive_reduction(make_jobs, spans):
     """The edges are those of depends-on that no path of other edges implies, with think times."""
     jobs = make_jobs(*((submit, run, 1, run, user) for submit, run, user in spans))
     work = Work.of(jobs, EVERY_JOB)
@@ -229,7 +223,7 @@ def test_dependencies_are_the_transitive_reduction(
     }
 
 
-def test_graph_of_a_user_knows_jobs_and_batches(make_jobs: MakeJobs) -> None:
+def test_graph_of_a_user_knows_jobs_and_batches(make_jobs):
     """Nodes carry start, end, jobs and batches of a session; edges carry the think time."""
     jobs = make_jobs(
         (0, 100, 1, 100, 7),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Chains, SessionDefinition, Units, Work, add_users
+from hpcrowd.agents import Chains, SessionDefinition, Work, add_users
 from hpcrowd.environment import (
     JobTable,
     QuantityError,
     Simulation,
     State,
-    Trace,
     TraceError,
 )
 from hpcrowd.scenarios import replay
@@ -31,18 +29,18 @@ FIGURE_4 = [
 F1, F2, F3, S1, S2, T1, T2, U1 = range(8)
 
 
-def batches(jobs: JobTable, definition: str = "arrival:60m") -> Units:
+def batches(jobs, definition="arrival:60m"):
     """The batches of these jobs."""
     return Work.of(jobs, SessionDefinition.parse(definition)).by_batch
 
 
-def edges(units: Units) -> set[tuple[int, int]]:
+def edges(units):
     """Who waits for whom: (predecessor, successor)."""
     found = units.dependencies
     return set(zip(found.predecessor.tolist(), found.successor.tolist(), strict=True))
 
 
-def test_figure_4(make_jobs: MakeJobs) -> None:
+def test_figure_4(make_jobs):
     """The first batch of a session waits for the last one of each that had ended, others inside."""
     units = batches(make_jobs(*FIGURE_4))
     inside = {(F1, F2), (F2, F3), (S1, S2), (T1, T2)}
@@ -56,7 +54,7 @@ def test_figure_4(make_jobs: MakeJobs) -> None:
     assert units.think_time[found.successor].tolist() == found.think.tolist()
 
 
-def test_batches_of_several_jobs_and_of_none(make_jobs: MakeJobs) -> None:
+def test_batches_of_several_jobs_and_of_none(make_jobs):
     """A batch lasts to its last end; one of no length is waited for only by what comes after it."""
     units = batches(make_jobs((0, 100, 1), (10, 20, 1), (50, 50, 1), (500, 5, 1)))
     assert [0, 3, 4] == units.first.tolist()
@@ -75,7 +73,7 @@ def test_batches_of_several_jobs_and_of_none(make_jobs: MakeJobs) -> None:
     assert 3 == jobs.count(State.COMPLETED)
 
 
-def test_batches_of_last_may_overlap(make_jobs: MakeJobs) -> None:
+def test_batches_of_last_may_overlap(make_jobs):
     """Under ``last`` a batch waits only for those that had ended: no think time is negative."""
     jobs = make_jobs((0, 1000, 1), (10, 10, 1), (50, 20, 1), (80, 10, 1), (1100, 10, 1))
     jobs.recorded_end[:] = 1000, 20, 70, 1050, 1110
@@ -97,9 +95,7 @@ def test_batches_of_last_may_overlap(make_jobs: MakeJobs) -> None:
         ["arrival:5s", "arrival:job", "last:5s", "max:5s", "last:2s+cut:3s", "max:0s+cut:3s"]
     ),
 )
-def test_dependencies_are_definition_12(
-    make_jobs: MakeJobs, rows: list[tuple[int, int, int]], definition: str
-) -> None:
+def test_dependencies_are_definition_12(make_jobs, rows, definition):
     """With all that follows from them, the edges are those of Definition 12, no more or less."""
     jobs = make_jobs(*((submit, run, 1, run, user) for submit, run, user in sorted(rows)))
     units = batches(jobs, definition)
@@ -112,7 +108,7 @@ def test_dependencies_are_definition_12(
     assert np.all(units.inter_arrival[units.continues == 1] >= 0)
 
 
-def definition_12(units: Units, overlap: bool) -> np.ndarray:
+def definition_12(units, overlap):
     """Who depends on whom by Definition 12, pair by pair; [predecessor, successor]."""
     start, end, session = units.start.tolist(), units.end.tolist(), units.session.tolist()
     depends = np.zeros((len(units), len(units)), bool)
@@ -128,7 +124,7 @@ def definition_12(units: Units, overlap: bool) -> np.ndarray:
     return depends
 
 
-def closure(edges: np.ndarray) -> np.ndarray:
+def closure(edges):
     """The relation with all that follows from it."""
     reach = edges.copy()
     for middle in range(len(reach)):
@@ -137,12 +133,11 @@ def closure(edges: np.ndarray) -> np.ndarray:
 
 
 MakeJobs = Callable[..., JobTable]
-MakeTrace = Callable[..., Trace]
 
 PRECEDING = SessionDefinition("preceding", None)
 
 
-def run(jobs: JobTable, follows: Any, processors: int, *, plain: bool = False) -> JobTable:
+def run(jobs, follows, processors, *, plain=False):
     """Run jobs that follow each other at once, under EASY; return a copy after the run."""
     jobs = jobs.copy()
     work = Work.of(jobs, PRECEDING, Chains.at_once(follows))
@@ -160,7 +155,7 @@ def run(jobs: JobTable, follows: Any, processors: int, *, plain: bool = False) -
     )
 )
 @settings(max_examples=30)
-def test_engines_agree(make_jobs: MakeJobs, series: list[tuple[int, int, int, int]]) -> None:
+def test_engines_agree(make_jobs, series):
     """Compiled and plain engine give one schedule, also with jobs of no length and jobs that are
     rejected, which end at once."""
     rows, follows = [], []
@@ -179,12 +174,12 @@ def test_engines_agree(make_jobs: MakeJobs, series: list[tuple[int, int, int, in
             assert over[before] == plain.submit[row]
 
 
-def job(submit: int, user: int = 1, run: int = 9, **more: int) -> dict[str, int]:
+def job(submit, user=1, run=9, **more):
     """A job of a trace, on one processor."""
     return {"submit": submit, "wait": 0, "run": run, "user": user, "requested_processors": 1} | more
 
 
-def test_preceding_jobs_of_a_trace(make_trace: MakeTrace) -> None:
+def test_preceding_jobs_of_a_trace(make_trace):
     """A job comes its think time after the one it names, if that can be waited for."""
     trace = make_trace(
         job(0, run=100), job(10, run=50), job(130, preceding=2, think_time=30),
@@ -222,9 +217,7 @@ WRONG = ([0, -1, -1], [1, -1, -1], [-1, 7, -1], [-1, -1, 0], [-1, -7, -1])
         ([-1, 0], PRECEDING, "2 entries and 2 think times for 3 jobs"),
     ],
 )
-def test_what_are_no_chains(
-    make_jobs: MakeJobs, follows: list[int] | None, sessions: Any, message: str
-) -> None:
+def test_what_are_no_chains(make_jobs, follows, sessions, message):
     """Jobs follow earlier ones of their user; batches are not known."""
     jobs = make_jobs((0, 5, 1), (5, 5, 1), (7, 5, 1, 5, 2))
     with pytest.raises(QuantityError, match=message):
@@ -234,7 +227,7 @@ def test_what_are_no_chains(
         add_users(Simulation(jobs, 4), work, "adjusted")
 
 
-def test_some_of_the_jobs_keep_their_chains() -> None:
+def test_some_of_the_jobs_keep_their_chains():
     """Rows are counted again; who followed a job that is left out follows none."""
     chains = Chains(np.array([-1, 0, 1, 2]), np.array([0, 5, 6, 7]))
     part = chains.take(np.array([0, 2, 3]))

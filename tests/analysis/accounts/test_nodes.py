@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.accounts.nodes import machine_lines, machines_of, rejections_of
@@ -44,9 +40,7 @@ SITE = Machine(
 )
 
 
-def story(
-    *jobs: dict[str, Any], site: Machine = SITE, label: str = "story", scheduler: str = "slurm"
-) -> Run:
+def story(*jobs, site=SITE, label="story", scheduler="slurm"):
     """Run jobs on a machine, and return the run."""
     made, at = table(*jobs)
     model = Simulation(made, site.cores, scheduler, machine=site)
@@ -64,7 +58,7 @@ def story(
 
 
 @pytest.fixture(scope="module")
-def preempted() -> Run:
+def preempted():
     """Return a run in which an urgent job preempts one on n1 after 40 s, which runs again."""
     return story(
         {"cores": 4, "gpus": 2, "memory_per_node": 500, "run": 200, "partitions": "work"},
@@ -76,7 +70,7 @@ def preempted() -> Run:
     )
 
 
-def test_preempted_runs_and_their_work_are_counted(preempted: Run) -> None:
+def test_preempted_runs_and_their_work_are_counted(preempted):
     """Four cores for 40 s are lost, once; the job runs again after the urgent one."""
     assert (1, 160 / 3600) == (
         preempted.metrics["runs_preempted"],
@@ -90,7 +84,7 @@ def test_preempted_runs_and_their_work_are_counted(preempted: Run) -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["easy", "conservative", "fcfs"])
-def test_policies_of_pools_count_what_nodes_hold(scheduler: str) -> None:
+def test_policies_of_pools_count_what_nodes_hold(scheduler):
     """EASY and others on nodes have the same totals, without preemption."""
     run = story(
         {"cores": 4, "gpus": 2, "memory_per_node": 500, "run": 200, "partitions": "spare"},
@@ -108,7 +102,7 @@ def test_policies_of_pools_count_what_nodes_hold(scheduler: str) -> None:
     assert 0 == run.metrics["runs_preempted"]
 
 
-def test_rejected_jobs_are_counted_by_reason(preempted: Run, tmp_path: Path) -> None:
+def test_rejected_jobs_are_counted_by_reason(preempted, tmp_path):
     """Each job that can never run keeps its reason, in totals, frames, words and folders."""
     reasons = {3: "PartitionTimeLimit", 4: "BadConstraints", 5: "PartitionTimeLimit"}
     assert reasons == preempted.rejections
@@ -131,7 +125,7 @@ def test_rejected_jobs_are_counted_by_reason(preempted: Run, tmp_path: Path) -> 
     assert list(preempted.attempts) == list(again.attempts)
 
 
-def test_use_of_the_machine_and_its_partitions(preempted: Run) -> None:
+def test_use_of_the_machine_and_its_partitions(preempted):
     """GPUs, memory and cores are in use for as long as jobs held them, where they ran."""
     makespan = preempted.metrics["makespan_s"]
     assert 2 * 200 / (4 * makespan) == pytest.approx(preempted.metrics["gpu_utilization"])
@@ -151,7 +145,7 @@ def test_use_of_the_machine_and_its_partitions(preempted: Run) -> None:
     assert (None, None) == (other["gpu_utilization"], other["memory_utilization"])
 
 
-def test_a_job_that_never_starts_counts_where_it_asked() -> None:
+def test_a_job_that_never_starts_counts_where_it_asked():
     """A job of a partition that is down waits until the end of the run, and is counted there."""
     down = SITE.partitions[2].model_copy(update={"up": False})
     site = SITE.model_copy(update={"partitions": (*SITE.partitions[:2], down)})
@@ -162,7 +156,7 @@ def test_a_job_that_never_starts_counts_where_it_asked() -> None:
     assert (0, 1) == (found["jobs"], found["jobs_waiting"])
 
 
-def test_a_pool_has_none_of_it() -> None:
+def test_a_pool_has_none_of_it():
     """Without a machine of nodes the metrics have no value, and nothing more is printed."""
     jobs = JobTable()
     jobs.append(1, run_time=10, requested_time=10, processors=1, user=1)
@@ -177,9 +171,7 @@ def test_a_pool_has_none_of_it() -> None:
     assert [] == machine_lines(run.machines)
 
 
-def test_runs_are_compared_by_partition(
-    preempted: Run, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_runs_are_compared_by_partition(preempted, tmp_path, call):
     """A comparison, also as a command, has the mean wait of each partition in both runs."""
     calm = story({"cores": 4, "partitions": "work"}, label="calm")
     found = compare([preempted, calm])

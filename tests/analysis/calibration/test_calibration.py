@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,9 +35,7 @@ from tests.analysis.calibration.calibration_cases import made_table
         ("log:1h..4h", HOUR, 4 * HOUR, True, "s", 2 * HOUR),
     ],
 )
-def test_a_prior_is_read_from_its_bounds(
-    text: str, low: float, high: float, log: bool, unit: str, middle: float
-) -> None:
+def test_a_prior_is_read_from_its_bounds(text, low, high, log, unit, middle):
     """Numbers or durations; half of the prior lies below its middle, on its scale."""
     prior = Prior.parse("x", text)
     assert (low, high, log, unit) == (prior.low, prior.high, prior.log, prior.unit)
@@ -63,13 +60,13 @@ def test_a_prior_is_read_from_its_bounds(
         ("0..1e99", "is not from"),
     ],
 )
-def test_a_wrong_prior_is_refused(text: str, rule: str) -> None:
+def test_a_wrong_prior_is_refused(text, rule):
     """In one line, with the parameter, its value and the rule."""
     with pytest.raises(QuantityError, match=rf"free users\.0\.x {text!r}: .*{rule}"):
         Prior.parse("users.0.x", text)
 
 
-def test_statistics_of_a_small_log() -> None:
+def test_statistics_of_a_small_log():
     """Known by hand; what happens after the days is not seen.
 
     User 1 submits at 9:00, and an hour after the end of that job again; the second waits.
@@ -96,7 +93,7 @@ def test_statistics_of_a_small_log() -> None:
     assert np.isfinite(on_scales(np.zeros(len(NAMES)))).all()
 
 
-def test_weighted_quantiles_are_those_of_repeated_values() -> None:
+def test_weighted_quantiles_are_those_of_repeated_values():
     """A weight of three is like three equal values, between neighbours apart."""
     values, weights = np.arange(101.0), np.ones(101)
     found = weighted_quantiles(values, weights, (0.25, 0.5, 0.75))
@@ -105,7 +102,7 @@ def test_weighted_quantiles_are_those_of_repeated_values() -> None:
     assert 50 == pytest.approx(weighted_quantiles(values, weights, (0.5,))[0])
 
 
-def test_the_posterior_finds_what_statistics_tell() -> None:
+def test_the_posterior_finds_what_statistics_tell():
     """Two parameters are found; one on which nothing depends keeps its prior."""
     table = made_table(400)
     truth = Table(table.priors, table.values[:1], table.statistics[:1])
@@ -123,7 +120,7 @@ def test_the_posterior_finds_what_statistics_tell() -> None:
     assert 1 == pytest.approx(drawn.weights.sum())
 
 
-def test_a_statistic_that_no_draw_has_is_left_out() -> None:
+def test_a_statistic_that_no_draw_has_is_left_out():
     """It moves nothing; a log of which no draw has all statistics together is noticed."""
     table = made_table(100)
     record = table.statistics[0].copy()
@@ -144,7 +141,7 @@ def test_a_statistic_that_no_draw_has_is_left_out() -> None:
     assert ([], 0) == (table.outside(mixed), likeness(table, mixed))
 
 
-def test_draws_are_joint_and_go_with_their_number() -> None:
+def test_draws_are_joint_and_go_with_their_number():
     """The same number gives the same draw, which is a line of the posterior."""
     table = made_table(100)
     priors = (*table.priors[:2], replace(table.priors[2], whole=True))
@@ -157,7 +154,7 @@ def test_draws_are_joint_and_go_with_their_number() -> None:
     assert {one["nothing"] for one in drawn} <= {0, 1}
 
 
-def test_intervals_cover_known_truths(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_cover_known_truths(monkeypatch):
     """Coverage is that of the level, and ranks are even; too narrow intervals are found."""
     found = coverage.check(made_table(200), 100, seed=1)
     assert 100 == len(found)
@@ -172,7 +169,7 @@ def test_intervals_cover_known_truths(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(QuantityError, match=f"check {truths}: from 1 to"):
             coverage.check(made_table(100), truths)
 
-    def squeezed(table: Table, record: np.ndarray) -> object:
+    def squeezed(table, record):
         drawn = posterior_of(table, record)
         middle = np.median(drawn.values, axis=0)
         return replace(drawn, values=middle + 0.2 * (drawn.values - middle))
@@ -184,7 +181,7 @@ def test_intervals_cover_known_truths(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     """Return the file of a posterior from a made-up table."""
     table = made_table(60)
     record = table.statistics[0]
@@ -196,7 +193,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "p.json"
 
 
-def test_a_posterior_survives_its_file(path: Path) -> None:
+def test_a_posterior_survives_its_file(path):
     """What is read is what was written, byte for byte."""
     read_posterior(path).write(path.with_name("again.json"))
     assert path.read_bytes() == path.with_name("again.json").read_bytes()
@@ -216,7 +213,7 @@ def test_a_posterior_survives_its_file(path: Path) -> None:
         ({"statistics": [{}]}, "damaged"),
     ],
 )
-def test_another_file_is_refused(path: Path, changes: dict[str, object], rule: str) -> None:
+def test_another_file_is_refused(path, changes, rule):
     """In one line, with its name."""
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(ModelFileError, match=rf"p\.json: .*{rule}") as error:

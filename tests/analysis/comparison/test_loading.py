@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import timedelta, timezone
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hpcrowd.analysis import Run, read_recorded, read_results, read_run, write_results
 from hpcrowd.analysis.results import provenance
-from hpcrowd.environment import Clock, ResultsError, Trace, read_swf, write_swf
+from hpcrowd.environment import Clock, ResultsError, read_swf, write_swf
 from hpcrowd.environment.jobs import State
 from hpcrowd.scenarios.demo import run_demo
 from hpcrowd.scenarios.kinds.replay import replay
-
-MakeTrace = Callable[..., Trace]
-
 
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"
 
 
 @pytest.fixture
-def trace(make_trace: MakeTrace) -> Trace:
+def trace(make_trace):
     """Six jobs of two users; one has no processors, one is too large."""
     rows = ((0, 3, 1), (600, 3, 1), (700, 9, 2), (90_000, 4, 2), (90_100, 2, 1), (90_200, 0, 1))
     return make_trace(
@@ -38,16 +32,16 @@ def trace(make_trace: MakeTrace) -> Trace:
 
 
 @pytest.fixture
-def folder(trace: Trace, tmp_path: Path) -> Path:
+def folder(trace, tmp_path):
     """A folder of results of that trace."""
     write_results(replay(trace, users="adjusted"), tmp_path / "run", plots=False)
     return tmp_path / "run"
 
 
-def rewrite(name: str, **changes: Any) -> Callable[[Path], None]:
+def rewrite(name, **changes):
     """Return a damage to a JSON file of a folder: other values, also inside, or missing ones."""
 
-    def damage(folder: Path) -> None:
+    def damage(folder):
         content = json.loads((folder / name).read_text())
         for key, new in changes.items():
             content[key] = content.get(key, {}) | new if isinstance(new, dict) else new
@@ -57,10 +51,10 @@ def rewrite(name: str, **changes: Any) -> Callable[[Path], None]:
     return damage
 
 
-def column(name: str, values: list[Any] | None) -> Callable[[Path], None]:
+def column(name, values):
     """Return a damage that replaces a column of the table of jobs, or leaves it out."""
 
-    def damage(folder: Path) -> None:
+    def damage(folder):
         table = pq.read_table(folder / "jobs.parquet").drop_columns([name])
         if values is not None:
             table = table.append_column(name, pa.array(values))
@@ -69,7 +63,7 @@ def column(name: str, values: list[Any] | None) -> Callable[[Path], None]:
     return damage
 
 
-def text(name: str, content: str | None) -> Callable[[Path], None]:
+def text(name, content):
     """Return a damage that overwrites a file, or removes it."""
     return lambda folder: (
         (folder / name).unlink() if content is None else (folder / name).write_text(content)
@@ -77,7 +71,7 @@ def text(name: str, content: str | None) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize("header", [HEADER, "; MaxProcs: 4", "; UnixStartTime: 1\n; MaxProcs: 4"])
-def test_results_read_back_are_the_run(trace: Trace, tmp_path: Path, header: str) -> None:
+def test_results_read_back_are_the_run(trace, tmp_path, header):
     """Jobs, metrics, summary, clock, label and provenance are those that were written."""
     trace.header.lines = [line.encode() for line in header.splitlines()]
     run = replay(trace, users="adjusted", processors="8", scheduler="fcfs")
@@ -90,7 +84,7 @@ def test_results_read_back_are_the_run(trace: Trace, tmp_path: Path, header: str
     assert provenance(run) == provenance(read)
 
 
-def test_other_clocks_and_generated_users_read_back(folder: Path, tmp_path: Path) -> None:
+def test_other_clocks_and_generated_users_read_back(folder, tmp_path):
     """A run without a trace comes back too, and a zone that is only a distance is read."""
     run = run_demo(days=2)[3]
     write_results(run, tmp_path / "demo", plots=False)
@@ -101,7 +95,7 @@ def test_other_clocks_and_generated_users_read_back(folder: Path, tmp_path: Path
     assert Clock(953852400, zone, known=True) == read_results(folder).clock
 
 
-def test_additions_of_later_versions_are_passed_over(folder: Path) -> None:
+def test_additions_of_later_versions_are_passed_over(folder):
     """More keys, more columns, more files and another order of states do not disturb."""
     expected = read_results(folder).metrics
     rewrite("summary.json", reactions={"renounced": 1})(folder)
@@ -138,7 +132,7 @@ def test_additions_of_later_versions_are_passed_over(folder: Path) -> None:
         (column("state", ["asleep"] * 5), ["'asleep'", "killed"]),
     ],
 )
-def test_broken_results(folder: Path, damage: Callable[[Path], Any], words: list[str]) -> None:
+def test_broken_results(folder, damage, words):
     """What is wrong with a folder is reported in one line that names it."""
     damage(folder)
     with pytest.raises(ResultsError) as caught:
@@ -148,7 +142,7 @@ def test_broken_results(folder: Path, damage: Callable[[Path], Any], words: list
     assert [] == [word for word in [str(folder), *words] if word not in told]
 
 
-def test_other_folders(folder: Path, tmp_path: Path) -> None:
+def test_other_folders(folder, tmp_path):
     """A folder that is none, is empty, or holds folders of results is not one of results."""
     (tmp_path / "empty").mkdir()
     for place, words in (
@@ -160,7 +154,7 @@ def test_other_folders(folder: Path, tmp_path: Path) -> None:
             read_results(place)
 
 
-def test_recorded_trace_is_a_run(folder: Path, trace: Trace, tmp_path: Path) -> None:
+def test_recorded_trace_is_a_run(folder, trace, tmp_path):
     """The submissions and waits of a trace stand for simulated ones; nobody is late."""
     write_swf(trace, tmp_path / "log.swf")
     run = read_recorded(tmp_path / "log.swf")

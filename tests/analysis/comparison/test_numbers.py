@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.analysis import METRICS, Run, compare
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS
 from hpcrowd.analysis.metrics import PER_USER
-from hpcrowd.environment import HpcrowdError, JobTable, State, Trace
+from hpcrowd.environment import HpcrowdError, JobTable, State
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from hpcrowd.scenarios.kinds.replay import replay
@@ -19,14 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
-MakeTrace = Callable[..., Trace]
 DONE, LOST = State.COMPLETED, State.REJECTED
 JOB = {"run": 60, "requested_processors": 1, "user": 1}
 
 
-def made(
-    *rows: tuple[int, int, State], label: str = "made", seed: int | None = None, **setup: str
-) -> Run:
+def made(*rows, label="made", seed=None, **setup):
     """Return a run of jobs by user, wait and state, recorded an hour apart, of 100 s each."""
     jobs = JobTable(len(rows))
     for row, (user, wait, state) in enumerate(rows):
@@ -40,20 +35,20 @@ def made(
     return Run(jobs, 4, label, {"kind": "made", **setup, **seeded})
 
 
-def waits(*values: int, label: str = "made", seed: int | None = None, **setup: str) -> Run:
+def waits(*values, label="made", seed=None, **setup):
     """Return a run of one job per user with these waits."""
     rows = [(user, wait, DONE) for user, wait in enumerate(values, 1)]
     return made(*rows, label=label, seed=seed, **setup)
 
 
-def group_of(waits_by_seed: dict[int, int], users: str) -> list[Run]:
+def group_of(waits_by_seed, users):
     """Return runs of one user, by seed."""
     return [
         waits(wait, seed=seed, users=users, label=users) for seed, wait in waits_by_seed.items()
     ]
 
 
-def test_two_runs() -> None:
+def test_two_runs():
     """Mean waits of 15 and 40 s: 25 s more, 5/3 of the first; a single run has no interval.
 
     Users wait 10 and 40 s longer: 25 s on average, each worse off. Two users drawn twice give means
@@ -79,7 +74,7 @@ def test_two_runs() -> None:
 
 
 @pytest.mark.parametrize(("currency", "known"), [("EUR", True), ("SEK", False)])
-def test_prices_in_another_currency_are_not_subtracted(currency: str, known: bool) -> None:
+def test_prices_in_another_currency_are_not_subtracted(currency, known):
     """The energies are, and a note says why the prices are not; in one currency both are."""
     trace = parse_swf("1 0 0 3600 1 -1 -1 1 3600 -1 1 1 1 -1 1 -1 -1 -1", "log.swf")
     runs = []
@@ -97,7 +92,7 @@ def test_prices_in_another_currency_are_not_subtracted(currency: str, known: boo
     assert [] == notes if known else " in EUR" in notes[0] and " in SEK" in notes[0]
 
 
-def test_each_user_counts_once() -> None:
+def test_each_user_counts_once():
     """The mean is over users, not over jobs; of four users two have less and one has more."""
     a = made((1, 10, DONE), (1, 10, DONE), (1, 10, DONE), (2, 10, DONE))
     b = made((1, 10, DONE), (1, 10, DONE), (1, 40, DONE), (2, 30, DONE))
@@ -106,7 +101,7 @@ def test_each_user_counts_once() -> None:
     assert (0.5, 0.25) == tuple(found.users.loc["wait_mean_s"][["better", "worse"]].iloc[0])
 
 
-def test_users_without_a_partner_are_left_out() -> None:
+def test_users_without_a_partner_are_left_out():
     """Users who never got a job to run on one side are counted, not paired; nobody has no row."""
     a = made((1, 10, DONE), (2, 10, DONE), (3, 10, LOST), (4, 10, DONE))
     b = made((1, 30, DONE), (2, 10, LOST), (3, 10, DONE), (4, 10, State.UNFINISHED))
@@ -121,7 +116,7 @@ def test_users_without_a_partner_are_left_out() -> None:
     assert ({"lateness_mean_s"}, set()) == (shown & {"lateness_mean_s"}, shown & {"wait_mean_s"})
 
 
-def test_seeds_are_one_group() -> None:
+def test_seeds_are_one_group():
     """Runs that differ only in their seed are one group; values of users are means over seeds."""
     runs = [
         waits(10, seed=0, label="a, easy", users="a"),
@@ -157,9 +152,7 @@ def test_seeds_are_one_group() -> None:
     ],
     ids=["pairs", "groups", "single"],
 )
-def test_groups_are_paired_by_seed(
-    first: dict[int, int], other: dict[int, int], expected: tuple[str, float, float, float | None]
-) -> None:
+def test_groups_are_paired_by_seed(first, other, expected):
     """Differences and intervals are over common seeds, or else over all."""
     found = compare([*group_of(first, "a"), *group_of(other, "b")])
     one = found.differences.loc[("wait_mean_s", "b")]
@@ -172,7 +165,7 @@ def test_groups_are_paired_by_seed(
     assert pytest.approx([low, high], nan_ok=True) == one[["low", "high"]].tolist()
 
 
-def test_other_work_is_not_paired(make_trace: MakeTrace) -> None:
+def test_other_work_is_not_paired(make_trace):
     """Runs of other users or traces are compared in metrics only, which a note says."""
     found = compare([waits(10, 20, label="a"), waits(10, 20, 30, label="b")])
     assert [True, False] == found.paired
@@ -193,7 +186,7 @@ def test_other_work_is_not_paired(make_trace: MakeTrace) -> None:
     assert "users are not paired" in found.notes[0]
 
 
-def test_made_up_work_has_the_record_of_its_trace(make_trace: MakeTrace) -> None:
+def test_made_up_work_has_the_record_of_its_trace(make_trace):
     """Jobs that users made up have no record; that of another run of the same trace replaces it."""
     trace = make_trace(*(JOB | {"submit": 3600 * n} for n in range(48)))
     plain, other = (replay(trace, users="rigid", processors="4", seed=seed) for seed in (0, 1))
@@ -205,7 +198,7 @@ def test_made_up_work_has_the_record_of_its_trace(make_trace: MakeTrace) -> None
     assert "lateness_mean_s" not in found.users.index.get_level_values("metric")
 
 
-def test_what_cannot_be_compared() -> None:
+def test_what_cannot_be_compared():
     """A single run, and a metric that users do not have; empty runs are, with null."""
     for runs in ([], [waits(10)]):
         with pytest.raises(HpcrowdError, match="give two or more"):
@@ -222,10 +215,10 @@ lists = st.lists(st.integers(0, 10**6), min_size=1, max_size=12)
 
 @settings(max_examples=10, deadline=None)
 @given(lists, lists)
-def test_comparing_is_symmetric(first: list[int], other: list[int]) -> None:
+def test_comparing_is_symmetric(first, other):
     """Comparing B with A mirrors comparing A with B; a run and itself have no difference."""
 
-    def numbers(frame: Any, column: str, sign: int = 1) -> Any:
+    def numbers(frame, column, sign=1):
         return pytest.approx((sign * frame[column].astype(float)).tolist(), nan_ok=True)
 
     size = min(len(first), len(other))
@@ -244,7 +237,7 @@ def test_comparing_is_symmetric(first: list[int], other: list[int]) -> None:
     assert {0} == set(found.users[["difference", "better", "worse", "median"]].to_numpy().flat)
 
 
-def test_bootstrap_is_as_wide_as_theory_says() -> None:
+def test_bootstrap_is_as_wide_as_theory_says():
     """Of 400 normal differences it is 1.96 standard errors wide on each side, the same by seed."""
     values = np.random.default_rng(1).normal(10_000, 1000, 400).round().astype(int)
     pair = [waits(*[0] * 400, label="a"), waits(*values.tolist(), label="b")]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from hpcrowd.analysis import Comparison, Run, compare, write_comparison
+from hpcrowd.analysis import Run, compare, write_comparison
 from hpcrowd.analysis.comparison import report
 from hpcrowd.analysis.comparison.multiples import MANY, MOST_OVERLAID
 from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
@@ -19,14 +17,14 @@ from hpcrowd.analysis.comparison.report import (
 )
 from hpcrowd.analysis.paired import Difference, Estimate, UserDifference
 from hpcrowd.analysis.pictures.plots import figure_png, shortened, wrapped
-from hpcrowd.environment import JobTable, State, Trace
+from hpcrowd.environment import JobTable, State
 from hpcrowd.scenarios.kinds.replay import replay
 
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"
 
 
 @pytest.fixture(scope="module")
-def trace(make_trace: Callable[..., Trace]) -> Trace:
+def trace(make_trace):
     """Two days of three users on a small machine."""
     return make_trace(
         *(
@@ -38,20 +36,20 @@ def trace(make_trace: Callable[..., Trace]) -> Trace:
 
 
 @pytest.fixture(scope="module")
-def seeded(trace: Trace) -> Comparison:
+def seeded(trace):
     """A comparison of a run with a group of three seeds."""
     drawn = [replay(trace, users="distribution", seed=seed) for seed in range(3)]
     return compare([replay(trace, users="rigid"), *drawn])
 
 
-def texts(figure: object) -> str:
+def texts(figure):
     """Everything that is written in a figure."""
-    found = figure.findobj(lambda artist: hasattr(artist, "get_text"))  # type: ignore[attr-defined]
+    found = figure.findobj(lambda artist: hasattr(artist, "get_text"))
     return " | ".join(artist.get_text().replace("\n", " ") for artist in found)
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_pictures_name_every_group(seeded: Comparison, name: str) -> None:
+def test_pictures_name_every_group(seeded, name):
     """Every picture names every group, how many seeds it has, and the trace in its title."""
     figure = PICTURES[name].draw(seeded.groups)
     shown = texts(figure)
@@ -62,7 +60,7 @@ def test_pictures_name_every_group(seeded: Comparison, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["course.png", "users.png", "queue.png", "waits.png"])
 @pytest.mark.parametrize("count", [MOST_OVERLAID, MOST_OVERLAID + 1, MANY])
-def test_many_runs_get_a_panel_each(trace: Trace, name: str, count: int) -> None:
+def test_many_runs_get_a_panel_each(trace, name, count):
     """More runs than lines one can tell apart are drawn side by side, on the same axes."""
     users = ("rigid", "think-time")
     found = compare([replay(trace, users=users[n % 2]) for n in range(count)])
@@ -73,7 +71,7 @@ def test_many_runs_get_a_panel_each(trace: Trace, name: str, count: int) -> None
     assert not apart or 1 == len({(p.get_xlim(), p.get_ylim()) for p in drawn})
 
 
-def test_a_long_queue_does_not_hide_the_others(make_trace: Callable[..., Trace]) -> None:
+def test_a_long_queue_does_not_hide_the_others(make_trace):
     """Where one queue is many times longer than the rest, the axis is logarithmic and says so."""
     jobs = [{"submit": n, "run": 9, "requested_processors": 1, "user": n % 3} for n in range(900)]
     log = make_trace(*jobs, header=HEADER)
@@ -84,7 +82,7 @@ def test_a_long_queue_does_not_hide_the_others(make_trace: Callable[..., Trace])
     assert {"linear"} == {axes.get_yscale() for axes in queues([*fast, fast[0]]).axes}
 
 
-def test_pictures_of_little(trace: Trace) -> None:
+def test_pictures_of_little(trace):
     """Runs in which nothing happened, and users who never finish, give pictures that say so."""
     found = compare([Run(JobTable(), 4, label, {}) for label in ("a", "b")])
     assert "nothing was submitted" in texts(course(found.groups))
@@ -105,7 +103,7 @@ def test_pictures_of_little(trace: Trace) -> None:
         assert texts(drawing.draw(other.groups))
 
 
-def test_records_and_intervals_are_drawn(seeded: Comparison) -> None:
+def test_records_and_intervals_are_drawn(seeded):
     """Each week has the record behind it; bars of several seeds have a line for the interval."""
     shown = texts(weeks(seeded.groups))
     assert "grey: recorded" in shown
@@ -118,7 +116,7 @@ def test_records_and_intervals_are_drawn(seeded: Comparison) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 6, 9])
-def test_many_runs_with_long_names(trace: Trace, count: int) -> None:
+def test_many_runs_with_long_names(trace, count):
     """Many runs, with long names, keep within the picture: nothing is drawn over its edges."""
     run = replay(trace, users="adjusted")
     found = compare([run] * count)
@@ -130,13 +128,13 @@ def test_many_runs_with_long_names(trace: Trace, count: int) -> None:
         assert [] == beyond_the_edges(figure)
 
 
-def beyond_the_edges(figure: object) -> list[str]:
+def beyond_the_edges(figure):
     """Return the texts of a figure that are cut off, by more than two pixels."""
     from matplotlib.text import Text
 
-    width, height = figure.canvas.get_width_height()  # type: ignore[attr-defined]
+    width, height = figure.canvas.get_width_height()
     cut = []
-    for text in figure.findobj(Text):  # type: ignore[attr-defined]
+    for text in figure.findobj(Text):
         box = text.get_window_extent()
         inside = box.x0 > -2 and box.y0 > -2 and box.x1 < width + 2 and box.y1 < height + 2
         if text.get_text().strip() and text.get_visible() and not inside:
@@ -144,9 +142,7 @@ def beyond_the_edges(figure: object) -> list[str]:
     return cut
 
 
-def test_folder_is_whole(
-    seeded: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_is_whole(seeded, tmp_path, monkeypatch):
     """The folder has tables and pictures, and may be replaced by another comparison."""
     monkeypatch.setattr(report, "PICTURES", {"glance.png": PICTURES["glance.png"]})
     out = tmp_path / "out"
@@ -160,17 +156,17 @@ def test_folder_is_whole(
     assert head.startswith("metric,group,users,first,other,difference,low,high,median,better,worse")
 
 
-def estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
+def estimate(value, low=None, high=None):
     """Return an estimate with its interval."""
     return Estimate(value, low, high, 3)
 
 
-def change(value: float, relative: float | None = None) -> Difference:
+def change(value, relative=None):
     """Return a difference."""
     return Difference(estimate(value), relative)
 
 
-def users_of(found: Estimate) -> UserDifference:
+def users_of(found):
     """Return a difference of which a quarter of the users is better off, and half of them worse."""
     return UserDifference(0, 0, found, 0, 0.25, 0.5, 0, 0)
 
@@ -201,8 +197,6 @@ def users_of(found: Estimate) -> UserDifference:
         (wrapped, ("one two three four five", 8, 2), "one two\nthree f…"),
     ],
 )  # fmt: skip
-def test_numbers_for_people(
-    shown: Callable[..., object], values: tuple[object, ...], expected: object
-) -> None:
+def test_numbers_for_people(shown, values, expected):
     """Sign, unit of the mean and digits; half an interval, and what rounds to 0 has no sign."""
     assert expected == shown(*values)

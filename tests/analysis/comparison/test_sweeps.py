@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +17,7 @@ from hpcrowd.analysis.comparison.sweeps import (
 )
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.jobs import State
 from scipy import stats
 
 #: Waits by scheduler and speed, one for each seed.
@@ -33,7 +29,7 @@ WAITS = {
 }
 
 
-def made(confidence: float = 0.95, lost: tuple[Any, ...] = (), **how: str) -> SweepResult:
+def made(confidence=0.95, lost=(), **how):
     """Return the result of a sweep with these waits; ``lost`` is the point of a failed run."""
     rows = []
     for (scheduler, speed), waits in WAITS.items():
@@ -46,7 +42,7 @@ def made(confidence: float = 0.95, lost: tuple[Any, ...] = (), **how: str) -> Sw
     return SweepResult.of("made", axes, rows, Reporting(("wait_mean_s",), confidence, **how))
 
 
-def along(axis: str, waits: dict[Any, list[float]], **how: str) -> SweepResult:
+def along(axis, waits, **how):
     """Return the result of a sweep over one axis, by value the waits of each seed."""
     rows = [
         ({axis: value, "seed": seed}, "k", "done", {"wait_mean_s": wait}, "")
@@ -57,7 +53,7 @@ def along(axis: str, waits: dict[Any, list[float]], **how: str) -> SweepResult:
     return SweepResult.of("x", axes, rows, Reporting(("wait_mean_s",), **how))
 
 
-def test_trimmed_metrics_by_hand(make_jobs: Callable[..., JobTable]) -> None:
+def test_trimmed_metrics_by_hand(make_jobs):
     """Of a warm-up of 50 s and a cool-down of 100 s only the second and the third job are left."""
     # Four jobs on 4 processors that wait 0, 10, 20 and 30 s.
     jobs = make_jobs((0, 150, 4), (100, 90, 2), (200, 200, 1), (300, 50, 2))
@@ -87,7 +83,7 @@ def test_trimmed_metrics_by_hand(make_jobs: Callable[..., JobTable]) -> None:
 
 @pytest.mark.parametrize("interval", ["student", "bootstrap"])
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_intervals_are_those_of_scipy(confidence: float, interval: str) -> None:
+def test_intervals_are_those_of_scipy(confidence, interval):
     """Mean and interval over the seeds; ends of a bootstrap differ only by other draws."""
     result = made(confidence, interval=interval)
     for line in result.lines[:2]:
@@ -104,7 +100,7 @@ def test_intervals_are_those_of_scipy(confidence: float, interval: str) -> None:
     assert (interval == "bootstrap") == ("too narrow" in " ".join(result.notes))
 
 
-def test_differences_are_paired_by_seed() -> None:
+def test_differences_are_paired_by_seed():
     """The effect of an axis is the mean of the differences of the seeds that both have."""
     lines = {(line.against, *line.point.values()): line.estimate for line in made().lines}
     assert 4 + 2 + 2 == len(lines)
@@ -129,7 +125,7 @@ def test_differences_are_paired_by_seed() -> None:
 
 
 @pytest.mark.parametrize("interval", ["student", "bootstrap"])
-def test_ratios_are_paired_by_seed(interval: str) -> None:
+def test_ratios_are_paired_by_seed(interval):
     """The geometric mean of the ratios of each seed; pairs with a 0 have none."""
     lines = {(line.of, *line.point.values()): line for line in
              made(effects="ratio", interval=interval).lines}  # fmt: skip
@@ -139,7 +135,7 @@ def test_ratios_are_paired_by_seed(interval: str) -> None:
     assert "1.10 [1.10, 1.10]" == same.text(60.0)
     other = lines["over scheduler = easy", "fcfs", "2x"].estimate
     assert pytest.approx((2 * 1.5 * 7 / 6) ** (1 / 3)) == other.mean
-    assert other.low < other.mean < other.high  # type: ignore[operator]
+    assert other.low < other.mean < other.high
     waits = {"x": [0.0, 4.0], "y": [3.0, 8.0], "z": [0.0, 0.0]}
     found = [line for line in along("a", waits, effects="ratio").lines if line.ratio]
     assert [("y", 2.0, 1)] == [(one.point["a"], one.estimate.mean, one.estimate.count)
@@ -155,9 +151,7 @@ def test_ratios_are_paired_by_seed(interval: str) -> None:
         ([{"name": "big", "a": [1]}, {"a": 2}, [1, 2]], ["big", '{"a": 2}', "[1, 2]"]),
     ],
 )
-def test_cells_of_an_axis_are_of_one_kind(
-    values: list[Any], expected: list[Any], tmp_path: Path
-) -> None:
+def test_cells_of_an_axis_are_of_one_kind(values, expected, tmp_path):
     """Numbers stay numbers, what is mixed becomes text, tables are shown by name; files hold it."""
     rows = [({"x": value}, "k", "done", {"wait_mean_s": 1.0}, "") for value in values]
     result = SweepResult.of("x", {"x": values}, rows, Reporting(("wait_mean_s",)))
@@ -167,7 +161,7 @@ def test_cells_of_an_axis_are_of_one_kind(
     assert len(values) == len({line.point["x"] for line in result.lines})
 
 
-def test_notes_show_what_intervals_cannot() -> None:
+def test_notes_show_what_intervals_cannot():
     """One seed has no interval; seeds that change nothing are reported."""
     assert [] == made().notes
     same = along("x", {1: [5.0, 5.0, 5.0]})
@@ -188,12 +182,12 @@ def test_notes_show_what_intervals_cannot() -> None:
         ("slowdown_mean", 7000, (1, "")),
     ],
 )
-def test_units_fit_the_values(metric: str, largest: float, expected: tuple[float, str]) -> None:
+def test_units_fit_the_values(metric, largest, expected):
     """Times are shown in the unit that fits the largest."""
     assert expected == scale_of(metric, [-largest, 0.0])
 
 
-def test_picture_shows_every_mean_with_its_interval(tmp_path: Path) -> None:
+def test_picture_shows_every_mean_with_its_interval(tmp_path):
     """A line for each scheduler, a point for each speed, bars as wide as the interval."""
     axes = sweep_figure(made(), "wait_mean_s").axes[0]
     assert ["easy", "fcfs"] == [text.get_text() for text in axes.get_xticklabels()]

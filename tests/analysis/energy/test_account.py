@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 IDLE, ADDED = 60.0, 40.0  # W of a processor, and what a busy one adds
 
 
-def blocks_of(runs: list[tuple[int, int, int, int, str]]) -> Blocks:
+def blocks_of(runs):
     """Return blocks of (row, begin, end, processors, part)."""
     row, begin, end, processors = (np.array([run[i] for run in runs], np.int64) for i in range(4))
     part = np.array([list(PARTS).index(run[4]) for run in runs], np.int64)
     return Blocks(row, begin, end, IDLE * processors, ADDED * processors, part)
 
 
-def test_each_joule_of_a_story() -> None:
+def test_each_joule_of_a_story():
     """Two jobs on three processors: each part by hand, with cooling, carbon, prices and a peak."""
     blocks = blocks_of([(0, 0, 100, 2, "completed"), (1, 50, 150, 1, "killed")])
     account = EnergyAccount(
@@ -51,13 +51,13 @@ def test_each_joule_of_a_story() -> None:
     assert found["energy_kwh"] / 3 == pytest.approx(found["cooling_kwh"])
     assert (0.45, 50) == (found["peak_kw"], found["peak_at_s"])
     grams = 1.5 * 100 * (50 * 100 + 50 * 300) / KWH
-    assert [0.0] == account.by_job(account.grams)[2:].tolist()  # type: ignore[arg-type]
-    assert grams == pytest.approx(account.by_job(account.grams)[1])  # type: ignore[arg-type]
+    assert [0.0] == account.by_job(account.grams)[2:].tolist()
+    assert grams == pytest.approx(account.by_job(account.grams)[1])
     assert 1.5 * 100 * 100 * -0.2 / KWH == pytest.approx(account.columns()["cost"][1])
     mean = 1.5 * (0.5 * 260 + 0.5 * 300)
     assert [mean] == pytest.approx([one.power for one in account.monthly_peaks])
     assert mean / 1000 * 10 == pytest.approx(found["peak_cost"])
-    assert found["peak_cost"] + account.money.total == pytest.approx(found["cost"])  # type: ignore[union-attr]
+    assert found["peak_cost"] + account.money.total == pytest.approx(found["cost"])
 
 
 RUNS = st.lists(
@@ -72,12 +72,7 @@ STEPS = st.lists(st.floats(-3, 900, allow_nan=False), min_size=5, max_size=5)
 
 @settings(max_examples=40, deadline=None)
 @given(RUNS, STEPS, STEPS, STEPS)
-def test_parts_are_the_integral_of_the_power(
-    runs: list[tuple[int, int, int, int, str]],
-    pue: list[float],
-    carbon: list[float],
-    speed: list[float],
-) -> None:
+def test_parts_are_the_integral_of_the_power(runs, pue, carbon, speed):
     """The sum over jobs and the rest is the integral of the power, by the second, to 1e-9."""
     end = 500
     blocks = blocks_of([(row, at, at + long, count, part) for row, at, long, count, part in runs])
@@ -91,13 +86,13 @@ def test_parts_are_the_integral_of_the_power(
     seconds = np.arange(end)
     watts = np.full(end, 60 * IDLE)
     for begin, last, added in zip(blocks.begin, blocks.end, blocks.added, strict=True):
-        watts[begin:last] += added * rates.speed.at(seconds[begin:last])  # type: ignore[union-attr]
+        watts[begin:last] += added * rates.speed.at(seconds[begin:last])
     watts *= rates.pue.at(seconds)
     assert watts.sum() == pytest.approx(account.joules.total, rel=1e-9)
     assert watts.sum() == pytest.approx(account.curve.integral(0, end), rel=1e-9)
     assert watts.max() == pytest.approx(account.peak[0], rel=1e-9)
-    assert float(watts @ np.array(rates.carbon.at(seconds))) / KWH == pytest.approx(  # type: ignore[union-attr]
-        account.grams.total, rel=1e-9, abs=1e-6  # type: ignore[union-attr]
+    assert float(watts @ np.array(rates.carbon.at(seconds))) / KWH == pytest.approx(
+        account.grams.total, rel=1e-9, abs=1e-6
     )  # fmt: skip
     part = account.between(100, 333)
     assert watts[100:333].sum() / KWH == pytest.approx(part["energy_kwh"], rel=1e-9)
@@ -107,7 +102,7 @@ def test_parts_are_the_integral_of_the_power(
     assert account.joules.total == pytest.approx(by_job + rest, rel=1e-9)
 
 
-def test_words_of_an_account() -> None:
+def test_words_of_an_account():
     """Lines and rows name energy, carbon and cost in readable units."""
     energy = {
         "energy_kwh": 20_000.0, "mean_kw": 10.0, "peak_kw": 30.0, "carbon_kg": 3_000.0,
@@ -126,7 +121,7 @@ def test_words_of_an_account() -> None:
     assert ("0.250 kWh", "25.0 t") == (energy_text(0.25), carbon_text(25_000))
 
 
-def test_product_of_steps() -> None:
+def test_product_of_steps():
     """A product has the edges of all its factors between two seconds."""
     found = product([Steps([0, 10, 20], [1.0, 2.0]), Steps([-5, 15, 30], [3.0, 4.0])], 5, 20)
     assert ([5, 10, 15, 20], [3.0, 6.0, 8.0]) == (found.edges.tolist(), found.values.tolist())

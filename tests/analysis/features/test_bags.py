@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,12 +20,11 @@ from hpcrowd.analysis.features.feature import value_of
 from hpcrowd.analysis.features.locality import classify, run_lengths, zipf_exponent
 from hpcrowd.analysis.features.normal_mixtures import NormalMixture, Points
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, UnavailableError
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
 
-def test_a_gap_of_a_hundred_seconds_is_still_a_bag() -> None:
+def test_a_gap_of_a_hundred_seconds_is_still_a_bag():
     """Like neighbours within 100 s form a bag; a second more, or another's job, ends it."""
     times = [0, 100, 201, 250]
     assert [2, 2] == bags(Workload.of(times, 10)).size.tolist()
@@ -65,16 +62,14 @@ TINY: list[tuple[Workload, dict[str, float | str]]] = [
 
 
 @pytest.mark.parametrize("column", SAME)
-def test_another_value_ends_a_bag(column: str) -> None:
+def test_another_value_ends_a_bag(column):
     """User, group, queue, executable, request and processors have to agree (section 2.3.3)."""
     workload = Workload.of([0, 1, 2, 3], 10, **{column: [1, 1, 2, 2]})
     assert [2, 2] == bags(workload).size.tolist()
 
 
 @pytest.mark.parametrize(("workload", "expected"), TINY)
-def test_features_of_bags_of_a_tiny_workload(
-    workload: Workload, expected: dict[str, float | str]
-) -> None:
+def test_features_of_bags_of_a_tiny_workload(workload, expected):
     """Shares, means and occupation, worked out by hand; what is missing says why."""
     for name, one in expected.items():
         found = value_of(FEATURES[name], workload)
@@ -84,7 +79,7 @@ def test_features_of_bags_of_a_tiny_workload(
             assert found.number == pytest.approx(one), name
 
 
-def test_a_pair_whose_first_has_ended_is_not_a_pair() -> None:
+def test_a_pair_whose_first_has_ended_is_not_a_pair():
     """Who knows the result may have reacted to it (section 3.4); unknown waits say nothing."""
     assert [50] == same_job_gaps(Workload.of([0, 50, 300], [60, 10, 5], wait=0)).tolist()
     assert [50, 250] == same_job_gaps(Workload.of([0, 50, 300], [60, 10, 5])).tolist()
@@ -101,7 +96,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("distribution", PARAMETERS)
-def test_a_fit_finds_known_parameters(distribution: str) -> None:
+def test_a_fit_finds_known_parameters(distribution):
     """On several samples the mean of each parameter is the true one, within chance."""
     frozen, truth = KNOWN[distribution]
     fits = [
@@ -120,7 +115,7 @@ def test_a_fit_finds_known_parameters(distribution: str) -> None:
     assert found.ks == pytest.approx(apart, abs=1e-9)
 
 
-def test_what_cannot_be_fitted_is_said() -> None:
+def test_what_cannot_be_fitted_is_said():
     """Too few or equal times have no fit; a gap of 0 s stands for 1e-7 s."""
     with pytest.raises(UnavailableError, match="2 times between bags"):
         fit([1, 2], "gamma")
@@ -136,7 +131,7 @@ def test_what_cannot_be_fitted_is_said() -> None:
     assert found["sigma"] == pytest.approx(logs.std())
 
 
-def three_groups(seed: int, size: int = 3_000) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def three_groups(seed, size=3000):
     """Whole times around 100, 5,000 and 80,000 s that never overlap, and the group of each."""
     random = np.random.default_rng(seed)
     group = random.integers(0, 3, size)
@@ -144,7 +139,7 @@ def three_groups(seed: int, size: int = 3_000) -> tuple[NDArray[np.float64], NDA
     return np.round(times), group
 
 
-def test_groups_that_are_apart_are_found() -> None:
+def test_groups_that_are_apart_are_found():
     """BIC, reported for all that were tried, finds three normal groups and every member."""
     times, group = three_groups(1)
     found = classify(times, most=6)
@@ -161,7 +156,7 @@ def test_groups_that_are_apart_are_found() -> None:
     assert 2 == classify(times, most=2).components
 
 
-def test_large_data_are_sampled_and_all_classified() -> None:
+def test_large_data_are_sampled_and_all_classified():
     """The fit uses a sample, says so, and still every value gets the class it belongs to."""
     times, group = three_groups(5, 30_000)
     found = classify(times, sample=1_000)
@@ -170,7 +165,7 @@ def test_large_data_are_sampled_and_all_classified() -> None:
     assert np.array_equal(group, found.labels)
 
 
-def test_order_of_values_only_orders_the_labels() -> None:
+def test_order_of_values_only_orders_the_labels():
     """A permutation of the values permutes the labels; nothing else changes, nothing is random."""
     times = three_groups(6, 2_500)[0]
     order = np.random.default_rng(7).permutation(len(times))
@@ -196,9 +191,7 @@ def test_order_of_values_only_orders_the_labels() -> None:
         ([1e8] * 99 + [1e8 + 10] * 99 + [1e8 + 20] * 99, [0] * 99 + [1] * 99 + [2] * 99),
     ],
 )
-def test_degenerate_values(
-    values: list[float], labels: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_degenerate_values(values, labels, monkeypatch):
     """One value, equal ones, three, and heavy ties are classified without a warning or an extra."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
     found = classify(values, most=3)
@@ -208,7 +201,7 @@ def test_degenerate_values(
     assert np.isfinite([*found.bic.values(), *found.means, *found.weights]).all()
 
 
-def test_heavy_ties_leave_room_for_the_other_values() -> None:
+def test_heavy_ties_leave_room_for_the_other_values():
     """Where nearly all values are equal, the few others still get as many groups as are tried."""
     times, group = three_groups(9)
     found = classify(np.concatenate([np.zeros(20 * len(times)), times]), sample=100_000)
@@ -216,7 +209,7 @@ def test_heavy_ties_leave_room_for_the_other_values() -> None:
 
 
 @pytest.mark.parametrize("exponent", [1.2, 2.26, 5.0])
-def test_known_exponent_is_found(exponent: float) -> None:
+def test_known_exponent_is_found(exponent):
     """Over many samples the estimate is the likeliest, unbiased, and as spread as it says."""
     lengths = [stats.zipf.rvs(exponent, size=4_000, random_state=seed) for seed in range(60)]
     fits = [zipf_exponent(one) for one in lengths]
@@ -247,9 +240,7 @@ def test_known_exponent_is_found(exponent: float) -> None:
         (zipf_exponent, {"lengths": [1, 2, np.inf]}, "lengths: inf"),
     ],
 )
-def test_what_has_no_classes_or_exponent(
-    find: Callable[..., object], values: dict[str, Any], told: str
-) -> None:
+def test_what_has_no_classes_or_exponent(find, values, told):
     """Values that there are not, and settings that make no sense, are reported as such."""
     with pytest.raises(HpcrowdError, match=told):
         find(**values)
@@ -257,7 +248,7 @@ def test_what_has_no_classes_or_exponent(
 
 @pytest.mark.parametrize("number", [2, 5])
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
-def test_mixtures_are_those_of_scikit_learn(number: int, dimensions: int) -> None:
+def test_mixtures_are_those_of_scikit_learn(number, dimensions):
     """From the same start, with ties, converged or not; but for rounding."""
     random = np.random.default_rng(dimensions)
     centre = random.integers(0, 4, 600)[:, None] * np.arange(1, dimensions + 1)
@@ -283,7 +274,7 @@ def test_mixtures_are_those_of_scikit_learn(number: int, dimensions: int) -> Non
         assert theirs.predict(values).tolist() == ours.likeliest(distinct.T)[place].tolist()
 
 
-def test_runs_and_exponents_at_the_ends() -> None:
+def test_runs_and_exponents_at_the_ends():
     """A run ends where another label comes; rare repetitions and huge lengths have an exponent."""
     for labels, lengths in (("AAAACCBBB", [4, 2, 3]), ("", []), ("A", [1]), ("ABA", [1, 1, 1])):
         assert lengths == run_lengths(list(labels)).tolist()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import FEATURES, Features, Workload, measure
+from hpcrowd.analysis.features import FEATURES, Workload, measure
 from hpcrowd.analysis.features.bags import PARAMETERS
 from hpcrowd.environment.clock import DAY, WEEK
 from hypothesis import given, settings
@@ -30,17 +29,17 @@ ROUNDED = (
 
 
 @cache
-def bursty() -> Workload:
+def bursty():
     """Return a workload on which every feature is available."""
     return bursty_workload(4000, seed=11)
 
 
-def all_of(workload: Workload) -> Features:
+def all_of(workload):
     """Return all features."""
     return measure(workload, FEATURES.values())
 
 
-def assert_same(expected: Features, actual: Features, but: set[str] = frozenset()) -> None:
+def assert_same(expected, actual, but=frozenset()):
     """Compare the features of two workloads."""
     for name, one in expected.items():
         if name in but:
@@ -51,7 +50,7 @@ def assert_same(expected: Features, actual: Features, but: set[str] = frozenset(
             assert one.number == pytest.approx(other.number, rel=CLOSE, abs=CLOSE), name
 
 
-def test_the_order_of_the_lines_does_not_matter() -> None:
+def test_the_order_of_the_lines_does_not_matter():
     """Jobs are put in order by submission and number; every feature is available here."""
     found = all_of(bursty())
     missing = {name: one.reason for name, one in found.items() if one.number is None}
@@ -60,7 +59,7 @@ def test_the_order_of_the_lines_does_not_matter() -> None:
     assert_same(found, all_of(rebuilt(bursty(), order)))
 
 
-def test_numbers_of_jobs_of_one_second_matter_only_where_it_is_said() -> None:
+def test_numbers_of_jobs_of_one_second_matter_only_where_it_is_said():
     """Shuffling job numbers within a second moves only the features that say so."""
     workload = bursty()
     drawn = np.random.default_rng(2).random(len(workload))
@@ -76,14 +75,14 @@ def test_numbers_of_jobs_of_one_second_matter_only_where_it_is_said() -> None:
     ("shift", "but"),
     [(7 * WEEK, frozenset()), (5 * 3600 + 1234, frozenset({"daily_peak", "weekend_share"}))],
 )
-def test_the_origin_does_not_matter(shift: float, but: frozenset[str]) -> None:
+def test_the_origin_does_not_matter(shift, but):
     """A shift by whole weeks changes nothing; by hours only what is bound to the local clock."""
     moved = rebuilt(bursty(), submit=bursty().submit + shift)
     assert_same(all_of(bursty()), all_of(moved), but)
 
 
 @pytest.mark.parametrize("factor", [1 / 64, 3.5])
-def test_the_unit_of_time_matters_as_told(factor: float) -> None:
+def test_the_unit_of_time_matters_as_told(factor):
     """With all times and settings in another unit, features scale as their ``scaling`` says."""
     workload = bursty()
     scales = workload.settings
@@ -105,7 +104,7 @@ def test_the_unit_of_time_matters_as_told(factor: float) -> None:
         assert two == pytest.approx(one * power[feature.scaling], rel=CLOSE, abs=CLOSE), name
 
 
-def test_few_or_constant_jobs_say_what_they_lack() -> None:
+def test_few_or_constant_jobs_say_what_they_lack():
     """Of no job there is nothing; one has no arrivals; steady ones have no burstiness."""
     found = dict(all_of(Workload.of([], [])))
     assert 0 == found.pop("jobs").number
@@ -140,7 +139,7 @@ jobs = st.lists(
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(rows=jobs)
-def test_tiny_workloads_have_a_number_or_a_reason(rows: list[tuple[int, ...]]) -> None:
+def test_tiny_workloads_have_a_number_or_a_reason(rows):
     """Whatever is in a tiny workload: finite numbers, or a reason; no warning, no traceback."""
     submit, run, processors, requested, wait, user = (
         np.array(column) for column in zip(*rows, strict=True)
@@ -165,9 +164,7 @@ def test_tiny_workloads_have_a_number_or_a_reason(rows: list[tuple[int, ...]]) -
         ({"machine": None}, {"offered_load": "processors of the machine not known"}),
     ],
 )
-def test_a_missing_column_is_reported_and_spoils_nothing_else(
-    columns: dict[str, object], missing: dict[str, str]
-) -> None:
+def test_a_missing_column_is_reported_and_spoils_nothing_else(columns, missing):
     """What depends on it says why; arrivals are measured all the same."""
     found = all_of(poisson_workload(3000, 300, 5, **columns))
     for name, reason in missing.items():
@@ -181,7 +178,7 @@ COLUMNS = ("submit", "run_time", "processors", "allocated", "requested_time", "w
            "group", "executable", "queue")  # fmt: skip
 
 
-def rebuilt(workload: Workload, order: np.ndarray | None = None, **changed: Any) -> Workload:
+def rebuilt(workload, order=None, **changed):
     """Return the workload with its jobs in another order and some columns changed."""
     columns = {name: getattr(workload, name) for name in COLUMNS}
     columns |= {"number": np.arange(len(workload))} | changed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from hpcrowd.environment.schedulers.correlation import (
     weekly_correlations,
 )
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import foretold_signs
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +29,7 @@ pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(-5, 5)), min_size=2, m
 
 
 @given(pairs)
-def test_rank_correlation_is_spearmans(values: list[tuple[int, int]]) -> None:
+def test_rank_correlation_is_spearmans(values):
     """It is Spearman's with ties, and none where one side is constant, or of one pair."""
     first, second = np.array(values).T
     found = rank_correlation(first, second)
@@ -43,7 +41,7 @@ def test_rank_correlation_is_spearmans(values: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize("degree", [-1, -0.6, 0, 0.3, 0.75, 1])
-def test_correlation_is_the_largest_times_the_degree(degree: float) -> None:
+def test_correlation_is_the_largest_times_the_degree(degree):
     """Without ties the correlation, and the share of jobs that keep their place, is the degree."""
     random = np.random.default_rng(5)
     run_time, processors = random.permutation(4000) * 7, random.permutation(4000) + 1
@@ -58,9 +56,7 @@ def test_correlation_is_the_largest_times_the_degree(degree: float) -> None:
 
 
 @given(pairs, st.lists(st.floats(-1, 1), min_size=1, max_size=3), st.integers(0, 99))
-def test_processors_are_only_dealt_out_again(
-    values: list[tuple[int, int]], degrees: list[float], seed: int
-) -> None:
+def test_processors_are_only_dealt_out_again(values, degrees, seed):
     """Whatever the degree, the same processors are there; what was given is not touched."""
     run_time, processors = np.array(values).T
     before = run_time.tolist(), processors.tolist()
@@ -69,7 +65,7 @@ def test_processors_are_only_dealt_out_again(
     assert before == (run_time.tolist(), processors.tolist())
 
 
-def test_equal_run_times_do_not_go_by_the_order_of_jobs() -> None:
+def test_equal_run_times_do_not_go_by_the_order_of_jobs():
     """Among equal run times a draw decides who gets more processors, not the place of the job."""
     random, jobs = np.random.default_rng(3), np.arange(400)
     (dealt,) = control_correlation(np.full(400, 60), jobs, [1], random)
@@ -82,7 +78,7 @@ def test_equal_run_times_do_not_go_by_the_order_of_jobs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_line_of_hpc2n(read_trace: Callable[[str], Trace]) -> None:
+def test_line_of_hpc2n(read_trace):
     """On HPC2N the ends are 0.957, and every tenth lies on the line (Minh 2012, Fig. 7.2)."""
     recorded = Workload.from_trace(read_trace("HPC2N-2002-2.1-cln"))
     run_time, processors = recorded.run_time.astype(np.int64), recorded.processors
@@ -94,7 +90,7 @@ def test_line_of_hpc2n(read_trace: Callable[[str], Trace]) -> None:
     assert np.abs(found - found[-1] * np.array(degrees)).max() < 0.01
 
 
-def test_generated_jobs_take_a_correlation() -> None:
+def test_generated_jobs_take_a_correlation():
     """It is the largest times the degree, also with a load; run times stay."""
     model = fit("comprehensive", bursty_workload(800, 5), arrivals="poisson")
     drawn = generate(model, jobs=4000).drawn
@@ -114,7 +110,7 @@ def test_generated_jobs_take_a_correlation() -> None:
         assert any("reassigned" in note for note in made.notes)
 
 
-def weeks_of(*correlations: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def weeks_of(*correlations):
     """Return submissions, run times and processors of three jobs a week; 0 means all equal."""
     submit, run, processors = [], [], []
     for week, sign in enumerate(correlations):
@@ -125,7 +121,7 @@ def weeks_of(*correlations: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(submit), np.array(run), np.array(processors)
 
 
-def test_weeks_have_their_own_correlation() -> None:
+def test_weeks_have_their_own_correlation():
     """Weeks count from the first submission, or from an origin; equal jobs have no correlation."""
     submit, run, processors = weeks_of(1, -1, 0, 1)
     keep = submit // WEEK != 1
@@ -140,12 +136,12 @@ def test_weeks_have_their_own_correlation() -> None:
         assert expected == told(weekly_correlations(submit, run, processors, origin=origin))
 
 
-def told(values: np.ndarray) -> list[object]:
+def told(values):
     """Return rounded numbers, with "nan" where there is none."""
     return ["nan" if math.isnan(value) else round(value, 9) for value in values]
 
 
-def test_scheduler_expects_the_same_when_jobs_end_in_their_week() -> None:
+def test_scheduler_expects_the_same_when_jobs_end_in_their_week():
     """Told of each week's jobs before the next begins, it expects what the weeks suggest."""
     submit, run, processors = weeks_of(1, -1, -1, 0, 1, 1)
     signs = foretold_signs(submit, run, processors)
@@ -159,7 +155,7 @@ def test_scheduler_expects_the_same_when_jobs_end_in_their_week() -> None:
     assert told(signs.expected) == told(np.array(found))
 
 
-def test_scheduler_knows_no_job_that_has_not_ended() -> None:
+def test_scheduler_knows_no_job_that_has_not_ended():
     """A job that runs on into the next week counts from the week after its end on."""
     weekly = WeeklyCorrelation(origin=100)
     submit, run, processors = weeks_of(1)
@@ -172,7 +168,7 @@ def test_scheduler_knows_no_job_that_has_not_ended() -> None:
     assert math.isnan(weekly.expected(100 + 3 * WEEK))
 
 
-def test_signs_are_compared_where_both_are_known() -> None:
+def test_signs_are_compared_where_both_are_known():
     """The mean of the last two known weeks is expected; a single week foretells nothing."""
     for before, expected in (
         ([], "nan"), ([0.5], 0.5), ([0.9, 0.2, -0.4], -0.1), ([0.2, math.nan], 0.2),

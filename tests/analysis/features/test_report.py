@@ -26,7 +26,7 @@ NEARLY_NOTHING = Workload.of([0, 70, DAY], [60, 60, 61], name='a & <b> "c"')
 
 
 @pytest.fixture(scope="module")
-def report() -> str:
+def report():
     """The report on a workload of which nearly everything is known, and on one of nothing."""
     random = np.random.default_rng(7)
     known = Workload.of(
@@ -45,7 +45,7 @@ def report() -> str:
     return features_html(measured, again="hpcrowd stats a <b>")
 
 
-def test_report_is_one_file_that_loads_nothing(report: str) -> None:
+def test_report_is_one_file_that_loads_nothing(report):
     """Pictures are part of the file; there are no scripts and no references to elsewhere."""
     page = Page(report)
     assert set() == {tag for tag, _ in page.seen} & {"script", "link", "iframe", "object"}
@@ -56,7 +56,7 @@ def test_report_is_one_file_that_loads_nothing(report: str) -> None:
     assert re.search("https?://|//cdn|url\\(", re.sub('src="[^"]*"', "", report)) is None
 
 
-def test_report_has_every_feature_and_caption(report: str) -> None:
+def test_report_has_every_feature_and_caption(report):
     """Title, name, definition and source of each feature, and how to read each picture."""
     text = unescape(report)
     wanted = [words for one in FEATURES.values() for words in (
@@ -68,7 +68,7 @@ def test_report_has_every_feature_and_caption(report: str) -> None:
     assert {group.name for group in GROUPS} == {picture.group for picture in PICTURES.values()}
 
 
-def test_report_tells_reasons_origin_and_what_was_left_out(report: str) -> None:
+def test_report_tells_reasons_origin_and_what_was_left_out(report):
     """What is not available says why; jobs left out, notes and names are there, as text."""
     text = unescape(report)
     for words in (
@@ -83,7 +83,7 @@ def test_report_tells_reasons_origin_and_what_was_left_out(report: str) -> None:
     assert "<b>" not in report
 
 
-def test_reports_of_hardly_anything() -> None:
+def test_reports_of_hardly_anything():
     """The same workload makes the same bytes; scales that differ, and no jobs, are reported."""
     first, second = (features_html([measure(NEARLY_NOTHING, [])]) for _ in range(2))
     assert first == second
@@ -113,7 +113,7 @@ def test_reports_of_hardly_anything() -> None:
         ("hurst_sd", "", 0.0, "0"),
     ],
 )
-def test_values_are_reported_by_their_unit(name: str, unit: str, number: float, text: str) -> None:
+def test_values_are_reported_by_their_unit(name, unit, number, text):
     """Times, shares, counts and other numbers each read as people write them."""
     feature = Feature(name, name, "", "", lambda w: 0.0, unit)
     assert text == format_value(feature, Value(number))
@@ -123,7 +123,7 @@ def test_values_are_reported_by_their_unit(name: str, unit: str, number: float, 
 JOBS = 3000
 
 
-def usual(name: str = "usual") -> Workload:
+def usual(name="usual"):
     """Four weeks of jobs of all kinds, drawn at random."""
     random = np.random.default_rng(5)
     return Workload.of(
@@ -155,7 +155,7 @@ DEGENERATE: dict[str, Workload] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("picture", PICTURES)
 @pytest.mark.parametrize("case", DEGENERATE)
-def test_every_picture_can_be_drawn_of_any_workload(picture: str, case: str) -> None:
+def test_every_picture_can_be_drawn_of_any_workload(picture, case):
     """However little there is, the result is a picture, alone and next to other workloads."""
     draw = PICTURES[picture].draw
     assert figure_png(draw([DEGENERATE[case]])).startswith(b"\x89PNG")
@@ -164,7 +164,7 @@ def test_every_picture_can_be_drawn_of_any_workload(picture: str, case: str) -> 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize("picture", PICTURES)
-def test_pictures_name_every_workload(picture: str, count: int) -> None:
+def test_pictures_name_every_workload(picture, count):
     """Each of up to seven workloads can be distinguished in every picture."""
     names = [f"trace {place}" for place in range(count)]
     one = usual()
@@ -172,14 +172,14 @@ def test_pictures_name_every_workload(picture: str, count: int) -> None:
     assert [] == [name for name in names if name not in words]
 
 
-def test_what_is_missing_is_said_in_the_panel() -> None:
+def test_what_is_missing_is_said_in_the_panel():
     """A panel without data says why; workloads that are left out are listed by reason."""
     bare = Workload.of(np.arange(100) * HOUR, np.arange(100), name="bare")
     assert "no waits recorded" in texts(PICTURES["jobs"].draw([bare]))
     assert "not drawn: bare (no waits recorded)" in texts(PICTURES["jobs"].draw([usual(), bare]))
     assert "shorter than a week" in texts(PICTURES["arrivals"].draw([bare]))
 
-    def find(workload: Workload) -> None:
+    def find(workload):
         raise UnavailableError("none" if workload.name != "d" else "other")
 
     several = [replace(bare, name=name) for name in "abcdefg"]
@@ -190,7 +190,7 @@ def test_what_is_missing_is_said_in_the_panel() -> None:
     assert "not drawn: a, b, 4 others (none); d (other)" == str(told.value)
 
 
-def test_days_and_hours_are_those_of_the_calendar() -> None:
+def test_days_and_hours_are_those_of_the_calendar():
     """Jobs are counted by local day, those of an hour of the week in mean hours."""
     edges, jobs = draw.jobs_per_day(Workload.of([HOUR, 2 * HOUR, 3 * DAY], [1, 1, 1]))
     assert [2, 0, 0, 1] == jobs.tolist()
@@ -204,7 +204,7 @@ def test_days_and_hours_are_those_of_the_calendar() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_cells_hold_everything_once(weighted: bool) -> None:
+def test_cells_hold_everything_once(weighted):
     """The shares of all cells add up to 1, and are where the jobs are."""
     workload = Workload.of([0, 1, 2, 3], [0, 1, 1000, 1001], [1, 2, 3, 1024])
     grid = draw.grid_of([workload])
@@ -218,7 +218,7 @@ def test_cells_hold_everything_once(weighted: bool) -> None:
     assert (grid.run_time[columns + 1] > [5, 100]).all()
 
 
-def test_think_times_are_summarized_by_response_time() -> None:
+def test_think_times_are_summarized_by_response_time():
     """Users who think as long as their batch took have their medians on the diagonal."""
     response = np.tile([10.0, 100.0, 1000.0], 40)
     submit = np.concatenate([[0], np.cumsum(2 * response)[:-1]])
@@ -228,7 +228,7 @@ def test_think_times_are_summarized_by_response_time() -> None:
     assert [10, 100, 1000] == median.tolist() == low.tolist() == high.tolist()
 
 
-def test_curves_and_names() -> None:
+def test_curves_and_names():
     """A CCDF is drawn from 1 s to the largest value; names are short and plain."""
     x, share = exceeding(np.array([0, 2, 3, 500]))
     assert (1, 500, 0.75, 0) == (x[0], x[-1], share[0], share[-1])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES, distance_of, measure
@@ -20,7 +17,7 @@ from tests.analysis.features.feature_cases import (
 )
 
 
-def test_moments_divide_by_one_less() -> None:
+def test_moments_divide_by_one_less():
     """The variance has n - 1 below it; equal values have a deviation of exactly 0."""
     found = s.moments([1, 2, 3, 4])
     numbers = (found.count, found.mean, found.median, found.smallest, found.largest)
@@ -31,14 +28,14 @@ def test_moments_divide_by_one_less() -> None:
     assert (0.0, 0.0, 0.1) == (found.sd, found.cv, found.mean)
 
 
-def test_distribution_functions_add_up_to_one() -> None:
+def test_distribution_functions_add_up_to_one():
     """The CDF counts values not larger, the CCDF those larger; equal values are one step."""
     x, share = s.cdf([3, 1, 1, 2])
     assert ([1, 2, 3], [0.5, 0.75, 1.0]) == (x.tolist(), share.tolist())
     assert [0.5, 0.25, 0.0] == s.ccdf([3, 1, 1, 2])[1].tolist()
 
 
-def test_autocorrelation_is_the_sum_of_products() -> None:
+def test_autocorrelation_is_the_sum_of_products():
     """The fast transform gives the same as Eq. 2.1 written out."""
     values = np.random.default_rng(1).normal(size=50)
     deviation = values - values.mean()
@@ -46,7 +43,7 @@ def test_autocorrelation_is_the_sum_of_products() -> None:
     np.testing.assert_allclose(s.autocorrelation(values, 19), plain, atol=1e-12)
 
 
-def test_counts_begin_with_the_first_arrival() -> None:
+def test_counts_begin_with_the_first_arrival():
     """Intervals are counted from the first arrival to that of the last; the origin is nothing."""
     assert [2, 0, 1] == s.counts([100, 109.9, 120], 10).tolist()
     assert [0.2, 0, 0.1] == s.rates([0, 9.9, 20], 10).tolist()
@@ -54,7 +51,7 @@ def test_counts_begin_with_the_first_arrival() -> None:
     assert [0, 7, 1.5] == s.interarrivals([3.0, 3.0, 10.0, 11.5]).tolist()
 
 
-def test_equal_values_share_their_rank() -> None:
+def test_equal_values_share_their_rank():
     """Ranks of ties are averaged, as in section 2.1.3."""
     ranks = np.array([1, 2.5, 2.5, 4]), np.array([1, 3, 2, 4])
     expected = np.corrcoef(*ranks)[0, 1]
@@ -69,14 +66,14 @@ BIAS = {0.5: 0.03, 0.6: 0.02, 0.7: 0.02, 0.8: 0.03, 0.9: 0.05}
 
 
 @pytest.mark.parametrize("h", BIAS)
-def test_fractional_noise_has_its_hurst_parameter(h: float) -> None:
+def test_fractional_noise_has_its_hurst_parameter(h):
     """Each estimator finds the H of fractional Gaussian noise, within chance and its known bias."""
     found = np.array([hurst(fractional_noise(h, 16_384, seed)).estimates for seed in range(12)])
     chance = 4 * found.std(axis=0, ddof=1) / np.sqrt(12)
     assert (np.abs(found.mean(axis=0) - h) < BIAS[h] + chance).all(), found.mean(axis=0)
 
 
-def test_mean_and_spread_of_hurst_are_those_of_the_three() -> None:
+def test_mean_and_spread_of_hurst_are_those_of_the_three():
     """Mean and n - 1 deviation are of the three (section 3.2); scale and shift do not matter."""
     series = fractional_noise(0.7, 2000, 1)
     found = hurst(series)
@@ -103,15 +100,13 @@ def test_mean_and_spread_of_hurst_are_those_of_the_three() -> None:
         (hurst, ([],), "0 intervals"),
     ],
 )
-def test_what_cannot_be_told_of_a_series_is_said(
-    measure: Callable[..., Any], values: tuple[Any, ...], reason: str
-) -> None:
+def test_what_cannot_be_told_of_a_series_is_said(measure, values, reason):
     """Short, constant and far too long series are reported as such, without a warning."""
     with pytest.raises(HpcrowdError, match=reason):
         measure(*values)
 
 
-def test_a_workload_is_not_apart_from_itself() -> None:
+def test_a_workload_is_not_apart_from_itself():
     """Every distance and every difference is 0."""
     one = measure(bursty_workload(500, 1), FEATURES.values())
     found = distance_of(one, one)
@@ -123,7 +118,7 @@ def test_a_workload_is_not_apart_from_itself() -> None:
     assert {0} == {one.difference for one in known}
 
 
-def test_distances_of_shifted_values_are_known() -> None:
+def test_distances_of_shifted_values_are_known():
     """A shift moves everything by itself; exponentials are apart as theory says."""
     values = np.arange(100.0)
     for shift, ks in ((10, 0.1), (1000, 1)):
@@ -140,7 +135,7 @@ def test_distances_of_shifted_values_are_known() -> None:
     assert found.wasserstein == pytest.approx(0.5, abs=4 / np.sqrt(n))
 
 
-def test_what_one_side_lacks_is_reported() -> None:
+def test_what_one_side_lacks_is_reported():
     """The second workload has no waits: no distance of waits, and it is said whose they are."""
     first = measure(poisson_workload(500, 300, 1), FEATURES.values())
     second = measure(poisson_workload(500, 300, 1, wait=-1), FEATURES.values())
@@ -154,7 +149,7 @@ def test_what_one_side_lacks_is_reported() -> None:
     ]["run_time"]
 
 
-def test_differences_are_against_the_first() -> None:
+def test_differences_are_against_the_first():
     """Difference and relative difference; none relative to 0."""
     assert (1, 0.5) == (Difference(2, 3).difference, Difference(2, 3).relative)
     assert (1, 0.5) == (Difference(-2, -1).difference, Difference(-2, -1).relative)

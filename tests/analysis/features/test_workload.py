@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES, Settings, Workload, measure
 from hpcrowd.analysis.features.workload import once
 from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
-
-MakeTrace = Callable[..., Trace]
 
 JOB = {"submit": 0, "run": 10, "allocated_processors": 4, "status": 1}
 
 
-def test_jobs_that_did_not_complete_are_left_out_and_counted(make_trace: MakeTrace) -> None:
+def test_jobs_that_did_not_complete_are_left_out_and_counted(make_trace):
     """Status 1 and a run time of 0 s count; others, and what cannot be measured, do not."""
     trace = make_trace(
         JOB,
@@ -44,7 +38,7 @@ def test_jobs_that_did_not_complete_are_left_out_and_counted(make_trace: MakeTra
         Workload.from_trace(trace)
 
 
-def test_jobs_are_in_order_with_the_processors_that_are_known(make_trace: MakeTrace) -> None:
+def test_jobs_are_in_order_with_the_processors_that_are_known(make_trace):
     """Ties go by job number; requested and allocated processors replace each other."""
     found = Workload.from_trace(
         make_trace(
@@ -67,15 +61,15 @@ def test_jobs_are_in_order_with_the_processors_that_are_known(make_trace: MakeTr
         ({"wait": np.nan}, "wait: a value is not finite"),
     ],
 )
-def test_arrays_that_make_no_workload(columns: dict[str, object], message: str) -> None:
+def test_arrays_that_make_no_workload(columns, message):
     """Each mistake is reported with the column; a scale of 0 measures nothing."""
     with pytest.raises(QuantityError, match=message):
-        Workload.of([0, 1, 2], **{"run_time": 1} | columns)  # type: ignore[arg-type]
+        Workload.of([0, 1, 2], **{"run_time": 1} | columns)
     with pytest.raises(QuantityError, match="bag_gap_s 0: must be positive"):
         Settings(bag_gap_s=0)
 
 
-def test_a_simulated_run_is_measured_like_a_trace(make_trace: MakeTrace, tmp_path: Path) -> None:
+def test_a_simulated_run_is_measured_like_a_trace(make_trace, tmp_path):
     """Waits and submissions are the simulated ones, also after the run was written and read."""
     job = JOB | {"run": 100, "requested_time": 100}
     rows = [job | {"submit": 10 * n, "user": 1 + n % 3} for n in range(30)]
@@ -90,12 +84,12 @@ def test_a_simulated_run_is_measured_like_a_trace(make_trace: MakeTrace, tmp_pat
     assert workload.wait.tolist() == again.wait.tolist()
 
 
-def test_what_was_found_is_kept_and_reasons_too() -> None:
+def test_what_was_found_is_kept_and_reasons_too():
     """A search runs once, also when it ends with a reason; a missing number raises its reason."""
     workload, calls = Workload.of([0, 5], 1), []
 
     @once
-    def find(_: Workload, what: int) -> int:
+    def find(_, what):
         calls.append(what)
         if what == 0:
             raise UnavailableError("because")

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.forecast import report
-from hpcrowd.analysis.forecast.answers import Answers, answers_of, reasons_now
-from hpcrowd.analysis.forecast.effects import Effects, eaten_up, effects_of
+from hpcrowd.analysis.forecast.answers import answers_of, reasons_now
+from hpcrowd.analysis.forecast.effects import eaten_up, effects_of
 from hpcrowd.analysis.forecast.futures import Asked, Future, Outset
 from hpcrowd.analysis.forecast.waits import Waits, days_between
 from hpcrowd.analysis.pictures import fan
@@ -38,9 +35,7 @@ HORIZON = 12 * HOUR
 HOSTILE = "<script>alert('$x_{$')</script>\x1b[31m"
 
 
-def made_state(
-    waiting: Sequence[tuple[int, int]] = ((4, HOUR), (2, HOUR), (1, HOUR)),
-) -> ClusterState:
+def made_state(waiting=((4, HOUR), (2, HOUR), (1, HOUR))):
     """Return a machine of 4 processors: job 301 holds them all; processors and requests wait."""
     rng, over, jobs = np.random.default_rng(0), 300, JobTable()
     submit = np.sort(rng.integers(0, NOW - 3 * HOUR, over))
@@ -66,13 +61,7 @@ def made_state(
 ONE, NONE = (Outset(made_state(some), HORIZON, users="none") for some in (((4, HOUR),), ()))
 
 
-def made_future(
-    number: int,
-    start: Sequence[int],
-    end: Sequence[int] | None = None,
-    wait: Sequence[int] = (0, 60),
-    load: float = 2.0,
-) -> Future:
+def made_future(number, start, end=None, wait=(0, 60), load=2.0):
     """Return a future: starts of the jobs that run, wait and are asked for, s from now."""
     at = np.array(start)
     begin = np.where(at == UNKNOWN, UNKNOWN, NOW + at)
@@ -87,13 +76,13 @@ def made_future(
 class Doubled:
     """A recalibration that doubles waits."""
 
-    def adjusted(self, raw: Any) -> Any:
+    def adjusted(self, raw):
         """Return bounds."""
         return 2 * raw
 
 
 @pytest.fixture(scope="module")
-def simulated() -> tuple[Outset, list[Future]]:
+def simulated():
     """A few real futures, in which one would submit two kinds of jobs."""
     outset = Outset(
         made_state(), HORIZON, users="rigid", asked=(Asked(4, HOUR), Asked(1, 600, count=3))
@@ -102,7 +91,7 @@ def simulated() -> tuple[Outset, list[Future]]:
 
 
 @pytest.fixture(scope="module")
-def changed(simulated: tuple[Outset, list[Future]]) -> Effects:
+def changed(simulated):
     """The effect of twice the processors."""
     first, futures = simulated
     second = replace(first, processors=8)
@@ -111,12 +100,12 @@ def changed(simulated: tuple[Outset, list[Future]]) -> Effects:
 
 
 @pytest.fixture(scope="module")
-def answers(simulated: tuple[Outset, list[Future]]) -> Answers:
+def answers(simulated):
     """What they say."""
     return answers_of(*simulated)
 
 
-def test_bounds_are_quantiles_over_futures() -> None:
+def test_bounds_are_quantiles_over_futures():
     """Of 20 futures the 5 % bound is the first, the median the tenth, the 95 % the nineteenth.
 
     Bounds of remaining waits are corrected, next to the raw ones.
@@ -129,7 +118,7 @@ def test_bounds_are_quantiles_over_futures() -> None:
     assert found.recalibrated
 
 
-def test_bounds_beyond_the_horizon_are_open() -> None:
+def test_bounds_beyond_the_horizon_are_open():
     """A bound that is reached only beyond the horizon is infinite, and null in JSON."""
     starts = [0, 30, 60, 61, 400, 500, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
     futures = [made_future(n, (-HOUR, start)) for n, start in enumerate(starts)]
@@ -155,9 +144,7 @@ def test_bounds_beyond_the_horizon_are_open() -> None:
 @pytest.mark.parametrize(
     ("last", "ended", "expected"), [(200, 500, 900), (UNKNOWN, UNKNOWN - NOW, math.inf)]
 )
-def test_several_asked_jobs_have_the_first_start_and_the_last_end(
-    last: int, ended: int, expected: float
-) -> None:
+def test_several_asked_jobs_have_the_first_start_and_the_last_end(last, ended, expected):
     """Three jobs at once are one answer; if one does not end, the end is open."""
     outset = replace(NONE, asked=(Asked(1, 600, count=3),))
     futures = [made_future(n, (-HOUR, 300, 100, last), (50, 400, 900, ended)) for n in range(2)]
@@ -167,7 +154,7 @@ def test_several_asked_jobs_have_the_first_start_and_the_last_end(
     assert "3 x 1 processor for 10.0 min" == job.name
 
 
-def test_reasons_come_from_the_scheduler(simulated: tuple[Outset, list[Future]]) -> None:
+def test_reasons_come_from_the_scheduler(simulated):
     """The first in the queue has a reservation; held jobs have the words of their manager."""
     outset, _ = simulated
     found = reasons_now(outset)
@@ -192,9 +179,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("first", "second", "longer", "words"), WRONG)
-def test_futures_that_do_not_fit(
-    simulated: tuple[Outset, list[Future]], first: Any, second: Any, longer: int, words: str
-) -> None:
+def test_futures_that_do_not_fit(simulated, first, second, longer, words):
     """No future, one with other jobs, and pairs that are none, are an error that says so."""
     outset, futures = simulated
     other = replace(outset, horizon=HORIZON + longer)
@@ -207,7 +192,7 @@ def test_futures_that_do_not_fit(
         answers_of(replace(outset, asked=()), futures)
 
 
-def test_fans_are_bounds_by_step_and_go_on_from_the_record() -> None:
+def test_fans_are_bounds_by_step_and_go_on_from_the_record():
     """Load is a share of the machine; before now it has what the record had."""
     outset = Outset(made_state(), HORIZON, users="none")
     futures = [made_future(n, (-HOUR, 60, 60, 60), load=n % 5) for n in range(20)]
@@ -224,7 +209,7 @@ def test_fans_are_bounds_by_step_and_go_on_from_the_record() -> None:
     assert NOW == found.edges_before[-1] == found.edges[0]
 
 
-def test_waits_count_up_to_the_horizon() -> None:
+def test_waits_count_up_to_the_horizon():
     """A job that still waits counts up to the horizon in a mean, and without end in a median.
 
     Days begin at local midnights; the first and the last are parts.
@@ -243,7 +228,7 @@ def test_waits_count_up_to_the_horizon() -> None:
     assert [NOW, NOW + 14 * HOUR, NOW + 38 * HOUR, NOW + 2 * DAY] == edges.tolist()
 
 
-def test_futures_that_stop_early_have_no_fans() -> None:
+def test_futures_that_stop_early_have_no_fans():
     """If futures stop when all jobs have started, there are starts, and nothing else."""
     outset = Outset(made_state(), HORIZON, users="none", jobs_only=True)
     found = answers_of(outset, [outset.simulate(number) for number in range(3)])
@@ -255,7 +240,7 @@ def test_futures_that_stop_early_have_no_fans() -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_a_change_without_effect_changes_nothing(simulated: tuple[Outset, list[Future]]) -> None:
+def test_a_change_without_effect_changes_nothing(simulated):
     """The same numbers of a machine that stays as it is differ by exactly 0, in any order."""
     outset, futures = simulated
     again = replace(outset, processors=4)
@@ -271,7 +256,7 @@ def test_a_change_without_effect_changes_nothing(simulated: tuple[Outset, list[F
     assert len(figure_png(fan.effects(found))) > 1000
 
 
-def test_effects_are_differences_of_pairs() -> None:
+def test_effects_are_differences_of_pairs():
     """Differences are those of the same number, cut at the horizon, with standard errors."""
     first = [made_future(n, (-HOUR, at)) for n, at in enumerate((600, 700, UNKNOWN, UNKNOWN))]
     second = [made_future(n, (-HOUR, at)) for n, at in enumerate((500, 900, 1200, UNKNOWN))]
@@ -283,7 +268,7 @@ def test_effects_are_differences_of_pairs() -> None:
     assert np.mean(expected) == pytest.approx(start.mean.mean)
 
 
-def test_ways_to_submit_are_compared_by_place() -> None:
+def test_ways_to_submit_are_compared_by_place():
     """One job as two smaller ones: the asked jobs of both are a pair, with both names."""
     one, two = (
         replace(NONE, asked=(asked,)) for asked in (Asked(4, HOUR), Asked(2, HOUR, count=2))
@@ -295,7 +280,7 @@ def test_ways_to_submit_are_compared_by_place() -> None:
     assert [-100] * 3 == start.differences.tolist()
 
 
-def effect(first: Any, second: Any) -> Effects:
+def effect(first, second):
     """Return the effect on the waits of the only job that is submitted."""
     before, after = (
         [made_future(n, (-HOUR,), wait=(wait,)) for n, wait in enumerate(waits)]
@@ -304,7 +289,7 @@ def effect(first: Any, second: Any) -> Effects:
     return effects_of(NONE, NONE, before, after)
 
 
-def test_reaction_eats_up_a_share_of_the_effect() -> None:
+def test_reaction_eats_up_a_share_of_the_effect():
     """If waits become 1000 s shorter for rigid users and 400 s for others, 60 % is eaten up."""
     rng = np.random.default_rng(1)
     base, noise = rng.integers(2000, 9000, 40), rng.integers(-100, 101, 40)
@@ -318,7 +303,7 @@ def test_reaction_eats_up_a_share_of_the_effect() -> None:
     assert (0.5, 0.5, 0.5) == (half.mean, half.low, half.high)
 
 
-def test_pictures_show_something(answers: Answers, changed: Effects) -> None:
+def test_pictures_show_something(answers, changed):
     """Fans, starts and effects are drawn at their size, not blank, with hostile names as text."""
     for figure in (fan.fans(answers), fan.starts(answers), fan.effects(changed)):
         image = np.asarray(Image.open(BytesIO(figure_png(figure))).convert("L"), float)
@@ -331,7 +316,7 @@ def test_pictures_show_something(answers: Answers, changed: Effects) -> None:
     assert 40 == len(fan.starts(many).axes[0].get_yticklabels())
 
 
-def test_a_folder_has_all_of_it(answers: Answers, changed: Effects, tmp_path: Path) -> None:
+def test_a_folder_has_all_of_it(answers, changed, tmp_path):
     """Data, tables, pictures and a page that loads nothing, and runs nothing that a name holds."""
     folder = tmp_path / "forecast"
     report.write(
@@ -356,9 +341,7 @@ def test_a_folder_has_all_of_it(answers: Answers, changed: Effects, tmp_path: Pa
     assert "forecast" == stored["configuration"]["kind"]
 
 
-def test_a_folder_is_whole_or_absent(
-    answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_whole_or_absent(answers, tmp_path, monkeypatch):
     """If writing fails on the way, nothing is left."""
     monkeypatch.setattr(report, "pictures", lambda *_: {})
     monkeypatch.setattr(report, "versions", lambda: {"python": object()})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import math
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,12 @@ SPREAD = norm.ppf(LEVELS)
 JOBS, TOGETHER = 4000, 20
 
 
-def seconds(space: np.ndarray) -> np.ndarray:
+def seconds(space):
     """Return waits from where offsets are added."""
     return UNIT * np.expm1(np.maximum(space, 0))
 
 
-def forecasts(kind: str, jobs: int = JOBS, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def forecasts(kind, jobs=JOBS, seed=0):
     """Return bounds, right or wrong in a certain way, and waits."""
     draws = np.random.default_rng(seed)
     centre = draws.normal(4, 1.5, jobs)
@@ -46,13 +45,7 @@ def forecasts(kind: str, jobs: int = JOBS, seed: int = 0) -> tuple[np.ndarray, n
     return seconds((centre + shift)[:, None] + width * SPREAD), seconds(waits)
 
 
-def played(
-    recalibration: Recalibration,
-    raw: np.ndarray,
-    waits: np.ndarray,
-    classes: np.ndarray | None = None,
-    late: int = 0,
-) -> np.ndarray:
+def played(recalibration, raw, waits, classes=None, late=0):
     """Return the bounds of each job, which becomes known ``late`` jobs after it is forecast."""
     bounds = np.empty_like(raw)
     classes = np.zeros(len(raw), int) if classes is None else classes
@@ -64,13 +57,13 @@ def played(
     return bounds
 
 
-def missed(bounds: np.ndarray, waits: np.ndarray) -> float:
+def missed(bounds, waits):
     """Return how far the share of waits at or below a bound is from its level, at most."""
     return float(np.abs((waits[:, None] <= bounds).mean(axis=0) - LEVELS).max())
 
 
 @pytest.mark.parametrize("kind", ["narrow", "wide", "low", "high", "drifting", "jumping"])
-def test_bad_forecasts_get_the_coverage(kind: str) -> None:
+def test_bad_forecasts_get_the_coverage(kind):
     """Each level covers its share, however wrong the forecast is, and the loss is smaller."""
     raw, waits = forecasts(kind)
     assert missed(raw, waits) > 0.09
@@ -83,14 +76,14 @@ def test_bad_forecasts_get_the_coverage(kind: str) -> None:
 
 @pytest.mark.parametrize("late", [200, 1000])
 @pytest.mark.parametrize("kind", ["narrow", "low"])
-def test_late_outcomes_do(kind: str, late: int) -> None:
+def test_late_outcomes_do(kind, late):
     """Waits that are known hundreds of jobs later still give the coverage, without overshoot."""
     raw, waits = forecasts(kind, 6000)
     bounds = played(Recalibration(), raw, waits, late=late)
     assert missed(bounds[late + 1000 :], waits[late + 1000 :]) < 0.03
 
 
-def test_calibrated_forecasts_stay_nearly_as_they_are() -> None:
+def test_calibrated_forecasts_stay_nearly_as_they_are():
     """Right bounds are off by less than a tenth of the spread, and score as well within 2 %.
 
     Before the first outcome, they are given back to the last bit.
@@ -106,7 +99,7 @@ def test_calibrated_forecasts_stay_nearly_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("wrong", [False, True])
-def test_waits_of_zero(wrong: bool) -> None:
+def test_waits_of_zero(wrong):
     """With 60 % waits of 0 the lower bounds are 0 or nearly so, and the upper ones cover."""
     draws = np.random.default_rng(2)
     centre = draws.normal(4, 1.5, JOBS)
@@ -123,14 +116,14 @@ def test_waits_of_zero(wrong: bool) -> None:
     assert (np.median(bounds[JOBS // 2 :, :3], axis=0) < 5).all()
 
 
-def test_bounds_recover_from_idle_times() -> None:
+def test_bounds_recover_from_idle_times():
     """Thousands of waits of 0 wind nothing up: when jobs wait again, the bounds follow."""
     idle, raw = np.zeros(3000), np.tile([0.0, 0, 0, 60, 600], (6000, 1))
     waits = np.concatenate((idle, np.random.default_rng(3).exponential(3600, 3000)))
     assert missed(played(Recalibration(), raw, waits)[4000:], waits[4000:]) < 0.06
 
 
-def test_classes_get_the_coverage_each() -> None:
+def test_classes_get_the_coverage_each():
     """Opposite errors in two classes cancel in one offset, not with one for each class.
 
     Classes of waits are those below 30 min, 2 h, 12 h, and beyond.
@@ -148,7 +141,7 @@ def test_classes_get_the_coverage_each() -> None:
         assert missed(two[chosen], waits[chosen]) < 0.03
 
 
-def test_rare_classes_follow_the_common_offset() -> None:
+def test_rare_classes_follow_the_common_offset():
     """A class without outcomes has the common offset; with a few it has nearly that."""
     raw, waits = forecasts("low", 2000)
     recalibration = Recalibration(classes=3)
@@ -161,7 +154,7 @@ def test_rare_classes_follow_the_common_offset() -> None:
     assert ((moved > 0) & (moved < 0.1)).all()
 
 
-def test_a_waiting_job_is_a_miss_of_the_bounds_that_passed() -> None:
+def test_a_waiting_job_is_a_miss_of_the_bounds_that_passed():
     """Bounds below the elapsed wait learn at once, the others when more is known; each once."""
     recalibration = Recalibration()
     raw = [[60.0, 300, 600, 1200, 3600]]
@@ -184,7 +177,7 @@ def test_a_waiting_job_is_a_miss_of_the_bounds_that_passed() -> None:
     assert np.isinf(open_ended.adjusted(raw)[0, 3:]).all()
 
 
-def test_censored_waits_give_the_coverage() -> None:
+def test_censored_waits_give_the_coverage():
     """Jobs asked after every hour while they wait, and learned when they start, are covered."""
     raw, waits = forecasts("low", JOBS, seed=4)
     recalibration, bounds = Recalibration(), np.empty_like(raw)
@@ -207,7 +200,7 @@ def test_censored_waits_give_the_coverage() -> None:
 
 
 @given(st.lists(st.lists(st.floats(0, 1e7), min_size=6, max_size=6), min_size=1, max_size=12))
-def test_bounds_are_monotone_and_not_negative(rows: list[list[float]]) -> None:
+def test_bounds_are_monotone_and_not_negative(rows):
     """Whatever was learned, bounds ascend with the level, and no wait is below 0."""
     table = np.array(rows)
     recalibration = Recalibration(classes=2, rate=1)
@@ -219,7 +212,7 @@ def test_bounds_are_monotone_and_not_negative(rows: list[list[float]]) -> None:
 
 
 @pytest.mark.parametrize("module", [conformal, qbets])
-def test_examples(module: ModuleType) -> None:
+def test_examples(module):
     """The examples in modules are right."""
     found = doctest.testmod(module)
     assert 0 == found.failed < found.attempted
@@ -240,7 +233,7 @@ WRONG: dict[str, Callable[[Recalibration], Any]] = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_wrong_input_is_one_line(words: str) -> None:
+def test_wrong_input_is_one_line(words):
     """Levels, rates, classes, bounds and waits that do not fit say what does."""
     with pytest.raises(QuantityError, match=words):
         WRONG[words](Recalibration((0.5,)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hpcrowd.analysis.forecast.futures import Asked, Outset, held_between, prese
 from hpcrowd.analysis.forecast.run_times import BEYOND, RunTimes
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.state.state import ClusterState
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,14 +26,14 @@ from tests.scenarios.forecasts.forecast_cases import (
 NOW = 30 * DAY
 
 
-def made(over: Any, running: Any = (), waiting: Any = (), processors: int = 1000) -> ClusterState:
+def made(over, running=(), waiting=(), processors=1000):
     """Return a state at :data:`NOW` of jobs: user, processors, request, and run time or elapsed, s.
 
     Those that wait were submitted one second after each other.
     """
     jobs = JobTable()
 
-    def add(user: int, wide: int, request: int, submit: int, **more: int) -> None:
+    def add(user, wide, request, submit, **more):
         jobs.append(
             1, user=user, processors=wide, requested_time=request, recorded_submit=submit, **more
         )
@@ -49,7 +48,7 @@ def made(over: Any, running: Any = (), waiting: Any = (), processors: int = 1000
     return ClusterState(jobs, NOW, CLOCK, processors)
 
 
-def draws(state: ClusterState, times: int = 200) -> Int64s:
+def draws(state, times=200):
     """Return many draws of the run times of what runs and waits, shape (times, jobs)."""
     known = RunTimes.of(state)
     return np.array([known.draw(np.random.default_rng(n)) for n in range(times)])
@@ -64,7 +63,7 @@ JOB = st.tuples(st.integers(1, 3), st.integers(1, 8), st.sampled_from([-1, 0, 60
     st.lists(st.tuples(JOB, st.integers(0, 9000)), max_size=6),
     st.lists(JOB, max_size=6),
 )
-def test_what_runs_runs_longer_than_it_has(over: Any, running: Any, waiting: Any) -> None:
+def test_what_runs_runs_longer_than_it_has(over, running, waiting):
     """Whatever is known, a drawn run time exceeds what has passed, and is a second at least."""
     state = made([(*a, b) for a, b in over], [(*a, b) for a, b in running], waiting)
     found = draws(state, 5)
@@ -73,7 +72,7 @@ def test_what_runs_runs_longer_than_it_has(over: Any, running: Any, waiting: Any
     assert (found >= 1).all()
 
 
-def test_draws_are_run_times_of_jobs_alike() -> None:
+def test_draws_are_run_times_of_jobs_alike():
     """Of the same user and request; of what runs only those that ran longer."""
     times = [100, 200, 300, 400, 4000]
     state = made([(1, 4, 7200, run) for run in times], [(1, 4, 7200, 250)], [(1, 4, 7200)])
@@ -82,7 +81,7 @@ def test_draws_are_run_times_of_jobs_alike() -> None:
     assert set(times) == set(found[:, 1].tolist())
 
 
-def test_other_requests_are_scaled() -> None:
+def test_other_requests_are_scaled():
     """A job that asks for twice the time runs for twice the time, if nothing else is known."""
     state = made([(1, 4, 3600, 900)] * 5, waiting=[(1, 4, 7200), (2, 4, 7200), (1, 4, -1)])
     found = draws(state, 50)
@@ -99,13 +98,13 @@ def test_other_requests_are_scaled() -> None:
     ],
     ids=["own jobs", "without a past", "recent jobs"],
 )
-def test_whose_jobs_count_more(over: Any, user: int, run: int, low: float, high: float) -> None:
+def test_whose_jobs_count_more(over, user, run, low, high):
     """Most draws are from the user's own recent jobs; somebody without a past does as all."""
     found = draws(made(over, waiting=[(user, 4, 3600)]), 300)
     assert low < (found == run).mean() <= high
 
 
-def test_what_nobody_has_seen() -> None:
+def test_what_nobody_has_seen():
     """Longer than all before: up to the request, and beyond it for a share of what has passed."""
     over = [(1, 1, 3600, 60)] * 9
     found = draws(made(over, [(1, 1, 3600, 600), (1, 1, 3600, 5000), (9, 1, -1, 5000)]))
@@ -117,7 +116,7 @@ def test_what_nobody_has_seen() -> None:
     assert (draws(made([], [(1, 1, -1, 50)], [(1, 1, 100)]), 50) > [50, 0]).all()
 
 
-def test_distributions_are_calibrated() -> None:
+def test_distributions_are_calibrated():
     """Of jobs with independent times the place of each in its distribution is uniform.
 
     Those that wait, and those that run since any time; at each tenth of the distribution the share
@@ -141,7 +140,7 @@ def test_distributions_are_calibrated() -> None:
         assert shares == pytest.approx(tenths, abs=4 * np.sqrt(0.25 / found.size))
 
 
-def test_draws_follow_the_weights_and_jobs_alike_go_together() -> None:
+def test_draws_follow_the_weights_and_jobs_alike_go_together():
     """Each job alone has its distribution; two alike are equal more often than by chance."""
     over = [(1, 4, 3600, 100 * (1 + place % 10)) for place in range(100)]
     state = made(over, waiting=[(1, 4, 3600), (1, 4, 3600), (1, 2, 3600)])
@@ -155,7 +154,7 @@ def test_draws_follow_the_weights_and_jobs_alike_go_together() -> None:
     assert other < 0.15
 
 
-def test_more_jobs_change_no_other_draw() -> None:
+def test_more_jobs_change_no_other_draw():
     """A job that one would submit is drawn after all others."""
     first = Outset(state_at(), DAY)
     more = replace(first, asked=[Asked(2, HOUR, user=1, count=2), Asked(1, 60)])
@@ -164,7 +163,7 @@ def test_more_jobs_change_no_other_draw() -> None:
     assert one.tolist() == two[: len(one)].tolist()
 
 
-def with_times(outset: Outset, jobs: JobTable) -> Outset:
+def with_times(outset, jobs):
     """Let an outset know the run times of a record."""
     mine = [np.array([float(jobs.run_time[row])]) for row in outset.rows.tolist()]
     one = np.ones(1)
@@ -183,7 +182,7 @@ def with_times(outset: Outset, jobs: JobTable) -> Outset:
     ),
     st.integers(500, 1500),
 )  # fmt: skip
-def test_a_future_with_known_run_times_is_the_run(rows: Any, now: int) -> None:
+def test_a_future_with_known_run_times_is_the_run(rows, now):
     """Cut from a run of EASY after the last submission, it goes on as that run."""
     log = scheduled([(at, run, wide, run + more, 1) for at, run, wide, more in sorted(rows)])
     outset = with_times(Outset(state_at(now, log), 10 * DAY, users="none"), log)
@@ -198,7 +197,7 @@ def test_a_future_with_known_run_times_is_the_run(rows: Any, now: int) -> None:
     assert work == pytest.approx(future.busy.sum() * outset.horizon / len(future.busy))
 
 
-def test_a_pair_is_equal_without_a_difference() -> None:
+def test_a_pair_is_equal_without_a_difference():
     """The same outset again, and one with processors that nobody needs, are the same futures.
 
     So are those of predictors, which know the past.
@@ -214,7 +213,7 @@ def test_a_pair_is_equal_without_a_difference() -> None:
     assert contents([rigid.simulate(2)]) == contents([wide.simulate(2)])
 
 
-def test_horizons_agree_as_far_as_both_go() -> None:
+def test_horizons_agree_as_far_as_both_go():
     """What happens in the first day is the same in a future of two days."""
     short, long = (Outset(state_at(), days * DAY, users="rigid").simulate(1) for days in (1, 2))
     until = state_at().now + DAY
@@ -225,7 +224,7 @@ def test_horizons_agree_as_far_as_both_go() -> None:
 FULL = [(1, 4, 2 * HOUR, HOUR)]
 
 
-def test_held_jobs_never_start() -> None:
+def test_held_jobs_never_start():
     """Nor does anything wait behind them; they have no start in any future."""
     state = made([(1, 4, 2 * HOUR, 5400)] * 5, FULL, [(1, 4, HOUR), (2, 4, HOUR)], processors=4)
     held = replace(state, held={int(state.waiting[0]): "JobHeldUser"})
@@ -235,7 +234,7 @@ def test_held_jobs_never_start() -> None:
         assert NOW + 1800 == second
 
 
-def test_asked_jobs_are_in_the_queue() -> None:
+def test_asked_jobs_are_in_the_queue():
     """Behind those that wait; as many as asked for, at the end of the rows."""
     state = made([(1, 4, 2 * HOUR, 5400)] * 5, FULL, [(1, 4, 2 * HOUR)], processors=4)
     asked = [Asked(4, 2 * HOUR, user=1, count=2), Asked(4, 600, user=1)]
@@ -248,7 +247,7 @@ def test_asked_jobs_are_in_the_queue() -> None:
 
 
 @pytest.mark.parametrize("closed", [(HOUR, 9 * HOUR), (-HOUR, 9 * HOUR)])
-def test_nothing_starts_in_closed_times(closed: tuple[int, int]) -> None:
+def test_nothing_starts_in_closed_times(closed):
     """A job that would not be over by then starts after them, a short one before; then as ever."""
     state = made([(1, 4, 7200, 7000)] * 5, waiting=[(1, 4, 7200), (2, 1, 600)], processors=4)
     window = NOW + closed[0], NOW + closed[1]
@@ -262,7 +261,7 @@ def test_nothing_starts_in_closed_times(closed: tuple[int, int]) -> None:
     assert free.tolist() == Outset(over, DAY, users="none").simulate(0).start.tolist()
 
 
-def test_processors_that_are_down_are_not_used() -> None:
+def test_processors_that_are_down_are_not_used():
     """Unless the size for the futures says otherwise."""
     state = replace(made([(1, 4, 600, 500)] * 5, waiting=[(1, 4, 600)] * 2, processors=8), down=4)
     outset = Outset(state, DAY, users="none")
@@ -270,7 +269,7 @@ def test_processors_that_are_down_are_not_used() -> None:
     assert [NOW, NOW] == replace(outset, processors=8).simulate(0).start.tolist()
 
 
-def test_a_policy_with_a_memory_knows_the_past() -> None:
+def test_a_policy_with_a_memory_knows_the_past():
     """Fair-share lets the one go first who has used less; EASY the one who came first."""
     state = made([(1, 4, 2 * HOUR, 5400)] * 30 + [(2, 4, 2 * HOUR, 5400)], FULL,
                  [(1, 4, 2 * HOUR), (2, 4, 2 * HOUR)], processors=4)  # fmt: skip
@@ -289,7 +288,7 @@ def test_a_policy_with_a_memory_knows_the_past() -> None:
     ({"users": "nobody"}, "users 'nobody': cannot go on from a state; choose"),
     ({"users": "learned"}, "users 'learned': cannot go on"),
 ])  # fmt: skip
-def test_what_cannot_be(settings: dict[str, Any], message: str) -> None:
+def test_what_cannot_be(settings, message):
     """One line says it."""
     with pytest.raises(QuantityError, match=message):
         Outset(state_at(), **({"horizon": DAY} | settings)).simulate(0)
@@ -300,7 +299,7 @@ SPAN = st.tuples(st.integers(0, 60), st.integers(1, 40), st.integers(1, 9))
 
 @settings(max_examples=60)
 @given(st.lists(SPAN, max_size=12), st.integers(1, 7), st.integers(0, 30))
-def test_series_are_those_of_a_plain_count(spans: Any, step: int, first: int) -> None:
+def test_series_are_those_of_a_plain_count(spans, step, first):
     """Processors held in each step, and what is present at seconds, counted second by second."""
     edges = first + np.arange(0, 8 * step, step)
     start, last, wide = np.array(spans, np.int64).reshape(-1, 3).T

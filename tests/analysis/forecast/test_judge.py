@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from hpcrowd.analysis.forecast.judge import (
     hindcast_at,
     in_order,
 )
-from hpcrowd.analysis.forecast.verdict import BOUNDS, FORECASTERS, Verdict, tables
+from hpcrowd.analysis.forecast.verdict import BOUNDS, FORECASTERS, tables
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
@@ -49,7 +48,7 @@ pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fit
 SITE = Subject(site_log(8, 9), CLOCK, PROCESSORS, users="rigid", futures=5)
 
 
-def busy_rows(count: int = 1, waiting: int = 3) -> list[int]:
+def busy_rows(count=1, waiting=3):
     """Return jobs of the sixth week at whose submission some wait."""
     jobs, found = SITE.jobs, []
     for row in np.flatnonzero(jobs.recorded_submit > 5 * WEEK).tolist():
@@ -60,7 +59,7 @@ def busy_rows(count: int = 1, waiting: int = 3) -> list[int]:
     return found[:: len(found) // count][:count]
 
 
-def changed_after(now: int, jobs: JobTable) -> JobTable:
+def changed_after(now, jobs):
     """Return another record with the same past of a second."""
     other, draw = jobs.copy(), np.random.default_rng(2)
     later = other.recorded_submit > now
@@ -74,7 +73,7 @@ def changed_after(now: int, jobs: JobTable) -> JobTable:
 
 
 @pytest.mark.parametrize("users", ["rigid", "think-time"])
-def test_a_case_knows_nothing_of_what_comes(users: str) -> None:
+def test_a_case_knows_nothing_of_what_comes(users):
     """If the log differs only after the moment, what is forecast is the same; what came is not."""
     (row,) = busy_rows()
     now = int(SITE.jobs.recorded_submit[row])
@@ -90,7 +89,7 @@ def test_a_case_knows_nothing_of_what_comes(users: str) -> None:
     assert one.came["load"].tolist() != two.came["load"].tolist()
 
 
-def test_requests_that_are_missing_stay_missing(tmp_path: Path) -> None:
+def test_requests_that_are_missing_stay_missing(tmp_path):
     """A log without requests, as LANL's, does not give away run times in their place."""
     trace = read_swf(swf_of(SITE.jobs, tmp_path / "log.swf", requests=False))
     jobs = known_jobs(trace)
@@ -109,7 +108,7 @@ def test_requests_that_are_missing_stay_missing(tmp_path: Path) -> None:
     assert {0.0} == set(one.features[:, list(FEATURES).index("request")].tolist())
 
 
-def test_who_knows_all_is_right_at_a_site_with_its_own_rules() -> None:
+def test_who_knows_all_is_right_at_a_site_with_its_own_rules():
     """The clairvoyant replay of EASY is the log of EASY: all starts, loads, queues and waits."""
     for row in busy_rows(3):
         case = case_at(replace(SITE, futures=1), row)
@@ -120,7 +119,7 @@ def test_who_knows_all_is_right_at_a_site_with_its_own_rules() -> None:
             assert case.came[name] == pytest.approx(case.clairvoyant[name], nan_ok=True), name
 
 
-def test_what_came_is_a_plain_count() -> None:
+def test_what_came_is_a_plain_count():
     """Load, queue and mean waits of the record, counted job by job."""
     jobs = SITE.jobs
     (row,) = busy_rows()
@@ -141,7 +140,7 @@ def test_what_came_is_a_plain_count() -> None:
             assert np.isnan(case.came["wait"][which])
 
 
-def test_a_case_has_its_own_job_and_some_others() -> None:
+def test_a_case_has_its_own_job_and_some_others():
     """The one just submitted is marked, even if it starts at once; a hindcast is the same job."""
     for row in busy_rows(3):
         case = hindcast_at(SITE, row)
@@ -153,7 +152,7 @@ def test_a_case_has_its_own_job_and_some_others() -> None:
         assert np.isfinite(case.features).all()
 
 
-def test_moments_are_in_the_second_half() -> None:
+def test_moments_are_in_the_second_half():
     """A week is left to see what came; those of the warm-up are before, after three weeks."""
     rows = SITE.moments(30, 10)
     at = SITE.jobs.recorded_submit[rows]
@@ -168,7 +167,7 @@ def test_moments_are_in_the_second_half() -> None:
 
 
 @pytest.fixture(scope="module")
-def verdict() -> Verdict:
+def verdict():
     """Of forecasts of the site at 20 moments."""
     seen: list[tuple[int, int]] = []
     found = judge(SITE, 20, 30, processes=1, progress=lambda *done: seen.append(done))
@@ -176,7 +175,7 @@ def verdict() -> Verdict:
     return found
 
 
-def test_a_verdict_says_how_good_forecasts_are(verdict: Verdict) -> None:
+def test_a_verdict_says_how_good_forecasts_are(verdict):
     """Bounds cover about what they should; whoever knows all is exactly right at this site.
 
     On few jobs, so that the tolerance is wide. QBETS is compared on the same jobs.
@@ -204,7 +203,7 @@ def test_a_verdict_says_how_good_forecasts_are(verdict: Verdict) -> None:
     assert all(0 <= one.cover <= 1 and 0 <= one.equal < np.inf for one in verdict.upper.values())
 
 
-def test_a_judgement_is_written(verdict: Verdict, tmp_path: Path) -> None:
+def test_a_judgement_is_written(verdict, tmp_path):
     """As plain data without anything that JSON has no word for, and as tables for people."""
     write(verdict, tmp_path / "out", {"moments": 20})
     text = (tmp_path / "out/judgement.json").read_text()
@@ -226,13 +225,13 @@ def test_a_judgement_is_written(verdict: Verdict, tmp_path: Path) -> None:
         (SITE.jobs, 0, "moments 0"),
     ],
 )
-def test_short_logs_are_not_judged(jobs: JobTable, moments: int, words: str) -> None:
+def test_short_logs_are_not_judged(jobs, moments, words):
     """One line says how long it has to be."""
     with pytest.raises(QuantityError, match=words):
         judge(replace(SITE, jobs=jobs), moments)
 
 
-def test_drift_moves_and_widens() -> None:
+def test_drift_moves_and_widens():
     """By the mean error of earlier forecasts, to the spread of what is left; within a range."""
     rng, drift = np.random.default_rng(0), Drift()
     for learned in range(400):
@@ -250,7 +249,7 @@ def test_drift_moves_and_widens() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=12))
-def test_shares_are_those_of_kaplan_and_meier(cases: list[tuple[int, bool]]) -> None:
+def test_shares_are_those_of_kaplan_and_meier(cases):
     """One less the product, over waits, of the shares of those at risk that go on waiting."""
     cases = sorted(cases, key=lambda one: (one[0], not one[1]))
     waited = np.array([wait for wait, _ in cases], float)
@@ -262,7 +261,7 @@ def test_shares_are_those_of_kaplan_and_meier(cases: list[tuple[int, bool]]) -> 
         assert 1 - left == pytest.approx(found[last])
 
 
-def learning(count: int = 400) -> Hindsight:
+def learning(count=400):
     """Return cases, one a minute, that wait about as long as their first feature says."""
     rng, found = np.random.default_rng(1), Hindsight()
     for at in range(0, 60 * count, 60):
@@ -273,7 +272,7 @@ def learning(count: int = 400) -> Hindsight:
     return found
 
 
-def test_bounds_are_learned_from_cases_alike() -> None:
+def test_bounds_are_learned_from_cases_alike():
     """Two kinds of jobs, of which one waits for minutes and the other for hours."""
     found = learning()
     assert found.ready
@@ -291,7 +290,7 @@ def test_bounds_are_learned_from_cases_alike() -> None:
     assert [1, 1] == pytest.approx(chances[2])
 
 
-def test_what_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_learned_from(monkeypatch):
     """Starts that come later are not known; the oldest cases are dropped, and some are too few."""
     found, now, features = learning(), 400 * 60, np.zeros((2, len(FEATURES)))
     hidden = replace(found, start=np.where(found.start > now, UNKNOWN, found.start))
@@ -303,7 +302,7 @@ def test_what_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (50, 10 * 60, False) == (len(few), int(few.asked_at[0]), few.ready)
 
 
-def test_hindcasts_of_a_state_teach_its_bounds() -> None:
+def test_hindcasts_of_a_state_teach_its_bounds():
     """Jobs that wait and those one would submit have bounds; held ones have none."""
     state = state_at(int(SITE.jobs.recorded_submit[busy_rows()[0]]), SITE.jobs)
     held = replace(state, held={int(state.waiting[0]): "JobHeldUser"})
@@ -324,7 +323,7 @@ def test_hindcasts_of_a_state_teach_its_bounds() -> None:
     assert (np.diff(chances, axis=0) >= 0).all()
 
 
-def test_features_have_their_meaning() -> None:
+def test_features_have_their_meaning():
     """Those that need no simulation, in a state of four jobs."""
     jobs = JobTable(4)
     now = 10 * DAY + 6 * HOUR  # a Thursday, 6:00

@@ -31,7 +31,7 @@ from scipy.stats import binom
 SMALL = Request(1, 3600)
 
 
-def fed(waits: np.ndarray, **options: Any) -> QBETS:
+def fed(waits, **options):
     """Return a forecaster of one cluster that has seen waits, one a minute."""
     forecaster = QBETS(attribute="none", **options)
     for number, wait in enumerate(waits):
@@ -39,7 +39,7 @@ def fed(waits: np.ndarray, **options: Any) -> QBETS:
     return forecaster
 
 
-def test_59_waits_are_the_least() -> None:
+def test_59_waits_are_the_least():
     """The textbook example: of 59 waits the largest bounds the quantile 0.95 with 95 %.
 
     A wait counts from its end on, in its own queue.
@@ -62,7 +62,7 @@ def test_59_waits_are_the_least() -> None:
 
 @pytest.mark.parametrize("quantile", [0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99])
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
-def test_the_index_is_exact(quantile: float, confidence: float) -> None:
+def test_the_index_is_exact(quantile, confidence):
     """The index is the smallest whose order statistic is above the quantile confidently enough.
 
     Of long histories it is a normal approximation, at most one order statistic off.
@@ -79,7 +79,7 @@ def test_the_index_is_exact(quantile: float, confidence: float) -> None:
 WRONG: dict[str, Callable[[], Any]] = {
     "quantile 1.*between 0 and 1": lambda: QBETS(1),
     "confidence nan": lambda: QBETS(0.5, math.nan),
-    "did you mean area": lambda: QBETS(attribute="aera"),  # type: ignore[arg-type]
+    "did you mean area": lambda: QBETS(attribute="aera"),
     "wait -1.*0 s or more": lambda: QBETS().ended_wait(SMALL, -1, 10),
     "start 0.*order of starts": lambda: fed(np.ones(3)).ended_wait(SMALL, 1, 0),
     "job 1: submitted before": lambda: bounds_over(QBETS(), [5, 4], [0, 0], [1, 1], [1, 1]),
@@ -87,7 +87,7 @@ WRONG: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_parameters_are_checked(words: str) -> None:
+def test_parameters_are_checked(words):
     """A quantile, a confidence, an attribute or a wait out of range is one line."""
     with pytest.raises(QuantityError, match=words):
         WRONG[words]()
@@ -99,7 +99,7 @@ LAWS = ("exponential", "lognormal")
 @pytest.mark.parametrize(
     ("law", "quantile"), [*product(LAWS, (0.5, 0.75, 0.95)), ("correlated", 0.95)]
 )
-def test_bounds_cover_waits(law: str, quantile: float) -> None:
+def test_bounds_cover_waits(law, quantile):
     """At least the quantile is below the bound, hardly more; correlated waits are rarely cut."""
     draws, jobs = np.random.default_rng(7), 20_000
     waits = draws.exponential(3600, jobs) if law == "exponential" else draws.lognormal(6, 1.5, jobs)
@@ -115,7 +115,7 @@ def test_bounds_cover_waits(law: str, quantile: float) -> None:
         assert quantile - error < inside[known].mean() < quantile + 0.03
 
 
-def test_runs_follow_the_table() -> None:
+def test_runs_follow_the_table():
     """For the quantile 0.95 the authors' table; the computed runs are near it, and grow."""
     assert list(MISSES) == [longest_run(0.95, step + 0.01) for step in GRID]
     assert MISSES[0] == longest_run(0.95, -0.4) == longest_run(0.95, math.nan)
@@ -125,7 +125,7 @@ def test_runs_follow_the_table() -> None:
     assert 13 == longest_run(0.5, 0) == math.ceil(3 * math.log(0.05) / math.log(0.5))
 
 
-def test_autocorrelation_of_scores() -> None:
+def test_autocorrelation_of_scores():
     """It is that of the process for a Gaussian one, whatever the scale of the values."""
     noise = np.random.default_rng(5).normal(size=50_000)
     values = lfilter([1], [1, -0.6], noise)
@@ -135,7 +135,7 @@ def test_autocorrelation_of_scores() -> None:
     assert math.isnan(autocorrelation([1, 2]))
 
 
-def test_a_level_shift_cuts_the_history() -> None:
+def test_a_level_shift_cuts_the_history():
     """After the waits have grown tenfold, the bound follows within some 59 waits."""
     draws = np.random.default_rng(2)
     waits = np.concatenate((draws.exponential(100, 2000), draws.exponential(1000, 59 + 10)))
@@ -145,7 +145,7 @@ def test_a_level_shift_cuts_the_history() -> None:
     assert (0, True) == (fixed.cuts(SMALL), fixed.bound(SMALL) < 600)
 
 
-def test_the_history_slides_until_it_is_new() -> None:
+def test_the_history_slides_until_it_is_new():
     """A cut keeps the last 59 waits; then old waits leave as new ones come."""
     waits = np.random.default_rng(8).uniform(0, 10, 120)
     forecaster = fed(np.concatenate((waits, [50.0, 51.0, 52.0])))
@@ -160,7 +160,7 @@ def test_the_history_slides_until_it_is_new() -> None:
     assert 1 == history.cuts
 
 
-def test_misses_are_of_the_bound_at_submission() -> None:
+def test_misses_are_of_the_bound_at_submission():
     """A wait that began before the bound rose is a miss of the bound it got."""
     low = fed(np.random.default_rng(8).uniform(0, 10, 120))
     for number in range(9):
@@ -172,7 +172,7 @@ def test_misses_are_of_the_bound_at_submission() -> None:
     assert 1 == low.cuts(SMALL)
 
 
-def test_clusters_separate_two_classes() -> None:
+def test_clusters_separate_two_classes():
     """Jobs of two classes get two bounds, each with the coverage wanted."""
     jobs, draws = 6000, np.random.default_rng(9)
     processors = np.where(draws.random(jobs) < 0.7, draws.integers(1, 9, jobs), 256)
@@ -189,7 +189,7 @@ def test_clusters_separate_two_classes() -> None:
     assert forecaster.bound(Request(256, 3600)) > 90_000
 
 
-def test_clusters_of_one_class_are_one() -> None:
+def test_clusters_of_one_class_are_one():
     """Waits that do not depend on the request are not split; equal waits are no error."""
     draws = np.random.default_rng(4)
     split = [
@@ -203,7 +203,7 @@ def test_clusters_of_one_class_are_one() -> None:
     assert 0 == forecaster.bound(SMALL) == forecaster.lower(SMALL)
 
 
-def test_clusters_have_enough_jobs() -> None:
+def test_clusters_have_enough_jobs():
     """No cluster is smaller than the least history, and there are at most three."""
     draws = np.random.default_rng(6)
     attribute = draws.integers(0, 400, 3000)

@@ -32,9 +32,7 @@ VALUES = st.integers(0, 20).map(float)
 
 
 @given(st.lists(VALUES, min_size=2, max_size=8), VALUES, st.data())
-def test_crps_is_what_its_definition_says(
-    members: list[float], outcome: float, data: st.DataObject
-) -> None:
+def test_crps_is_what_its_definition_says(members, outcome, data):
     """Error minus half the mean distance, of all pairs or of pairs of different members."""
     size = len(members)
     weights = np.array(data.draw(st.lists(st.integers(1, 4), min_size=size, max_size=size)), float)
@@ -49,7 +47,7 @@ def test_crps_is_what_its_definition_says(
 
 
 @pytest.mark.parametrize("outcome", [-3.0, 0.1, 1.0])
-def test_crps_of_a_normal_forecast(outcome: float) -> None:
+def test_crps_of_a_normal_forecast(outcome):
     """Many quantiles have the closed form (Gneiting and Raftery 2007), fair ensembles its mean."""
     levels = (np.arange(2000) + 0.5) / 2000
     closed = outcome * (2 * norm.cdf(outcome) - 1) + 2 * norm.pdf(outcome) - 1 / math.sqrt(math.pi)
@@ -60,7 +58,7 @@ def test_crps_of_a_normal_forecast(outcome: float) -> None:
     assert closed == pytest.approx(crps(members, np.full(40_000, outcome)).mean(), abs=0.012)
 
 
-def test_crps_up_to_a_horizon() -> None:
+def test_crps_up_to_a_horizon():
     """Values beyond the horizon count as the horizon, whatever they are."""
     members = [[10, 50, math.inf, math.inf]]
     assert crps(members, [math.inf], horizon=100) == crps([[10, 50, 100, 100]], [100])
@@ -68,9 +66,7 @@ def test_crps_up_to_a_horizon() -> None:
 
 
 @given(st.lists(VALUES, min_size=1, max_size=9), st.floats(0.01, 0.99), VALUES)
-def test_quantiles_are_the_inverse_distribution(
-    members: list[float], level: float, other: float
-) -> None:
+def test_quantiles_are_the_inverse_distribution(members, level, other):
     """The same as numpy's, with and without equal weights; no other value has a smaller loss."""
     expected = np.quantile(members, level, method="inverted_cdf")
     assert expected == quantiles([members], [level])[0, 0]
@@ -82,7 +78,7 @@ def test_quantiles_are_the_inverse_distribution(
     assert best <= worse + 1e-9
 
 
-def test_scores_by_hand() -> None:
+def test_scores_by_hand():
     """Quantiles, pinball losses and interval scores; what is beyond the horizon is infinite."""
     found = quantiles([[3, math.inf, 1, math.inf]], [0.25, 0.5, 0.51, 0.95])
     assert [[1, 3, math.inf, math.inf]] == found.tolist()
@@ -95,14 +91,14 @@ def test_scores_by_hand() -> None:
     )
 
 
-def uniform(values: np.ndarray) -> float:
+def uniform(values):
     """Return the largest distance of the distribution of values from the uniform one."""
     ordered = np.sort(values)
     return float(np.abs(ordered - (np.arange(len(ordered)) + 0.5) / len(ordered)).max())
 
 
 @pytest.mark.parametrize("size", [1, 4, 50])
-def test_the_pit_is_uniform_with_atoms(size: int) -> None:
+def test_the_pit_is_uniform_with_atoms(size):
     """Ensembles of waits of which 60 % are 0 and 10 % beyond the horizon are calibrated.
 
     A closed central half from 0 on holds the whole atom.
@@ -118,7 +114,7 @@ def test_the_pit_is_uniform_with_atoms(size: int) -> None:
     assert size != 50 or 0.7 < covered(ends[:, 0], ends[:, 1], waits[:, 0]) < 0.8
 
 
-def test_the_pit_with_weights() -> None:
+def test_the_pit_with_weights():
     """Members drawn from another law and weighted to the right one are calibrated."""
     draws = np.random.default_rng(6)
     members, outcomes = draws.uniform(0, 1, (4000, 200)), draws.beta(2, 1, 4000)
@@ -144,14 +140,14 @@ DRAWN = np.random.default_rng(0).random()
         (0, 0.95 * DRAWN, (0, 0, 0, 0, 0)),
     ],
 )
-def test_the_pit_of_quantiles(outcome: float, expected: float, predicted: Any) -> None:
+def test_the_pit_of_quantiles(outcome, expected, predicted):
     """Linear between quantiles; within the range of levels at and beyond the ends."""
     ends = predicted or (10, 20, 20, 40, math.inf)
     found = pit_of_quantiles([ends], [outcome], LEVELS, np.random.default_rng(0))
     assert [expected] == pytest.approx(found)
 
 
-def test_intervals_of_differences_cover_dependent_scores() -> None:
+def test_intervals_of_differences_cover_dependent_scores():
     """Blocks cover the mean of correlated differences far better than single cases do."""
     draws = np.random.default_rng(8)
     hits = {"blocks": 0, "single": 0}
@@ -163,7 +159,7 @@ def test_intervals_of_differences_cover_dependent_scores() -> None:
     assert hits["single"] < 60 < 83 < hits["blocks"]
 
 
-def test_differences_are_paired() -> None:
+def test_differences_are_paired():
     """What the cases share leaves no trace; the mean is exact, the block length by default."""
     draws = np.random.default_rng(9)
     shared = draws.exponential(1000, 300)
@@ -191,7 +187,7 @@ WRONG: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_wrong_input_is_one_line(words: str) -> None:
+def test_wrong_input_is_one_line(words):
     """Members, outcomes, levels and weights that do not fit say what does."""
     with pytest.raises(QuantityError, match=words):
         WRONG[words]()

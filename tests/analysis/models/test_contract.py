@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.models import (
     ARRIVALS,
     MODELS,
-    Generated,
     WorkloadModel,
     fit,
     generate,
@@ -30,7 +28,6 @@ from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.analysis.models.jobs.lublin import TwoStage
 from hpcrowd.analysis.models.jobs.mugm import Mixture
 from hpcrowd.analysis.models.model import arrival_model, job_model
-from hpcrowd.analysis.models.parts.base import Drawn, Numbers
 from hpcrowd.analysis.models.parts.cycle import Cycle
 from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment import Streams, generate_swf, jobs_from_trace, parse_swf
@@ -44,7 +41,7 @@ Fitted = Callable[[str], WorkloadModel]
 MACHINE = 64
 
 
-def few(seed: int, **columns: Any) -> Workload:
+def few(seed, **columns):
     """Return jobs at random, with some columns as given."""
     return poisson_workload(60, 300, seed, **{"machine": MACHINE} | columns)
 
@@ -82,7 +79,7 @@ PUBLISHED = ("feitelson96", "feitelson97", "lublin", "lublin-typeless", "downey"
 models = pytest.mark.parametrize("name", MODELS)
 
 
-def check(drawn: Drawn, jobs: int, machine: int) -> None:
+def check(drawn, jobs, machine):
     """Fail unless generated jobs are sound."""
     assert jobs == len(drawn)
     assert (np.diff(drawn.submit) >= 0).all()
@@ -97,7 +94,7 @@ def check(drawn: Drawn, jobs: int, machine: int) -> None:
         assert np.int64 == column.dtype
 
 
-def check_trace(made: Generated, jobs: int, machine: int) -> None:
+def check_trace(made, jobs, machine):
     """Fail unless a generated workload is sound, and its trace is read strictly."""
     check(made.drawn, jobs, machine)
     again = parse_swf(generate_swf(made.trace()))
@@ -106,7 +103,7 @@ def check_trace(made: Generated, jobs: int, machine: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Fitted:
+def fitted():
     """Return a function that fits a model to jobs in bags, only once; arrivals are Poisson's."""
     return cache(lambda name: fit(name, CASES["bags"](), arrivals="poisson"))
 
@@ -123,7 +120,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
-def test_any_jobs_give_a_model_or_a_reason(name: str, options: dict[str, Any], case: str) -> None:
+def test_any_jobs_give_a_model_or_a_reason(name, options, case):
     """A model that survives its file and draws sound jobs for any machine, or one line why not."""
     kind = job_model(name)
     if case == "no jobs" or (name, case) == ("mugm", "run times of 0"):
@@ -138,7 +135,7 @@ def test_any_jobs_give_a_model_or_a_reason(name: str, options: dict[str, Any], c
 
 
 @models
-def test_generated_workloads_meet_what_was_asked(name: str, fitted: Fitted) -> None:
+def test_generated_workloads_meet_what_was_asked(name, fitted):
     """Load and days within a percent, or it is said; a sound trace on any machine."""
     model = fitted(name)
     made = generate(model, jobs=1500, load=0.7, seed=2)
@@ -152,7 +149,7 @@ def test_generated_workloads_meet_what_was_asked(name: str, fitted: Fitted) -> N
 
 
 @models
-def test_seeds_decide(name: str, fitted: Fitted) -> None:
+def test_seeds_decide(name, fitted):
     """The same seed, also 0, gives the same jobs; another one gives others."""
     made = [generate(fitted(name), jobs=300, seed=seed).drawn for seed in (0, 0, 1)]
     for column in ("submit", "run_time", "processors", "user"):
@@ -161,7 +158,7 @@ def test_seeds_decide(name: str, fitted: Fitted) -> None:
 
 
 @models
-def test_published_parameters_or_a_cure(name: str) -> None:
+def test_published_parameters_or_a_cure(name):
     """Where a paper gives parameters, they generate for any machine; else it says what to do."""
     if name not in PUBLISHED:
         with pytest.raises(QuantityError, match=f"hpcrowd fit {name} TRACE"):
@@ -184,7 +181,7 @@ def test_published_parameters_or_a_cure(name: str) -> None:
         ("mugm", {"powers": "some"}, "powers 'some': choose met or paper"),
     ],
 )
-def test_options_that_make_no_sense(name: str, options: dict[str, Any], words: str) -> None:
+def test_options_that_make_no_sense(name, options, words):
     """Each is reported with its value."""
     with pytest.raises(QuantityError, match=words):
         job_model(name).fit(few(1), **options)
@@ -198,9 +195,7 @@ def test_options_that_make_no_sense(name: str, options: dict[str, Any], words: s
         (arrival_model("wavelet").fit, "pywt"),
     ],
 )
-def test_a_missing_library_is_one_line(
-    fit_model: Callable[[Workload], object], library: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_library_is_one_line(fit_model, library, monkeypatch):
     """The cure is named."""
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(HpcrowdError, match=r'pip install "hpcrowd\[fits\]"') as caught:
@@ -208,7 +203,7 @@ def test_a_missing_library_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def runs_in_turn(*lengths: int) -> Workload:
+def runs_in_turn(*lengths):
     """Return runs of jobs of 10 s and of 5,000 s, in turn."""
     long = np.repeat(np.arange(len(lengths)) % 2, lengths)
     return Workload.of(np.arange(len(long)) * 60, np.where(long, 5000, 10), machine=8)
@@ -259,7 +254,7 @@ ZEROS = {"time_scale_s": 900, "coarse": 4, "mean": 4, "sd": 1, "p": (5.0, 2.0)}
         (WaveletZeros, ZEROS | {"zeros": (-0.1, 0.0)}, "add up to at most 1"),
     ],
 )
-def test_damaged_numbers_are_refused(kind: type[Numbers], numbers: Any, words: str) -> None:
+def test_damaged_numbers_are_refused(kind, numbers, words):
     """Numbers that do not go together are no model; the rule is in the message."""
     with pytest.raises(ValueError, match=words):
         kind.model_validate(numbers)
@@ -267,7 +262,7 @@ def test_damaged_numbers_are_refused(kind: type[Numbers], numbers: Any, words: s
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("name", ARRIVALS)
-def test_arrivals_of_any_trace_or_a_reason(name: str, case: str) -> None:
+def test_arrivals_of_any_trace_or_a_reason(name, case):
     """Rising times from 0 on, as many as asked for; or one line that says what is wrong."""
     reason, found = "", None
     try:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES, Workload
 from hpcrowd.analysis.models import generate, judge, published, read_model, write_model
-from hpcrowd.analysis.models.judgement import Spread, Task, format_spread, judgement_html, within
-from hpcrowd.analysis.models.model import WorkloadModel, fit
+from hpcrowd.analysis.models.judgement import Spread, format_spread, judgement_html, within
+from hpcrowd.analysis.models.model import fit
 from hpcrowd.environment import generate_swf, jobs_from_trace, parse_swf
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFileError, ModelFitError, QuantityError
@@ -22,12 +19,12 @@ from tests.analysis.features.feature_cases import poisson_workload
 
 
 @pytest.fixture(scope="module")
-def fitted() -> WorkloadModel:
+def fitted():
     """Return a model fitted to random jobs."""
     return fit("locality", poisson_workload(600, 300, 1))
 
 
-def test_a_cycle_is_kept_also_at_another_load() -> None:
+def test_a_cycle_is_kept_also_at_another_load():
     """With the trace's week imposed, most jobs come when they came there; targets are met."""
     hours = np.tile(np.r_[np.zeros(8), np.ones(10), np.zeros(6)], 21)
     days = np.flatnonzero(hours) * 3600.0
@@ -41,7 +38,7 @@ def test_a_cycle_is_kept_also_at_another_load() -> None:
     assert made.load == pytest.approx(0.6, rel=0.02)
 
 
-def test_the_trace_reads_back_strictly(fitted: WorkloadModel) -> None:
+def test_the_trace_reads_back_strictly(fitted):
     """What is generated is a trace that the strict reader takes, with header and notes."""
     found = generate(replace(fitted, requests=None), jobs=100)
     again = parse_swf(generate_swf(found.trace()))
@@ -57,7 +54,7 @@ def test_the_trace_reads_back_strictly(fitted: WorkloadModel) -> None:
     assert b"requested times are run times" in told
 
 
-def test_a_file_keeps_the_model(fitted: WorkloadModel, tmp_path: Path) -> None:
+def test_a_file_keeps_the_model(fitted, tmp_path):
     """Written and read, it is the same; the file says what it is and where it is from."""
     path = tmp_path / "m.json"
     write_model(fitted, path)
@@ -81,9 +78,7 @@ def test_a_file_keeps_the_model(fitted: WorkloadModel, tmp_path: Path) -> None:
         (None, "cannot be read: No such file"),
     ],
 )
-def test_a_damaged_file_is_one_clear_line(
-    fitted: WorkloadModel, tmp_path: Path, change: Any, message: str
-) -> None:
+def test_a_damaged_file_is_one_clear_line(fitted, tmp_path, change, message):
     """Newer, foreign and damaged files are refused with the place and the rule."""
     path = tmp_path / "m.json"
     if isinstance(change, dict):
@@ -111,15 +106,13 @@ def test_a_damaged_file_is_one_clear_line(
         *(({"jobs": 1, "users": users}, f"users '{users}'") for users in ("0x", 0, "many", -3)),
     ],
 )
-def test_targets_that_make_no_sense(
-    fitted: WorkloadModel, targets: dict[str, Any], message: str
-) -> None:
+def test_targets_that_make_no_sense(fitted, targets, message):
     """Each is reported with its value."""
     with pytest.raises(QuantityError, match=message):
         generate(fitted, **targets)
 
 
-def test_what_cannot_be_fitted_is_said() -> None:
+def test_what_cannot_be_fitted_is_said():
     """Names that are not known, short traces, and arrivals all in one second."""
     few = poisson_workload(10, 1, 1)
     with pytest.raises(QuantityError, match="model 'soup': not known; choose"):
@@ -132,7 +125,7 @@ def test_what_cannot_be_fitted_is_said() -> None:
         fit("downey", Workload.of([5, 5], 1))
 
 
-def test_targets_are_met(fitted: WorkloadModel) -> None:
+def test_targets_are_met(fitted):
     """Jobs, days and machine come out as asked for; a load only moves arrivals, or it is said."""
     found = generate(fitted, days=10)
     assert (128, ()) == (found.machine, found.notes)
@@ -144,7 +137,7 @@ def test_targets_are_met(fitted: WorkloadModel) -> None:
 
 
 @pytest.mark.slow
-def test_the_true_model_is_inside() -> None:
+def test_the_true_model_is_inside():
     """A workload generated from a model lies among others generated from it."""
     model = published("feitelson97", 64)
     truth = generate(model, jobs=2000, seed=99).workload()
@@ -152,21 +145,21 @@ def test_the_true_model_is_inside() -> None:
     assert list(range(10)) == [one.seed for one in found.replications]
     for name in ("run_time_median_s", "processors_mean", "serial_share", "interarrival_median_s"):
         spread, value = found.spread(name), found.trace[name].number
-        assert abs(value - spread.mean) < 5 * spread.sd, name  # type: ignore[union-attr,operator]
-    assert found.ks("run_time").mean < 0.1  # type: ignore[union-attr]
+        assert abs(value - spread.mean) < 5 * spread.sd, name
+    assert found.ks("run_time").mean < 0.1
 
 
-def test_another_model_is_far_off() -> None:
+def test_another_model_is_far_off():
     """KS separates Poisson jobs from harmonic sizes, whoever judges; the page has it all."""
 
-    def backwards(task: Task, seeds: Iterable[int]) -> list[Any]:
+    def backwards(task, seeds):
         return [task(seed) for seed in reversed(list(seeds))]
 
     model = published("feitelson97", 64)
     trace = poisson_workload(60, 300, 1, name="a <b> & c", wait=-1)
     found = judge(model, trace, seeds=2, each=backwards)
     assert [0, 1] == [one.seed for one in found.replications]
-    assert found.ks("processors").mean > 0.3  # type: ignore[union-attr]
+    assert found.ks("processors").mean > 0.3
     assert found.ks("wait") is None
     assert "no waits recorded" == found.reason("wait_mean_s")
     page = judgement_html(found, again="hpcrowd judge")
@@ -176,7 +169,7 @@ def test_another_model_is_far_off() -> None:
         judge(model, trace, seeds=0)
 
 
-def test_a_spread_is_mean_and_deviation() -> None:
+def test_a_spread_is_mean_and_deviation():
     """With n - 1; of one number there is no deviation, of none no spread, and no words."""
     found = Spread.of([1.0, 2.0, 6.0])
     assert (3, 1, 6, 3) == (found.mean, found.least, found.most, found.count)

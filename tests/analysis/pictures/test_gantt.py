@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +29,6 @@ from hpcrowd.analysis.results import write_results
 from hpcrowd.environment import JobTable, QuantityError, State, Trace, parse_swf, write_swf
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.scenarios.kinds.replay import replay
-from matplotlib.figure import Figure
 
 #: A trace that says when and where it was; the clocks change on its third day.
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8"
@@ -42,7 +38,7 @@ EMPTY = Run(JobTable(), 4, "nothing", {})
 
 
 @pytest.fixture(scope="module")
-def trace(make_trace: Callable[..., Trace]) -> Trace:
+def trace(make_trace):
     """Five days of five users on a small machine."""
     jobs = (
         {"submit": 3600 * n, "run": 1800 + 1700 * (n % 7), "requested_processors": 1 + n % 5,
@@ -53,13 +49,13 @@ def trace(make_trace: Callable[..., Trace]) -> Trace:
 
 
 @pytest.fixture(scope="module")
-def run(trace: Trace) -> Run:
+def run(trace):
     """A run in which jobs wait and are killed."""
     return replay(trace, users="rigid", overrun="kill")
 
 
 @pytest.fixture(scope="module")
-def year(make_trace: Callable[..., Trace]) -> Run:
+def year(make_trace):
     """A year of twenty users; user n has more work than user n + 1."""
     jobs = (
         {"submit": 6 * HOUR * n, "run": (25 - n % 20) * 1500, "requested_processors": 1 + n % 4,
@@ -69,12 +65,12 @@ def year(make_trace: Callable[..., Trace]) -> Run:
     return replay(make_trace(*jobs, header=HEADER), users="rigid")
 
 
-def texts(figure: Figure) -> list[str]:
+def texts(figure):
     """Everything that is written in a figure."""
     return [one.get_text() for one in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
 
 
-def rectangles(figure: Figure) -> float:
+def rectangles(figure):
     """The area of all jobs that are drawn, processor-seconds."""
     area = 0.0
     for collection in figure.axes[0].collections:
@@ -83,13 +79,13 @@ def rectangles(figure: Figure) -> float:
     return area
 
 
-def held_in(run: Run, first: int, last: int) -> int:
+def held_in(run, first, last):
     """The processor-seconds that the jobs of a run held in a window."""
     held = np.minimum(run.jobs.end, last) - np.maximum(run.jobs.start, first)
     return int((np.maximum(held, 0) * run.jobs.processors).sum())
 
 
-def drawn_by_hand(jobs: JobTable, *times: tuple[int, int, int], processors: int = 4) -> Run:
+def drawn_by_hand(jobs, *times, processors=4):
     """Return a run of jobs with times of submission, start and end."""
     jobs.submit[:], jobs.start[:], jobs.end[:] = np.array(times).T
     jobs.state[:] = State.COMPLETED
@@ -97,7 +93,7 @@ def drawn_by_hand(jobs: JobTable, *times: tuple[int, int, int], processors: int 
 
 
 @pytest.mark.parametrize("window", [(0, 10**6), (30_000, 40_000)])
-def test_jobs_are_drawn_with_their_size(run: Run, window: tuple[int, int]) -> None:
+def test_jobs_are_drawn_with_their_size(run, window):
     """The rectangles add up to the processor time that jobs held in the window."""
     asked = (0, None) if window[1] == 10**6 else window
     assert held_in(run, *window) == pytest.approx(rectangles(gantt(run, asked)), rel=1e-9)
@@ -108,7 +104,7 @@ NAMES = {"user": "user 0", "queue": "queue 1", "cluster": "cluster 0", "state": 
 
 
 @pytest.mark.parametrize("by", COLOURED_BY)
-def test_pictures_say_what_they_show(run: Run, year: Run, by: str) -> None:
+def test_pictures_say_what_they_show(run, year, by):
     """Title, day, legend, averaging and queue are named, in both styles; panels do not touch."""
     queue = {"Jobs in the queue", "Processors requested by the queue"}
     figure = gantt(run, by=by)
@@ -131,7 +127,7 @@ def test_pictures_say_what_they_show(run: Run, year: Run, by: str) -> None:
     assert min(gaps) * figure.get_figheight() >= 0.3
 
 
-def test_busiest_day(run: Run, make_trace: Callable[..., Trace]) -> None:
+def test_busiest_day(run, make_trace):
     """It is a local day, midnight to midnight, and no other has more processor time a second."""
     first, last = busiest_day(run) or (0, 0)
     assert (0, 0) == (run.clock.wall(first) % DAY, run.clock.wall(last) % DAY)
@@ -153,19 +149,19 @@ def test_busiest_day(run: Run, make_trace: Callable[..., Trace]) -> None:
         (None, {"style": "heat"}, "style 'heat'.*auto.*jobs.*density"),
     ],
 )
-def test_what_cannot_be_drawn(run: Run, window: Any, how: dict[str, str], words: str) -> None:
+def test_what_cannot_be_drawn(run, window, how, words):
     """An empty window, and what is not known, are refused with the choices."""
     with pytest.raises(QuantityError, match=words):
         gantt(run, window, **how)
 
 
-def test_users_keep_their_colours(trace: Trace) -> None:
+def test_users_keep_their_colours(trace):
     """Colours are those of the work, whatever the schedule: the same under every scheduler."""
     easy, fcfs = (looks_of(replay(trace, scheduler=s).jobs, "user") for s in ("easy", "fcfs"))
     assert (easy.looks, easy.which.tolist()) == (fcfs.looks, fcfs.which.tolist())
 
 
-def test_largest_users_have_colours_of_their_own(make_jobs: Callable[..., JobTable]) -> None:
+def test_largest_users_have_colours_of_their_own(make_jobs):
     """With many users the largest have a look each and the others greys, named together."""
     jobs = make_jobs(*((0, 10 + user, 1, 100, user) for user in range(30)))
     looks = looks_of(jobs, "user")
@@ -175,13 +171,13 @@ def test_largest_users_have_colours_of_their_own(make_jobs: Callable[..., JobTab
     assert ["user 29", "5 more", "other users"] == [labels[0], *labels[-2:]]
 
 
-def test_capacity_may_be_exceeded(make_jobs: Callable[..., JobTable]) -> None:
+def test_capacity_may_be_exceeded(make_jobs):
     """A recorded schedule with more than the machine is drawn, with a line where it ends."""
     axes = gantt(drawn_by_hand(make_jobs((0, 10, 3), (0, 10, 3)), (0, 0, 10), (0, 0, 10))).axes[0]
     assert ((0, 6), [4, 4]) == (axes.get_ylim(), list(axes.lines[0].get_ydata()))
 
 
-def test_jobs_that_still_run_and_wait(make_jobs: Callable[..., JobTable]) -> None:
+def test_jobs_that_still_run_and_wait(make_jobs):
     """Jobs without an end, and waiting ones without a start, are drawn up to the edge."""
     jobs = make_jobs((0, 10, 3), (2, 10, 3))
     jobs.submit[:] = 0, 2
@@ -191,7 +187,7 @@ def test_jobs_that_still_run_and_wait(make_jobs: Callable[..., JobTable]) -> Non
     assert 3 * 2 == rectangles(gantt(unfinished, (18, 20)))
 
 
-def test_queue_is_exact_where_it_is_short() -> None:
+def test_queue_is_exact_where_it_is_short():
     """Steps of the queue lie at the seconds at which it changes; long ones are averaged."""
     edges, level = levels(np.array([1, 4]), np.array([6, 9]), np.array([1, 5]), 0, 8)
     assert ([0, 1, 4, 6, 8], [0, 1, 6, 5]) == (edges.tolist(), level.tolist())
@@ -201,7 +197,7 @@ def test_queue_is_exact_where_it_is_short() -> None:
     assert [1.0] * len(level) == level.tolist()
 
 
-def test_ticks_follow_the_wall() -> None:
+def test_ticks_follow_the_wall():
     """Labels are whole local hours, also when clocks change; the first of each day has its date."""
     clock = Clock.of(parse_swf(f"{HEADER}\n1 0 0 1 1 -1 -1 1 1 -1 1 1 1 -1 1 -1 -1 -1").header)
     midnight = clock.second_at(clock.wall(0) // DAY * DAY + 2 * DAY)  # clocks go forward at 2:00
@@ -212,7 +208,7 @@ def test_ticks_follow_the_wall() -> None:
     assert (["0", "5", "10"], "min since the origin") == hour_ticks(Clock(), 0, 600, 3)[1:]
 
 
-def test_small_pictures(trace: Trace, run: Run, make_jobs: Callable[..., JobTable]) -> None:
+def test_small_pictures(trace, run, make_jobs):
     """A tiny run has each job by name on its processors and in the queue, and what it asked for."""
     few = Trace(trace.header, {name: values[:9] for name, values in trace.columns.items()}, "few")
     figure = small_gantt(replay(few, users="rigid"), names={1: "first"}, title="Nine jobs")
@@ -238,7 +234,7 @@ def test_small_pictures(trace: Trace, run: Run, make_jobs: Callable[..., JobTabl
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_files_are_the_same_every_time(run: Run, tmp_path: Path, suffix: str) -> None:
+def test_files_are_the_same_every_time(run, tmp_path, suffix):
     """The same picture gives the same bytes, in each format, also of a run that is read back."""
     write_results(run, tmp_path / "run", plots=False)
     for name, one in (("a", run), ("b", read_run(tmp_path / "run"))):
@@ -247,7 +243,7 @@ def test_files_are_the_same_every_time(run: Run, tmp_path: Path, suffix: str) ->
     assert 3 == len(list(tmp_path.iterdir()))
 
 
-def test_promises_are_marked(run: Run) -> None:
+def test_promises_are_marked(run):
     """On request a mark is at the start that a job was promised, if that was another one."""
     jobs = run.jobs.copy()
     jobs.promised[:] = -1
@@ -256,7 +252,7 @@ def test_promises_are_marked(run: Run) -> None:
     assert [jobs.promised[1]] == [x for line in figure.axes[0].lines for x in line.get_xdata()]
 
 
-def test_shares_are_those_of_the_jobs(make_trace: Callable[..., Trace], year: Run) -> None:
+def test_shares_are_those_of_the_jobs(make_trace, year):
     """Two users hold 2 and 4 of 8 processors for parts of ten hours: the shares are known."""
     trace = make_trace(
         {"submit": 0, "run": 5 * HOUR, "requested_processors": 2, "user": 1},
@@ -275,7 +271,7 @@ def test_shares_are_those_of_the_jobs(make_trace: Callable[..., Trace], year: Ru
     assert work == pytest.approx(float(found.held @ width))
 
 
-def test_busiest_users_have_rows(year: Run, make_trace: Callable[..., Trace]) -> None:
+def test_busiest_users_have_rows(year, make_trace):
     """They are in the order of their work; the last row stands for all others, if several."""
     found = density_of(year, 0, 365 * DAY)
     assert (MOST_ROWS + 1, f"{20 - MOST_ROWS} other users") == (len(found.names), found.names[-1])
@@ -288,7 +284,7 @@ def test_busiest_users_have_rows(year: Run, make_trace: Callable[..., Trace]) ->
 
 
 @pytest.mark.parametrize("days", [0.01, 1, 40, 365, 5000])
-def test_stretches_cover_the_window(year: Run, days: float) -> None:
+def test_stretches_cover_the_window(year, days):
     """They begin and end with the window, rise, are few, and days begin at local midnight."""
     first, last = 1234, 1234 + int(days * DAY)
     width, edges = stretches(year.clock, first, last)
@@ -299,7 +295,7 @@ def test_stretches_cover_the_window(year: Run, days: float) -> None:
     assert {0} >= {year.clock.wall(int(edge)) % DAY for edge in inside}
 
 
-def test_style_follows_what_fits(year: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_style_follows_what_fits(year, monkeypatch):
     """A day is drawn job by job; a year of short jobs, or of too many, is not, unless asked for."""
     assert "jobs" == fitting_style(year, 0, DAY)
     assert "density" == fitting_style(year, 0, 365 * DAY)
@@ -321,9 +317,7 @@ def test_style_follows_what_fits(year: Run, monkeypatch: pytest.MonkeyPatch) -> 
         (["--style", "heat"], 2, ["'density'"]),
     ],
 )
-def test_command_draws_a_recorded_trace(
-    call: Any, tmp_path: Path, year: Run, options: list[str], code: int, told: list[str]
-) -> None:
+def test_command_draws_a_recorded_trace(call, tmp_path, year, options, code, told):
     """It draws the busiest day, or the whole run as density, and says which; or what is wrong."""
     assert year.trace is not None
     write_swf(year.trace, tmp_path / "log.swf")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from hpcrowd.agents import Delay, During, Recipe
 from hpcrowd.analysis.pictures.plots import figure_png, new_figure
 from hpcrowd.environment import Clock, parse_swf
@@ -20,7 +17,7 @@ DAYS_LONG = "\n".join(
 )  # fmt: skip
 
 
-def test_picture_has_a_panel_for_each_answer() -> None:
+def test_picture_has_a_panel_for_each_answer():
     """Users are columns, answers rows; only processors of the machine are in use."""
     trace = parse_swf(DAYS_LONG)
     period = (3 * DAY - HOUR, 3 * DAY + HOUR)
@@ -37,7 +34,7 @@ def test_picture_has_a_panel_for_each_answer() -> None:
     assert figure_png(figure).startswith(b"\x89PNG")
 
 
-def test_period_of_the_call_is_local() -> None:
+def test_period_of_the_call_is_local():
     """The call is on a Wednesday, from 8:00 to 20:00, after whole weeks from the first Monday."""
     for clock in (Clock(), Clock(1704870000)):
         begin, end = demand_response.period_of(clock)
@@ -48,7 +45,7 @@ def test_period_of_the_call_is_local() -> None:
         assert 16 == monday // (7 * DAY)
 
 
-def test_script_tells_its_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_script_tells_its_usage(tmp_path, capsys):
     """Without a trace, with too much, or with a trace that ends before the call: one line."""
     path = tmp_path / "short.swf"
     path.write_text(DAYS_LONG + "\n")
@@ -59,9 +56,7 @@ def test_script_tells_its_usage(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert words in capsys.readouterr().err
 
 
-def test_script_leaves_the_files_of_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_script_leaves_the_files_of_others(tmp_path, capsys, monkeypatch):
     """The picture never replaces the trace, and a file of somebody else only with --force."""
     path, mine, figure = tmp_path / "log.swf", tmp_path / "mine.png", new_figure(4, 3, "x")
     path.write_text(DAYS_LONG + "\n")
@@ -78,7 +73,7 @@ def test_script_leaves_the_files_of_others(
         assert 0 == demand_response.main([str(path), str(mine), *more])
         assert is_ours(mine)
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(demand_response, "rows", interrupt)

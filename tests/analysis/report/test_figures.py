@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,23 +29,22 @@ from hpcrowd.analysis.pictures.waits import (
 )
 from hpcrowd.analysis.report.figures import think_data, think_times_of
 from hpcrowd.analysis.report.words import decision_rows, told
-from hpcrowd.environment import JobTable, State, Trace
+from hpcrowd.environment import JobTable, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.scenarios.kinds.replay import replay
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 #: Runs whose pictures over time name their zone, by picture, and what says so.
 ZONES = {"visits": "Europe/Stockholm", "no clock": "origin"}
 
 
-def texts(figure: Figure) -> str:
+def texts(figure):
     """Everything that is written in a figure."""
     return " | ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
 
 
-def beyond_the_edges(figure: Figure) -> list[str]:
+def beyond_the_edges(figure):
     """Return the texts of a figure that are cut off, by more than two pixels."""
     width, height = figure.canvas.get_width_height()
     cut = []
@@ -58,7 +56,7 @@ def beyond_the_edges(figure: Figure) -> list[str]:
     return cut
 
 
-def story(*tuples: tuple[int, ...], processors: int = 64) -> Run:
+def story(*tuples, processors=64):
     """Return a run of jobs (user, processors, requested, submit, start, end)."""
     jobs = JobTable(len(tuples))
     jobs.number[:] = np.arange(1, len(tuples) + 1)
@@ -71,7 +69,7 @@ def story(*tuples: tuple[int, ...], processors: int = 64) -> Run:
 
 
 @pytest.mark.parametrize("name", RUN_FIGURES)
-def test_every_picture_of_every_kind(runs: dict[str, Run], name: str) -> None:
+def test_every_picture_of_every_kind(runs, name):
     """Each picture can be drawn of each kind of run that has it, inside its edges, with data.
 
     Pictures over time name the zone, or say that the origin counts as Monday.
@@ -89,7 +87,7 @@ def test_every_picture_of_every_kind(runs: dict[str, Run], name: str) -> None:
             assert ZONES.get(kind, "") in texts(figure)
 
 
-def test_use_is_exact(runs: dict[str, Run]) -> None:
+def test_use_is_exact(runs):
     """Two processors for the first ten of twenty seconds; one job waits all that time.
 
     A replay has the record next to it, a record alone and generated work have not.
@@ -109,7 +107,7 @@ def test_use_is_exact(runs: dict[str, Run]) -> None:
     assert not np.array_equal(jobs.start, before.start)
 
 
-def test_lateness_is_exact() -> None:
+def test_lateness_is_exact():
     """Jobs that all come an hour late have that as every percentile."""
     run = story(*((1, 1, 60, HOUR + n // 10, HOUR + n // 10, 3660 + n // 10) for n in range(50)))
     run.jobs.recorded_submit[:] = run.jobs.submit - HOUR
@@ -121,7 +119,7 @@ def test_lateness_is_exact() -> None:
     assert "Lateness, min" in texts(submissions_over_time(run))
 
 
-def test_classes_are_exact() -> None:
+def test_classes_are_exact():
     """Sizes go by factors of four, a job of the upper end belongs to the class; all add up."""
     run = story(
         (1, 1, 600, 0, 0, 100),
@@ -140,7 +138,7 @@ def test_classes_are_exact() -> None:
     assert 16 == len(classes_data(run)["jobs"]) == len(classes_data(run)["requested_time"])
 
 
-def test_classes_without_requests() -> None:
+def test_classes_without_requests():
     """Where no job asked for a time, the run time takes its place, and the axis says so."""
     run = story((1, 1, -1, 0, 0, 100), (1, 93312, -1, 0, 5000, 9000), processors=93312)
     assert "run time" == wait_classes(run).by
@@ -151,7 +149,7 @@ def test_classes_without_requests() -> None:
     assert all(words in texts(figure) for words in ("run time", "83.3 min", "(1)"))
 
 
-def test_users_are_exact() -> None:
+def test_users_are_exact():
     """Work, its share, waits and lateness of each user, most work first; who ran nothing has 0.
 
     Users and groups that a population names have its behaviours; users go before groups.
@@ -176,7 +174,7 @@ def test_users_are_exact() -> None:
     assert ["entry 2", "fluid", ""] == users_data(run)["behaviour"]
 
 
-def test_waits_of_jobs_and_users_differ() -> None:
+def test_waits_of_jobs_and_users_differ():
     """A user with nine jobs that wait counts once among users, nine times among jobs."""
     run = story(*((1, 1, 10, 0, 100, 110) for _ in range(9)), (2, 1, 10, 0, 0, 10))
     found = waits_data(run)
@@ -186,7 +184,7 @@ def test_waits_of_jobs_and_users_differ() -> None:
     assert "share_of_jobs_recorded" not in found
 
 
-def test_week_adds_up(runs: dict[str, Run]) -> None:
+def test_week_adds_up(runs):
     """The shares of the week add up to 100 %, recorded and simulated."""
     found = week_data(runs["plain"])
     for name in ("recorded_percent", "simulated_percent"):
@@ -194,7 +192,7 @@ def test_week_adds_up(runs: dict[str, Run]) -> None:
     assert {"hour_of_week", "recorded_percent"} == set(week_data(runs["record"]))
 
 
-def test_think_times_of_record_and_run() -> None:
+def test_think_times_of_record_and_run():
     """Batches that follow after 100 s give 100 s as every quartile; too few give nothing."""
     jobs = [(1, 1, 10, 700 * n, 700 * n, 700 * n + 600) for n in range(40)]
     run = story(*jobs)
@@ -207,7 +205,7 @@ def test_think_times_of_record_and_run() -> None:
     assert "too few batches" in texts(RUN_FIGURES["think"].draw(story(*jobs[:5])))
 
 
-def test_who_is_there_is_exact(runs: dict[str, Run], tmp_path: Path) -> None:
+def test_who_is_there_is_exact(runs, tmp_path):
     """Who comes back is there again, who continues stays, and a leaving is counted once.
 
     Of a folder the same is drawn.
@@ -235,7 +233,7 @@ def test_who_is_there_is_exact(runs: dict[str, Run], tmp_path: Path) -> None:
         read_results(tmp_path / "run")
 
 
-def test_marks_are_those_of_the_platform(runs: dict[str, Run]) -> None:
+def test_marks_are_those_of_the_platform(runs):
     """Changes are in the order of time, with their spans; random failures are left out."""
     clock, marks = runs["platform"].clock, marks_of(runs["platform"])
     noon = clock.second_at(clock.wall(0) + 12 * HOUR)
@@ -255,7 +253,7 @@ def test_marks_are_those_of_the_platform(runs: dict[str, Run]) -> None:
     assert [Mark(5, 5, "north: 3 processors down")] == marks_of(run)
 
 
-def test_words_about_a_run(runs: dict[str, Run]) -> None:
+def test_words_about_a_run(runs):
     """The head of a report says what was run; decisions are counted by what and why."""
     run = story((1, 1, 10, 0, 0, 10), (2, 1, 10, 0, 7200, 7210))
     assert [
@@ -272,7 +270,7 @@ def test_words_about_a_run(runs: dict[str, Run]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_kth_has_every_number(kth: Trace) -> None:
+def test_kth_has_every_number(kth):
     """On a real trace the cells, users and curves add up to all jobs and all work."""
     run = replay(kth, users="think-time", processors="2x")
     found = wait_classes(run)

@@ -5,27 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import Run, report_html
+from hpcrowd.analysis import report_html
 from hpcrowd.analysis.report.figures import RUN_FIGURES
-from hpcrowd.environment import Trace, UnavailableError, read_trace, write_swf
+from hpcrowd.environment import UnavailableError, read_trace, write_swf
 from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.support.page import find_browser
 from tests.support.reports import Page, busy_trace
 
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-    from playwright.sync_api import Page as Tab
 
 from hpcrowd.analysis.report.charts import CHARTS, duration_texts, texts_of, wall_of
 from hpcrowd.environment.clock import DAY, Clock
@@ -39,13 +32,13 @@ IN_A_BROWSER = pytest.mark.skipif(
 KINDS = ("plain", "platform", "visits", "record", "unrecorded", "one job", "no clock", "empty")
 
 
-def charts_in(page: str) -> list[str]:
+def charts_in(page):
     """Return the places of charts in a page."""
     return re.findall(r'<div id="(chart-\d+)"', page)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_run_has_a_page(runs: dict[str, Run], kind: str) -> None:
+def test_every_run_has_a_page(runs, kind):
     """Runs of every kind are drawn; one without jobs has no charts, and then no scripts.
 
     The page has BokehJS once, and its policy lets it fetch nothing; the same run gives the same
@@ -81,7 +74,7 @@ def test_every_run_has_a_page(runs: dict[str, Run], kind: str) -> None:
 INTRUDER = '<b id="in">x</b></script><script>document.title="in"</script><!--'
 
 
-def intruder(folder: Path) -> Run:
+def intruder(folder):
     """Return a run with the jobs of that user."""
     head = "JobID|User|Submit|Start|End|State|AllocCPUS|TimelimitRaw"
     days = [f"2024-01-0{n + 1}" for n in range(5)]
@@ -94,7 +87,7 @@ def intruder(folder: Path) -> Run:
     return replay(read_trace(path), users="rigid", processors=4)
 
 
-def test_names_cannot_get_into_the_page(tmp_path: Path) -> None:
+def test_names_cannot_get_into_the_page(tmp_path):
     """Names of users stay data, whatever they contain."""
     text = report_html([intruder(tmp_path)], interactive=True)
     assert "document.title=" in text
@@ -102,7 +95,7 @@ def test_names_cannot_get_into_the_page(tmp_path: Path) -> None:
     assert '<b id="in">' not in re.sub(r"<script>.*?</script>", "", text, flags=re.S)
 
 
-def test_several_runs_share_their_time_axis(runs: dict[str, Run]) -> None:
+def test_several_runs_share_their_time_axis(runs):
     """In a report on two runs the charts over time have one axis that covers both."""
     both = [runs["plain"], runs["platform"]]
     text = report_html(both, interactive=True)
@@ -113,7 +106,7 @@ def test_several_runs_share_their_time_axis(runs: dict[str, Run]) -> None:
     assert len(set(axes)) < len(axes)
 
 
-def test_local_times_are_on_the_axis() -> None:
+def test_local_times_are_on_the_axis():
     """Places on the time axis are local times in ms as if they were UTC, and texts are local."""
     nominal, clock = Clock(), Clock(953852400, ZoneInfo("Europe/Stockholm"))
     assert [0.5, 2.0] == wall_of(nominal, np.array([DAY // 2, 2 * DAY])).tolist()
@@ -124,14 +117,14 @@ def test_local_times_are_on_the_axis() -> None:
     assert ["-", "-60 s", "2.0 h"] == duration_texts(np.array([np.nan, -60, 7200]))
 
 
-def test_without_bokeh(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bokeh(runs, monkeypatch):
     """Where Bokeh is not installed, the message says how to get it."""
     monkeypatch.setitem(sys.modules, "bokeh.document", None)
     with pytest.raises(UnavailableError, match=r'--interactive: Bokeh.*"hpcrowd\[page\]"'):
         report_html([runs["plain"]], interactive=True)
 
 
-def test_command(call: Any, tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
+def test_command(call, tmp_path, make_trace):
     """The option writes such a page, which names it among the commands that make it again."""
     log, page = tmp_path / "log.swf", tmp_path / "page.html"
     write_swf(busy_trace(make_trace), log)
@@ -141,11 +134,11 @@ def test_command(call: Any, tmp_path: Path, make_trace: Callable[..., Trace]) ->
 
 
 @pytest.fixture
-def opened(browser: Browser) -> Iterator[Callable[[str, Path], Tab]]:
+def opened(browser):
     """A function that opens a page; nothing may go wrong in the browser, nothing leave it."""
     told: list[str] = []
 
-    def open_page(text: str, folder: Path) -> Tab:
+    def open_page(text, folder):
         (folder / "report.html").write_text(text)
         tab = browser.new_page(viewport={"width": 1300, "height": 900})
         tab.on("console", lambda one: one.type == "error" and told.append(one.text))
@@ -160,7 +153,7 @@ def opened(browser: Browser) -> Iterator[Callable[[str, Path], Tab]]:
     assert [] == told
 
 
-def chart_of(tab: Tab, words: str) -> str:
+def chart_of(tab, words):
     """Return the place of the chart with a title."""
     found: str = tab.evaluate(
         "words => [...document.querySelectorAll('.chart-title')]"
@@ -170,7 +163,7 @@ def chart_of(tab: Tab, words: str) -> str:
     return found
 
 
-def point_at(tab: Tab, chart: str, across: float = 0.5) -> None:
+def point_at(tab, chart, across=0.5):
     """Move the pointer over a chart."""
     place = tab.locator(f"#{chart}")
     place.scroll_into_view_if_needed()
@@ -181,7 +174,7 @@ def point_at(tab: Tab, chart: str, across: float = 0.5) -> None:
     tab.mouse.move(x, y)
 
 
-def range_of(tab: Tab, chart: str) -> list[float]:
+def range_of(tab, chart):
     """Return the time axis of a chart as it is shown."""
     found: list[float] = tab.evaluate(
         "place => { const model = [...Bokeh.documents[0].roots()].find(root => "
@@ -194,9 +187,7 @@ def range_of(tab: Tab, chart: str) -> list[float]:
 
 @pytest.mark.slow
 @IN_A_BROWSER
-def test_what_a_reader_sees_and_does(
-    opened: Callable[[str, Path], Tab], runs: dict[str, Run], tmp_path: Path
-) -> None:
+def test_what_a_reader_sees_and_does(opened, runs, tmp_path):
     """Tooltips have numbers; dragging one chart moves the others over time, not the busiest day.
 
     At any width nothing sticks out, and charts have the ground of the page.
@@ -219,7 +210,7 @@ def test_what_a_reader_sees_and_does(
     assert after == range_of(tab, queue) == range_of(tab, so_far)
     assert of_day == range_of(tab, day)
     for width, scheme, ground in ((390, "dark", "#15181b"), (1600, "light", "#ffffff")):
-        tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        tab.emulate_media(color_scheme=scheme)
         tab.set_viewport_size({"width": width, "height": 900})
         tab.wait_for_function(
             "([width, ground]) => document.documentElement.scrollWidth === width && "
@@ -231,7 +222,7 @@ def test_what_a_reader_sees_and_does(
 
 @pytest.mark.slow
 @IN_A_BROWSER
-def test_names_are_shown_as_text(opened: Callable[[str, Path], Tab], tmp_path: Path) -> None:
+def test_names_are_shown_as_text(opened, tmp_path):
     """A name that looks like HTML is text in the box at the pointer, too."""
     tab = opened(report_html([intruder(tmp_path)], interactive=True), tmp_path)
     point_at(tab, chart_of(tab, "Jobs on processors"))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hpcrowd.analysis import Run, compare, report_html
+from hpcrowd.analysis import compare, report_html
 from hpcrowd.analysis.html import (
     DARK,
     GENERATOR,
@@ -21,7 +20,6 @@ from hpcrowd.analysis.html import (
 )
 from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.analysis.report.figures import figures_of
-from hpcrowd.environment import Trace
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.kinds.replay import replay
 
@@ -35,23 +33,23 @@ KINDS += ("repaired", "empty")
 class Pages(dict[str, str]):
     """The report on each run, made when it is first looked at."""
 
-    def __init__(self, runs: dict[str, Run]) -> None:
+    def __init__(self, runs):
         super().__init__()
         self.runs = runs
 
-    def __missing__(self, kind: str) -> str:
+    def __missing__(self, kind):
         self[kind] = report_html([self.runs[kind]], again=["hpcrowd again"])
         return self[kind]
 
 
 @pytest.fixture(scope="module")
-def pages(runs: dict[str, Run]) -> Pages:
+def pages(runs):
     """The report on each of them."""
     return Pages(runs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_page_is_whole(pages: Pages, runs: dict[str, Run], kind: str) -> None:
+def test_page_is_whole(pages, runs, kind):
     """A page has a language, a title, one heading, contents whose links lead somewhere.
 
     It loads nothing, and says that it may not. Every picture that the run has is there, sharp, not
@@ -77,7 +75,7 @@ def test_page_is_whole(pages: Pages, runs: dict[str, Run], kind: str) -> None:
     assert [] == [one.name for one in METRICS if "_" in one.name and one.name in page.text]
 
 
-def luminance(colour: str) -> float:
+def luminance(colour):
     """Return the relative luminance of a colour such as ``#15181b`` (WCAG 2.1)."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = (
@@ -89,13 +87,13 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("colours", [LIGHT, DARK])
 @pytest.mark.parametrize("ground", ["ground", "head"])
 @pytest.mark.parametrize("text", ["ink", "quiet", "link"])
-def test_text_can_be_read(colours: dict[str, str], text: str, ground: str) -> None:
+def test_text_can_be_read(colours, text, ground):
     """Text has a contrast of at least 4.5 to 1 on light and on dark screens."""
     both = sorted((luminance(colours[text]), luminance(colours[ground])))
     assert (both[1] + 0.05) / (both[0] + 0.05) >= 4.5
 
 
-def test_plain_report_tells_the_run(pages: Pages) -> None:
+def test_plain_report_tells_the_run(pages):
     """The head says in words what was run and what came out; the end, how to run it again."""
     text = Page(pages["plain"]).text
     for words in (
@@ -114,7 +112,7 @@ def test_plain_report_tells_the_run(pages: Pages) -> None:
         assert style in pages["plain"]
 
 
-def test_other_kinds_of_runs(pages: Pages) -> None:
+def test_other_kinds_of_runs(pages):
     """What a run has beyond the plain one is reported, and what it has not is left out."""
     texts = {kind: Page(pages[kind]).text for kind in KINDS}
     for kind, words in (
@@ -145,7 +143,7 @@ def test_other_kinds_of_runs(pages: Pages) -> None:
         assert words not in texts[kind]
 
 
-def test_reactions_sites_and_full_logs_are_reported(runs: dict[str, Run]) -> None:
+def test_reactions_sites_and_full_logs_are_reported(runs):
     """Accounts that a stored run holds have their own sections; a full log says so."""
     run = replace(runs["plain"])
     run.accounts = {"jobs": 3, "by_reaction": {"wait for noon": {"jobs": 3, "users": 1}}}
@@ -164,7 +162,7 @@ def test_reactions_sites_and_full_logs_are_reported(runs: dict[str, Run]) -> Non
 
 
 @pytest.mark.slow
-def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> None:
+def test_comparison(make_trace, runs):
     """Two runs are side by side, then each has its own part; the same each time."""
     trace = busy_trace(make_trace)
     both = [runs["plain"], *(replay(trace, users="distribution", seed=seed) for seed in (0, 1))]
@@ -180,7 +178,7 @@ def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> N
     assert html == report_html(compare(both), title="<A> & B")
 
 
-def test_a_run_in_which_nothing_ran(make_trace: Callable[..., Trace]) -> None:
+def test_a_run_in_which_nothing_ran(make_trace):
     """Where no job ran the page says what happened instead, and has no empty pictures."""
     jobs = [{"submit": n, "run": 9, "requested_processors": 8, "user": n} for n in range(3)]
     run = replay(make_trace(*jobs, header="; MaxProcs: 8"), processors=4)
@@ -191,7 +189,7 @@ def test_a_run_in_which_nothing_ran(make_trace: Callable[..., Trace]) -> None:
     assert "Who waits" not in page.text
 
 
-def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_runs(runs, monkeypatch):
     """Of many runs the first have their own parts, and the page says that others have not."""
     monkeypatch.setattr("hpcrowd.analysis.report.runs.MOST_PARTS", 1)
     page = Page(report_html([runs["one job"]] * 4))
@@ -201,7 +199,7 @@ def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> Non
         report_html([])
 
 
-def test_parts_of_pages() -> None:
+def test_parts_of_pages():
     """Text is escaped everywhere; tables say which cells name rows and columns."""
     page = html_page("<Demo> & more", ["a < b"], [figure_of(Picture(b"\x89PNG", 'says "so"', "T"))])
     assert GENERATOR in page
@@ -217,7 +215,7 @@ def test_parts_of_pages() -> None:
 
 
 @pytest.mark.slow
-def test_kth_is_small(kth: Trace) -> None:
+def test_kth_is_small(kth):
     """A report on a real trace of 28,000 jobs stays small enough to be sent around."""
     text = report_html([replay(kth, users="fluid")])
     assert len(text) < 3_000_000

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import hpcrowd as hc
 import numpy as np
@@ -16,13 +13,12 @@ from hpcrowd.analysis.report.words import headline, told
 from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.traces.trace import Trace
 
 #: Days of the log, jobs a day, and the processors and seconds of each.
 DAYS, PER_DAY, PROCESSORS, RUN = 50, 4, 2, HOUR
 
 
-def log(days: int = DAYS, each: int = PER_DAY, run: int = RUN) -> JobTable:
+def log(days=DAYS, each=PER_DAY, run=RUN):
     """A log with as many jobs on every day, by users 1 and 2 in turn."""
     jobs = JobTable(days * each)
     place = np.arange(len(jobs))
@@ -35,19 +31,19 @@ def log(days: int = DAYS, each: int = PER_DAY, run: int = RUN) -> JobTable:
     return jobs
 
 
-def recorded(jobs: JobTable, **more: Any) -> Record:
+def recorded(jobs, **more):
     """The account of a record."""
     found = Record.of(jobs, **more)
     assert found is not None
     return found
 
 
-def remarks(run: JobTable, **more: Any) -> list[str]:
+def remarks(run, **more):
     """The remarks on a run of the log."""
     return recorded(log()).remarks(run, "busy", **more)
 
 
-def test_load_beyond_the_range() -> None:
+def test_load_beyond_the_range():
     """The model, the factor and what to do are named; jobs and work count by themselves.
 
     The range has a lower end, and there is no remark at its factor.
@@ -68,7 +64,7 @@ def test_load_beyond_the_range() -> None:
     assert "submit 1.0 jobs a day, 0.25 times" in remarks(few)[0]
 
 
-def test_a_short_run_may_be_like_the_busiest_days() -> None:
+def test_a_short_run_may_be_like_the_busiest_days():
     """What the record has on some days in a row is in its range."""
     varied, busy = log(), log(days=1, each=30)
     varied.recorded_submit[:40] = np.arange(40) * HOUR // 10
@@ -77,14 +73,14 @@ def test_a_short_run_may_be_like_the_busiest_days() -> None:
     assert "hours" in remarks(busy)[0]
 
 
-def test_resampled_runs_begin_at_zero_and_have_a_size() -> None:
+def test_resampled_runs_begin_at_zero_and_have_a_size():
     """Twice the users may submit four times the jobs; the days are those of the run."""
     double = log(each=3 * PER_DAY)
     assert "jobs a day, 3 times the 4.0 and 24.0 processor-hours" in remarks(double, days=DAYS)[0]
     assert [] == remarks(double, days=DAYS, factor=2.0)
 
 
-def test_what_is_not_judged() -> None:
+def test_what_is_not_judged():
     """Short logs, a run that submits nothing, and work of which one job is half."""
     assert Record.of(log(days=LEAST_JOBS // PER_DAY - 1)) is None
     nothing, jobs = log(), log()
@@ -95,7 +91,7 @@ def test_what_is_not_judged() -> None:
     assert [] == recorded(jobs).remarks(log(), "busy")
 
 
-def test_concentration() -> None:
+def test_concentration():
     """A session counts for users who think; a user if there are others, and no such session."""
     jobs = log()
     Work.of(jobs)
@@ -111,7 +107,7 @@ def test_concentration() -> None:
     assert () == recorded(jobs).concentrated
 
 
-def test_a_replay_says_so_everywhere(make_trace: Callable[..., Trace], tmp_path: Path) -> None:
+def test_a_replay_says_so_everywhere(make_trace, tmp_path):
     """The remark is in the notes, the summary, the printed lines, the report and the folder."""
     rare = [{"submit": day * 3 * DAY, "user": 1} for day in range(20)]
     dense = [{"submit": 10 * DAY + minute * 60, "user": 2} for minute in range(100)]
@@ -136,6 +132,6 @@ def test_a_replay_says_so_everywhere(make_trace: Callable[..., Trace], tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_kth_has_no_remark(kth: Trace) -> None:
+def test_kth_has_no_remark(kth):
     """An ordinary log and ordinary users have none."""
     assert [] == list(hc.replay(kth, users="think-time").remarks)

@@ -6,9 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ from hpcrowd.analysis.validation.foresight import (
     MEASURES,
     NO_CHANGE,
     ORDINARY,
-    Asked,
     Verdict,
     choose_events,
     foresee_events,
@@ -32,7 +29,6 @@ from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.events import Found, gains_table, parts_of
 
 #: Days of the made-up log, users in it, and the local clock: the log begins on a Monday.
@@ -43,7 +39,7 @@ CLOCK = Clock(unix_start=954115200, known=True)  # 2000-03-27, a Monday, UTC
 BROKEN, LASTS = 40 * DAY + 9 * HOUR, 24 * HOUR
 
 
-def log(*, days: int = DAYS, outage: bool = True, seed: int = 1) -> JobTable:
+def log(*, days=DAYS, outage=True, seed=1):
     """A log of users who submit a job every two hours or so, each day from 8 to 20 o'clock.
 
     A job takes an hour and starts at once; in the outage it waits until that is over.
@@ -66,7 +62,7 @@ def log(*, days: int = DAYS, outage: bool = True, seed: int = 1) -> JobTable:
     return jobs
 
 
-def test_an_outage() -> None:
+def test_an_outage():
     """Jobs wait, nothing starts, and in the end nothing runs; the hours are right."""
     (event,) = (one for one in find_events(log(), CLOCK) if one.kind == "outage")
     assert abs(event.begin - BROKEN) <= HOUR
@@ -76,7 +72,7 @@ def test_an_outage() -> None:
     assert event.chance < 1e-6
 
 
-def test_a_holiday() -> None:
+def test_a_holiday():
     """Days in a row on which few users come; a quiet day alone is none, nor is an even log."""
     jobs = log(outage=False)
     assert [] == kinds(jobs)
@@ -88,7 +84,7 @@ def test_a_holiday() -> None:
     assert [] == kinds(jobs.take(np.flatnonzero(day != 30)))
 
 
-def test_load_that_doubles_and_queues_that_come_and_go() -> None:
+def test_load_that_doubles_and_queues_that_come_and_go():
     """From a day on there is twice the work, and another queue; a rare one does not count."""
     jobs = log(outage=False)
     later = jobs.recorded_submit >= 42 * DAY
@@ -106,7 +102,7 @@ def test_load_that_doubles_and_queues_that_come_and_go() -> None:
     assert {"queue 2", "queue 3"} == {str(one.plain()["what"]) for one in queues}
 
 
-def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_refused(monkeypatch):
     """Logs of less than eight weeks, users who generate work, and a missing library."""
     with pytest.raises(QuantityError, match=r"the log lasts 49 days; 56 are needed"):
         find_events(log(days=50), CLOCK)
@@ -120,7 +116,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         find_events(log(), CLOCK)
 
 
-def test_what_a_header_says(make_trace: Callable[..., Trace]) -> None:
+def test_what_a_header_says(make_trace):
     """Begin, end and notes are listed; filters get the dates of the jobs that they removed."""
     header = (
         "; UnixStartTime: 954115200\n; StartTime: Mon Mar 27 2000\n; Information: http://there/\n"
@@ -135,12 +131,12 @@ def test_what_a_header_says(make_trace: Callable[..., Trace]) -> None:
     ] == header_notes(make_trace(*rows, header=header), CLOCK)
 
 
-def outage(day: int, hours: int) -> Event:
+def outage(day, hours):
     """An outage that begins on a day."""
     return Event("outage", day * DAY, day * DAY + hours * HOUR, 5.0, 0.0, 1e-9)
 
 
-def test_the_largest_events_are_chosen() -> None:
+def test_the_largest_events_are_chosen():
     """They are a week apart, with room before and after; ordinary days are far from all."""
     events = [outage(10, 90), outage(35, 5), outage(37, 9), outage(50, 7), outage(80, 90)]
     jobs = log()
@@ -153,7 +149,7 @@ def test_the_largest_events_are_chosen() -> None:
 
 
 @pytest.fixture(scope="module")
-def asked() -> list[Asked]:
+def asked():
     """What two models foresaw after the outage, in which users with nothing back were silent."""
     jobs = log()
     at = jobs.recorded_submit
@@ -163,12 +159,12 @@ def asked() -> list[Asked]:
     return foresee_events(heard, models, CLOCK, events, seeds=1)
 
 
-def kinds(jobs: JobTable) -> list[str]:
+def kinds(jobs):
     """What happened in a log."""
     return [event.kind for event in find_events(jobs, CLOCK)]
 
 
-def test_verdicts_and_tables_of_the_page(asked: list[Asked]) -> None:
+def test_verdicts_and_tables_of_the_page(asked):
     """There is a verdict for each model, measure and days, and a table in each part of the page."""
     found = verdicts({"a": asked, "b": asked})
     assert 3 * len(MEASURES) * len(HORIZONS) == len(found)
@@ -195,7 +191,7 @@ def test_verdicts_and_tables_of_the_page(asked: list[Asked]) -> None:
     assert "adjusted" not in parts["check"]
 
 
-def test_gains_are_counted() -> None:
+def test_gains_are_counted():
     """Only intervals on one side of 0 count; "no change" is not compared with itself."""
     nothing = Estimate(0.0, 0.0, 0.0)
     found = [
@@ -209,7 +205,7 @@ def test_gains_are_counted() -> None:
 
 
 @pytest.fixture
-def file(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:
+def file(make_trace, tmp_path):
     """The made-up log as a file."""
     jobs = log()
     job = {"run": HOUR, "allocated_processors": 1, "requested_time": HOUR, "status": 1, "queue": 1}
@@ -223,7 +219,7 @@ def file(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:
     return tmp_path / "log.swf"
 
 
-def test_the_command_lists_events(call: Callable[..., tuple[int, str, str]], file: Path) -> None:
+def test_the_command_lists_events(call, file):
     """The header and a table; the same as JSON and as comma-separated values."""
     code, out, err = call("events", file)
     assert (0, "") == (code, err)
@@ -241,7 +237,7 @@ def test_the_command_lists_events(call: Callable[..., tuple[int, str, str]], fil
 
 
 @pytest.mark.slow
-def test_the_command_asks_models(call: Callable[..., tuple[int, str, str]], file: Path) -> None:
+def test_the_command_asks_models(call, file):
     """Factors of the change by model, then the errors."""
     words = ("events", file, "--users", "adjusted", "--seeds", "1", "--most", "1")
     code, out, _ = call(*words, "--ordinary", "1")
@@ -253,7 +249,7 @@ def test_the_command_asks_models(call: Callable[..., tuple[int, str, str]], file
     assert {"adjusted", NO_CHANGE} == {one["model"] for one in found["verdicts"]}
 
 
-def test_what_is_recorded(asked: list[Asked]) -> None:
+def test_what_is_recorded(asked):
     """The few jobs of the day of the outage, errors against no change, and directions."""
     (one,) = asked
     # Of six sessions a day those at 8 have begun, and those of the next day at 8 count.

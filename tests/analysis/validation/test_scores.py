@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
 
-def test_interval_is_around_the_value() -> None:
+def test_interval_is_around_the_value():
     """Draws that are larger on average are moved back; the seed decides who is drawn."""
     found = estimate(np.array([1.0, 2.0, 2.5, 3.0]))
     assert (1.0, True) == (found.value, found.low < 1 < found.high)
@@ -41,7 +41,7 @@ def test_interval_is_around_the_value() -> None:
     assert one.tolist() == again.tolist() != other.tolist()
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say():
     """95 % intervals of means over users hold the true mean in about 95 % of the cases."""
     random = np.random.default_rng(3)
     weights = resample(60, 0, 400)
@@ -67,7 +67,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=6), min_size=1, max_size=4),
     st.integers(-9, 9),
 )
-def test_scores_are_those_of_all_pairs(forecasts: list[list[int]], y: int) -> None:
+def test_scores_are_those_of_all_pairs(forecasts, y):
     """E|X - y| - E|X - X'| / 2, the second over pairs of draws; missing ones do not count."""
     widest = max(map(len, forecasts))
     draws = np.array([row + [np.nan] * (widest - len(row)) for row in forecasts])
@@ -84,7 +84,7 @@ counts = st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=
 
 
 @given(counts.filter(np.any), counts.filter(np.any))
-def test_distances_of_histograms(a: list[list[int]], b: list[list[int]]) -> None:
+def test_distances_of_histograms(a, b):
     """Wasserstein's is scipy's; KS and total variation are those of the shares of all users."""
     first, second = np.array(a, float), np.array(b, float)
     found = distances(first, second, np.ones((1, 3)))
@@ -96,7 +96,7 @@ def test_distances_of_histograms(a: list[list[int]], b: list[list[int]]) -> None
     assert 1 - np.minimum(*shares).sum() == pytest.approx(found["tv"][0])
 
 
-def test_times_are_in_decades() -> None:
+def test_times_are_in_decades():
     """Times ten times as long are a decade apart; larger ones are in the last bin."""
     seconds, users = np.array([10**5, 10**6, 10**7]), np.zeros(3, np.int64)
     first, longer = (times_histogram(factor * seconds, users, 1) for factor in (1, 10))
@@ -106,7 +106,7 @@ def test_times_are_in_decades() -> None:
     assert pytest.approx(1, abs=1e-3) == float(decades(10**7) - decades(10**6))
 
 
-def made(values: dict[str, float], spread: float, seed: int = 0) -> Validation:
+def made(values, spread, seed=0):
     """A validation in which each model has one score in all measures, with some spread."""
     random = np.random.default_rng(seed)
     drawn: dict[str, Any] = {
@@ -127,7 +127,7 @@ def made(values: dict[str, float], spread: float, seed: int = 0) -> Validation:
     return Validation([], Clock(), {}, scores, {}, {}, {}, {}, drawn)
 
 
-def test_clear_differences_are_claimed() -> None:
+def test_clear_differences_are_claimed():
     """Who is far ahead everywhere is better, who is far behind worse; ranks follow."""
     across = Across({log: made({"a": 0.1, "b": 0.5, "c": 0.5}, 0.01) for log in ("x", "y")})
     assert {"better"} == {claim.verdict for claim in across.claims("a", ["b", "c"])}
@@ -139,7 +139,7 @@ def test_clear_differences_are_claimed() -> None:
     assert ["next_batch", "**0.100** / 0.500 b", "**0.100** / 0.500 b"] == rows[0]
 
 
-def test_chance_is_hardly_ever_claimed() -> None:
+def test_chance_is_hardly_ever_claimed():
     """Among models that differ by chance alone, few tables hold any claim at all."""
     claimed = 0
     for seed in range(30):
@@ -151,7 +151,7 @@ def test_chance_is_hardly_ever_claimed() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_corrected_values_are_never_smaller(values: list[float]) -> None:
+def test_corrected_values_are_never_smaller(values):
     """Corrected p values keep their order, are at least as large, and at most 1."""
     found = holm(values)
     assert all(a <= b <= 1 for a, b in zip(values, found, strict=True))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from hpcrowd.agents.behaviours.heldout import (
     SimilarPauses,
     recorded_releases,
 )
-from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, SessionGraph
 from hpcrowd.analysis.validation import validation
 from hpcrowd.analysis.validation.forecasts import questions
@@ -25,12 +22,10 @@ from hpcrowd.analysis.validation.futures import MEASURES, simulate_second
 from hpcrowd.analysis.validation.models import BASELINES, POOLED, UserModel
 from hpcrowd.analysis.validation.parts import Parts
 from hpcrowd.analysis.validation.protocol import Protocol
-from hpcrowd.analysis.validation.validation import FORECASTS, INSIDE, RANKED, Validation
-from hpcrowd.environment import Clock, HpcrowdError, JobTable, Simulation
+from hpcrowd.analysis.validation.validation import FORECASTS, INSIDE, RANKED
+from hpcrowd.environment import Clock, HpcrowdError, Simulation
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
-
-MakeJobs = Callable[..., JobTable]
 
 #: One origin, all days after it, and few resamples: most tests do not look at intervals.
 RULES = Protocol((0.5,), 10_000, 1, "recorded", 20, 30, 100)
@@ -39,7 +34,7 @@ RULES = Protocol((0.5,), 10_000, 1, "recorded", 20, 30, 100)
 REPLAYED = [*(name for name, recipe in PRESETS.items() if isinstance(recipe, Recipe)), POOLED]
 
 
-def chain(make_jobs: MakeJobs, pause: Callable[..., int], users: int = 12, jobs: int = 80) -> Any:
+def chain(make_jobs, pause, users=12, jobs=80):
     """Jobs of users who each wait for the job before and pause(random, end, run) s; none waits."""
     rows = []
     for user in range(1, users + 1):
@@ -52,17 +47,17 @@ def chain(make_jobs: MakeJobs, pause: Callable[..., int], users: int = 12, jobs:
     return make_jobs(*sorted(rows))
 
 
-def linear(random: np.random.Generator, end: int, run: int) -> int:
+def linear(random, end, run):
     """Half the response and ten minutes."""
     return run // 2 + 600
 
 
-def whatever(random: np.random.Generator, end: int, run: int) -> int:
+def whatever(random, end, run):
     """Says nothing about responses or hours; longer than what ends a session."""
     return int(random.lognormal(9, 1)) + 3700
 
 
-def by_day(random: np.random.Generator, end: int, run: int) -> int:
+def by_day(random, end, run):
     """Some three hours that only go by from 8:00 to 17:00, every day."""
     window = ActivityWindow(8 * HOUR, 17 * HOUR, range(7))
     left, at = 600 + int(random.exponential(3 * HOUR)), end
@@ -74,15 +69,13 @@ def by_day(random: np.random.Generator, end: int, run: int) -> int:
         left, at = left - (closes - at), closes
 
 
-def validate(
-    jobs: JobTable, *models: str | UserModel, rules: Protocol = RULES, **choices: Any
-) -> Validation:
+def validate(jobs, *models, rules=RULES, **choices):
     """Validate models or presets, by default from one origin."""
     found = [UserModel.of(model) if isinstance(model, str) else model for model in models]
     return validation.validate(jobs, found, Clock(), rules, **choices)
 
 
-def scores(found: Validation, measure: str) -> dict[str, float]:
+def scores(found, measure):
     """The values of a measure by model."""
     return {
         name: each[measure].statistics[RANKED[measure]].value
@@ -91,7 +84,7 @@ def scores(found: Validation, measure: str) -> dict[str, float]:
     }
 
 
-def test_linear_users_are_found_out(make_jobs: MakeJobs) -> None:
+def test_linear_users_are_found_out(make_jobs):
     """Where think times are a line over responses, the line foresees them; else it is worse."""
     found = validate(chain(make_jobs, linear), "rigid", "adjusted", "linear")
     batch = scores(found, "next_batch")
@@ -104,7 +97,7 @@ def test_linear_users_are_found_out(make_jobs: MakeJobs) -> None:
     assert not found.scores["linear"]["next_batch"].tied
 
 
-def test_users_of_the_day_are_found_out(make_jobs: MakeJobs) -> None:
+def test_users_of_the_day_are_found_out(make_jobs):
     """Where users work by day only, fitted windows win forecasts and the weekly profile."""
     windows = UserModel("windows", Recipe("batches", window="fitted"))
     found = validate(chain(make_jobs, by_day), "adjusted", windows)
@@ -114,7 +107,7 @@ def test_users_of_the_day_are_found_out(make_jobs: MakeJobs) -> None:
 
 
 @pytest.mark.parametrize("name", ["rigid", "think-time", "think-time-windows", "adjusted"])
-def test_recorded_pauses_are_circular(make_jobs: MakeJobs, name: str) -> None:
+def test_recorded_pauses_are_circular(make_jobs, name):
     """With recorded waits and pauses these models repeat the record: every distance is 0."""
     jobs = chain(make_jobs, whatever)
     found = validate(jobs, name, drawn=False)
@@ -125,7 +118,7 @@ def test_recorded_pauses_are_circular(make_jobs: MakeJobs, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPLAYED)
-def test_the_parts_are_kept_apart(make_jobs: MakeJobs, name: str) -> None:
+def test_the_parts_are_kept_apart(make_jobs, name):
     """No model changes the first part, begins the second too early, or looks at its pauses."""
     parts = Parts.of(chain(make_jobs, linear, users=4, jobs=30), Clock())
     jobs = parts.work.jobs.copy()
@@ -147,7 +140,7 @@ def test_the_parts_are_kept_apart(make_jobs: MakeJobs, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shmueli-feitelson", "generative"])
-def test_made_up_work_belongs_to_the_second_part(make_jobs: MakeJobs, name: str) -> None:
+def test_made_up_work_belongs_to_the_second_part(make_jobs, name):
     """Users who make up their work do so in the second part only, and are asked for no forecast."""
     jobs = chain(make_jobs, linear, users=4, jobs=30)
     found = validate(jobs, name)
@@ -163,14 +156,14 @@ def test_made_up_work_belongs_to_the_second_part(make_jobs: MakeJobs, name: str)
 
 @pytest.mark.parametrize("when", [BatchOrder, SessionGraph, OpenOrder])
 @pytest.mark.parametrize("seed", range(5))
-def test_releases_of_the_record(make_jobs: MakeJobs, when: Any, seed: int) -> None:
+def test_releases_of_the_record(make_jobs, when, seed):
     """They are those that the mechanism comes to when it lives through the record."""
     noted: list[Release] = []
 
     class Spy(Composed):
         """Notes every release."""
 
-        def arrival(self, user: ReplayUser, release: Release) -> int:
+        def arrival(self, user, release):
             """Note it."""
             noted.append(release)
             return super().arrival(user, release)
@@ -197,9 +190,7 @@ def test_releases_of_the_record(make_jobs: MakeJobs, when: Any, seed: int) -> No
 @pytest.mark.parametrize(
     ("prior", "expected"), [(0.0, [{1000}, {2000}]), (float("inf"), [{1000, 2000}] * 2)]
 )
-def test_pauses_are_drawn_from_the_first_part(
-    make_jobs: MakeJobs, prior: float, expected: list[set[int]]
-) -> None:
+def test_pauses_are_drawn_from_the_first_part(make_jobs, prior, expected):
     """Users draw their own pauses, with an infinite prior everybody's; what is known stays."""
     # Two users with pauses of 1,000 and 2,000 s in the first part, and of 9,000 s after it.
     rows = [
@@ -223,7 +214,7 @@ def test_pauses_are_drawn_from_the_first_part(
 
 
 @pytest.mark.parametrize("run", [100, 1000, 1900])
-def test_similar_pauses_follow_similar_responses(make_jobs: MakeJobs, run: int) -> None:
+def test_similar_pauses_follow_similar_responses(make_jobs, run):
     """Of pauses that grow with the response, those after the nearest responses are drawn."""
     lengths = np.array([*range(10, 2010, 10), run, 1])
     at = np.cumsum([0, *(5000 + 11 * lengths[:-1])])
@@ -249,7 +240,7 @@ def test_similar_pauses_follow_similar_responses(make_jobs: MakeJobs, run: int) 
         (0.9, "no session begins in the second part.*smaller"),
     ],
 )
-def test_both_parts_must_hold_sessions(make_jobs: MakeJobs, split: float, words: str) -> None:
+def test_both_parts_must_hold_sessions(make_jobs, split, words):
     """A session is in the part in which it begins; a share that leaves a part empty is refused."""
     with pytest.raises(HpcrowdError, match=words):
         Parts.of(make_jobs((0, 1, 1), (0, 1, 1), (9000, 1, 1), (9001, 1, 1)), Clock(), split)
@@ -258,7 +249,7 @@ def test_both_parts_must_hold_sessions(make_jobs: MakeJobs, split: float, words:
     assert [0, 1000, 1900] == parts.first.jobs.recorded_submit.tolist()
 
 
-def test_newcomers_get_what_fits_all(make_jobs: MakeJobs) -> None:
+def test_newcomers_get_what_fits_all(make_jobs):
     """Users who are not in the first part are counted, and every preset can foresee them."""
     runs = [500 * n % 3500 for n in range(12)]
     rows = [
@@ -276,7 +267,7 @@ def test_newcomers_get_what_fits_all(make_jobs: MakeJobs) -> None:
     assert {*MEASURES, *FORECASTS} == set(found.scores[POOLED])
 
 
-def test_same_seed_same_scores(make_jobs: MakeJobs) -> None:
+def test_same_seed_same_scores(make_jobs):
     """Everything random follows the seed; a mixture of presets is validated like one model."""
     mixed = UserModel(
         "mixed", Mixture([Part("fluid", 0.5), Part(Recipe("batches", "linear"), 0.5)])
@@ -288,11 +279,11 @@ def test_same_seed_same_scores(make_jobs: MakeJobs) -> None:
     assert {"adjusted", "mixed", *BASELINES} == set(found[0].scores)
     parts = Parts.of(jobs, Clock())
     users = parts.users(found[0].models["mixed"])
-    kinds = {type(part.behaviour(parts.work)) for part in users.parts}  # type: ignore[operator]
+    kinds = {type(part.behaviour(parts.work)) for part in users.parts}
     assert [] == [kind for kind in kinds if not issubclass(kind, HeldOut)]
 
 
-def test_models_that_cannot_be_fitted_are_told(make_jobs: MakeJobs) -> None:
+def test_models_that_cannot_be_fitted_are_told(make_jobs):
     """What the first part cannot be fitted with is named, before anything runs."""
     rows = [(10_000 * number, 100, 1, 100, 1) for number in range(20)]
     steps: list[str] = []

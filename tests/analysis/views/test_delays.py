@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hpcrowd.analysis.views import (
-    Blockers,
     Moment,
     blockers_of,
     delays,
@@ -31,7 +28,7 @@ from hypothesis import strategies as st
 from tests.analysis.views.view_cases import finished, paused
 
 
-def table_of(*jobs: tuple[int, ...]) -> JobTable:
+def table_of(*jobs):
     """Return a table of (user, processors, cluster, submit, enqueued, start, end)."""
     made = JobTable(len(jobs))
     made.number[:] = np.arange(1, len(jobs) + 1)
@@ -45,13 +42,13 @@ def table_of(*jobs: tuple[int, ...]) -> JobTable:
     return made
 
 
-def moment_of(jobs: JobTable, now: int, **more: Any) -> Moment:
+def moment_of(jobs, now, **more):
     """Return a moment of a finished run of two clusters of 8 processors."""
     clusters = {"home": 8, "away": 8}
     return Moment(jobs=jobs, now=now, clock=Clock(), processors=16, clusters=clusters, **more)
 
 
-def rows_of(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+def rows_of(frame):
     """Return by (None for nobody), delayed, hours and jobs of a table, in its order."""
     by = [None if pd.isna(one) else one for one in frame["by"].tolist()]
     columns = (frame[name].tolist() for name in ("delayed", "processor_hours", "jobs"))
@@ -66,7 +63,7 @@ STORY = (
 )
 
 
-def test_story() -> None:
+def test_story():
     """An hour for both, 3 to 1, then an hour for user 2: 3 of the 8 processor-hours and 5."""
     moment = moment_of(table_of(*STORY), 5 * HOUR)
     frame = delays_table(moment)
@@ -85,7 +82,7 @@ def test_story() -> None:
     assert {"processor_hours": 0.0, "nobody": 0.0} == empty.attrs
 
 
-def test_names() -> None:
+def test_names():
     """With names in the trace both users have theirs, and nobody is called so."""
     jobs = table_of(*STORY)
     jobs.names = {"user": {2: "bob", 3: "cy"}}
@@ -113,7 +110,7 @@ JOBS = st.lists(
 )
 
 
-def random_table(jobs: list[tuple[Any, ...]]) -> JobTable:
+def random_table(jobs):
     """Return jobs with all the outcomes; they need not fit on a machine."""
     rows = []
     for user, processors, cluster, submit, held, wait, run, outcome in jobs:
@@ -127,7 +124,7 @@ def random_table(jobs: list[tuple[Any, ...]]) -> JobTable:
     return table
 
 
-def naive(jobs: JobTable, begin: int, now: int) -> dict[tuple[int | None, int], tuple[Any, int]]:
+def naive(jobs, begin, now):
     """Return processor-seconds and jobs by pair, added up second by second."""
     seconds: dict[tuple[int | None, int], Fraction] = {}
     waited: dict[tuple[int | None, int], set[int]] = {}
@@ -166,9 +163,7 @@ def naive(jobs: JobTable, begin: int, now: int) -> dict[tuple[int | None, int], 
     cells=1,
 )
 @settings(max_examples=50)
-def test_second_by_second(
-    jobs: list[tuple[Any, ...]], now: int, window: int | None, cells: int
-) -> None:
+def test_second_by_second(jobs, now, window, cells):
     """The table is what one gets from adding up second by second, and sums to what was waited.
 
     Of many users, a few at a time are worked out. What a user waits for its own jobs is marked.
@@ -191,11 +186,11 @@ def test_second_by_second(
 
 
 @pytest.mark.parametrize("fate", ["requeue", "resubmit", "fail"])
-def test_stopped(make_jobs: Callable[..., JobTable], fate: Any) -> None:
+def test_stopped(make_jobs, fate):
     """A run that an outage stopped counts while it lasted; then its job waits again, or not."""
     jobs = make_jobs((0, 100, 2, 100, 1), (10, 20, 1, 20, 2))
 
-    def run(until: int | None) -> Moment:
+    def run(until):
         change = NodesDown(50, 80, 1, fate)
         model = Simulation(jobs.copy(), 2, platform=[change], resubmit_after=20)
         model.cluster.submit([0, 1], [0, 10])
@@ -215,7 +210,7 @@ def test_stopped(make_jobs: Callable[..., JobTable], fate: Any) -> None:
 
 
 @pytest.fixture
-def waiting(make_jobs: Callable[..., JobTable]) -> JobTable:
+def waiting(make_jobs):
     """Job 3 asks for all 10 processors, 1 is free; 4 fits but is long, 5 does not fit."""
     return make_jobs(
         (0, 100, 6, 100, 1),
@@ -226,12 +221,12 @@ def waiting(make_jobs: Callable[..., JobTable]) -> JobTable:
     )
 
 
-def held_by(found: Blockers) -> list[tuple[int, ...]]:
+def held_by(found):
     """Return number, expected end and counted processors of running jobs in the way."""
     return [(one.number, one.expected_end, one.counted) for one in found.running]
 
 
-def at_ten(jobs: JobTable, live: bool, scheduler: str = "easy") -> Moment:
+def at_ten(jobs, live, scheduler="easy"):
     """Return a moment of a run that is paused, or of one that is played back."""
     if live:
         return paused(jobs, 10, "rigid", until=10, scheduler=scheduler)
@@ -239,7 +234,7 @@ def at_ten(jobs: JobTable, live: bool, scheduler: str = "easy") -> Moment:
 
 
 @pytest.mark.parametrize("live", [True, False])
-def test_under_easy(waiting: JobTable, live: bool) -> None:
+def test_under_easy(waiting, live):
     """The head needs both running jobs, the one that ends first first, and nobody is ahead.
 
     One that fits waits for the reservation of the head; one that does not, for room as well.
@@ -259,7 +254,7 @@ def test_under_easy(waiting: JobTable, live: bool) -> None:
 
 
 @pytest.mark.parametrize("live", [True, False])
-def test_under_fcfs(waiting: JobTable, live: bool) -> None:
+def test_under_fcfs(waiting, live):
     """Nobody overtakes, so that all ahead in the queue come first."""
     found = blockers_of(at_ten(waiting, live, "fcfs"), 4, scheduler="fcfs")
     assert [(3, True), (4, False)] == [(one.number, one.in_the_way) for one in found.ahead]
@@ -267,7 +262,7 @@ def test_under_fcfs(waiting: JobTable, live: bool) -> None:
     assert [(2, 50, 1)] == held_by(found)
 
 
-def test_reasons(waiting: JobTable) -> None:
+def test_reasons(waiting):
     """With the reason at hand the scheduler is not asked; the reason says who is in the way.
 
     Without it, all jobs ahead in the queue are listed.
@@ -288,14 +283,14 @@ def test_reasons(waiting: JobTable) -> None:
         blockers_of(moment, 9)
 
 
-def test_overdue(make_jobs: Callable[..., JobTable]) -> None:
+def test_overdue(make_jobs):
     """A job that runs longer than expected may end at any moment: now, before the others."""
     jobs = make_jobs((0, 100, 6, 5, 1), (0, 100, 4, 50, 2), (1, 10, 4, 10, 3))
     found = blockers_of(paused(jobs, 10, "rigid", until=20), 2)
     assert [(1, 20, 4)] == held_by(found)
 
 
-def test_outage(make_jobs: Callable[..., JobTable]) -> None:
+def test_outage(make_jobs):
     """Processors that are down are missing, whatever ends."""
     jobs = make_jobs((6, 100, 4, 100, 1), (10, 10, 6, 10, 2))
     model = Simulation(jobs, 6, platform=[NodesDown(5, 500, 2)])
@@ -306,7 +301,7 @@ def test_outage(make_jobs: Callable[..., JobTable]) -> None:
     assert [(1, 106, 4)] == held_by(found)
 
 
-def test_own_cluster() -> None:
+def test_own_cluster():
     """With several clusters, only jobs of the same one are in the way; with a broker none is."""
     jobs = table_of(
         (1, 8, 0, 0, 0, 0, 50),
@@ -324,7 +319,7 @@ def test_own_cluster() -> None:
     assert ("", True, (), ()) == (held.cluster, held.held, held.running, held.ahead)
 
 
-def test_partitions(make_jobs: Callable[..., JobTable]) -> None:
+def test_partitions(make_jobs):
     """On a machine of nodes, jobs of other partitions are not in the way."""
     site = Machine(
         nodes=(NodeType(name="a1", cores=4), NodeType(name="b1", cores=4)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from hpcrowd.analysis.views import (
     users_table,
     week_table,
 )
-from hpcrowd.environment import JobTable, Simulation, Trace
+from hpcrowd.environment import Simulation
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
@@ -65,7 +64,7 @@ OF_USERS: tuple[Callable[[Moment, int], Any], ...] = (
 )
 
 
-def assert_same_views(live: Moment, back: Moment, users: list[int]) -> None:
+def assert_same_views(live, back, users):
     """Check that everything looks the same in two moments."""
     for view in VIEWS:
         assert_same(view, live, back)
@@ -75,7 +74,7 @@ def assert_same_views(live: Moment, back: Moment, users: list[int]) -> None:
 
 
 @pytest.fixture(scope="module")
-def story(make_jobs: Callable[..., JobTable]) -> JobTable:
+def story(make_jobs):
     """Two users on 4 processors; user 1 thinks 100 s, user 2 asks for more than there is."""
     return make_jobs(
         (0, 5000, 4, 5000, 1),
@@ -91,9 +90,7 @@ def story(make_jobs: Callable[..., JobTable]) -> JobTable:
     until=st.integers(0, 16 * HOUR),
     users=st.sampled_from(["rigid", "think-time", "adjusted"]),
 )
-def test_played_back_as_live(
-    make_jobs: Callable[..., JobTable], jobs: list[tuple[int, ...]], until: int, users: str
-) -> None:
+def test_played_back_as_live(make_jobs, jobs, until, users):
     """Whatever the moment, a run that is paused looks as the finished one played back to it."""
     table = make_jobs(*jobs)
     live = paused(table, 4, users, until=until, log=DecisionLog())
@@ -107,7 +104,7 @@ def test_played_back_as_live(
 @pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("users", ["rigid", "think-time"])
-def test_kth_played_back_as_live(kth: Trace, users: str) -> None:
+def test_kth_played_back_as_live(kth, users):
     """So it is in a real log on a smaller machine; users are delayed by all that was waited."""
     jobs, clock = jobs_from_trace(kth, Conversion()).jobs, Clock.of(kth.header)
     run = finished(jobs, 80, users, clock=clock, log=DecisionLog())
@@ -123,7 +120,7 @@ def test_kth_played_back_as_live(kth: Trace, users: str) -> None:
 
 
 @pytest.mark.parametrize("users", ["rigid", "think-time", "adjusted"])
-def test_from_a_folder(tmp_path: Path, make_trace: Callable[..., Trace], users: str) -> None:
+def test_from_a_folder(tmp_path, make_trace, users):
     """A run that is read from a folder is played back like the one that wrote it."""
     trace = make_trace(
         *(
@@ -142,7 +139,7 @@ def test_from_a_folder(tmp_path: Path, make_trace: Callable[..., Trace], users: 
     assert recover_work(again) is again
 
 
-def test_nothing_to_recover(make_trace: Callable[..., Trace]) -> None:
+def test_nothing_to_recover(make_trace):
     """What cannot be known from a folder is not guessed: users who make up their work."""
     job = {"run": 60, "requested_processors": 1, "user": 1}
     days = ({"submit": 86400 * n + 36000, **job} for n in range(9))
@@ -150,7 +147,7 @@ def test_nothing_to_recover(make_trace: Callable[..., Trace]) -> None:
     assert recover_work(run) is run
 
 
-def test_story(story: JobTable) -> None:
+def test_story(story):
     """At 100 s one job runs, one waits, one was rejected, and one is not released yet."""
     moment = paused(story, 4, until=100)
     assert [True, False, False, False] == moment.running.tolist()
@@ -166,7 +163,7 @@ def test_story(story: JobTable) -> None:
     assert (9000, 1) == (frame.next_submission_s[0], frame.jobs_done[0])
 
 
-def test_over(story: JobTable) -> None:
+def test_over(story):
     """When nothing is left all users are done, and the last event counts, live and played back."""
     moment, back = paused(story, 4, until=None), Moment.of_run(finished(story, 4))
     assert ["done", "done"] == users_table(moment).state.tolist()
@@ -174,7 +171,7 @@ def test_over(story: JobTable) -> None:
     assert moment.ended.sum() == back.ended.sum() == 3
 
 
-def test_not_over_before_the_last_pass(story: JobTable) -> None:
+def test_not_over_before_the_last_pass(story):
     """Halted in the second in which a job ends, nothing is to come but the start of the next."""
     work = Work.of(story.copy())
     model = Simulation(work.jobs, 4)
@@ -189,7 +186,7 @@ def test_not_over_before_the_last_pass(story: JobTable) -> None:
     assert model.run().over
 
 
-def test_load_is_exact(story: JobTable) -> None:
+def test_load_is_exact(story):
     """The averages of the bins add up to the processor-seconds and waits so far."""
     frame = load_table(paused(story, 4, until=5500))
     width = frame.end_s - frame.begin_s
@@ -199,7 +196,7 @@ def test_load_is_exact(story: JobTable) -> None:
     assert pytest.approx(4990 * 3) == (frame.processors_asked * width).sum()
 
 
-def test_lateness_now(make_jobs: Callable[..., JobTable]) -> None:
+def test_lateness_now(make_jobs):
     """On half the machine the second job comes later by the wait of the first."""
     table = make_jobs((0, 100, 2, 100, 2), (0, 1000, 2, 1000, 1), (5000, 10, 1, 10, 1))
     late = lateness_now(paused(table, 2, until=5101))
@@ -207,7 +204,7 @@ def test_lateness_now(make_jobs: Callable[..., JobTable]) -> None:
     assert lateness_now(paused(table, 2, until=0)) == (None, None)
 
 
-def test_submissions_ahead(story: JobTable) -> None:
+def test_submissions_ahead(story):
     """The record is shown ahead of now, the simulation is not."""
     frame = submissions_table(paused(story, 4, until=8000)).set_index("time_s")
     assert (4, 3) == (frame.recorded.iloc[-1], frame.simulated[8000])

@@ -20,7 +20,6 @@ from hpcrowd.analysis.views import (
     users_picture,
     week_picture,
 )
-from hpcrowd.environment import JobTable
 from hpcrowd.environment.clock import DAY, HOUR
 from matplotlib.figure import Figure
 
@@ -40,21 +39,21 @@ PICTURES: dict[str, Callable[[Moment], Figure]] = {
 }
 
 
-def texts(figure: Figure) -> str:
+def texts(figure):
     """Everything that is written in a figure."""
     found: list[Any] = figure.findobj(lambda artist: hasattr(artist, "get_text"))
     return "\n".join(artist.get_text() for artist in found)
 
 
 @pytest.fixture(scope="module")
-def jobs(make_jobs: Callable[..., JobTable]) -> JobTable:
+def jobs(make_jobs):
     """Four users with a job each hour of ten days; the machine is too small by day two."""
     return make_jobs(*((HOUR * n, 8000, 1 + n % 3, 9000, 1 + n % 4) for n in range(10 * 24)))
 
 
 @pytest.mark.parametrize("until", [0, 1, 3 * DAY, None])
 @pytest.mark.parametrize("name", PICTURES)
-def test_drawn(jobs: JobTable, name: str, until: int | None) -> None:
+def test_drawn(jobs, name, until):
     """Each view is drawn at the beginning, in the middle and at the end, and names its moment.
 
     The same moment gives the same bytes.
@@ -68,7 +67,7 @@ def test_drawn(jobs: JobTable, name: str, until: int | None) -> None:
     assert until != 3 * DAY or png == figure_png(PICTURES[name](moment))
 
 
-def test_queue_says_how_many(jobs: JobTable) -> None:
+def test_queue_says_how_many(jobs):
     """A picture of a long queue shows its head and says how many wait."""
     moment = paused(jobs, 3, "rigid", until=9 * DAY)
     total = len(moment.queue)
@@ -81,7 +80,7 @@ def test_queue_says_how_many(jobs: JobTable) -> None:
     assert f"Jobs in the queue; now {total:,}" in texts(load_picture(moment))
 
 
-def test_gantt_says_what_it_leaves_out(jobs: JobTable) -> None:
+def test_gantt_says_what_it_leaves_out(jobs):
     """Of many jobs the largest are drawn, with their share of the work."""
     moment = paused(jobs, 6, "rigid", until=5 * DAY)
     words = texts(gantt_picture(moment, most=10))
@@ -91,7 +90,7 @@ def test_gantt_says_what_it_leaves_out(jobs: JobTable) -> None:
     assert moment.now in [line.get_xdata()[0] for line in gantt_picture(moment).axes[0].lines]
 
 
-def test_graph_tells_states_by_letter(jobs: JobTable) -> None:
+def test_graph_tells_states_by_letter(jobs):
     """Each state has its letter in the legend, and the title says which sessions are shown."""
     moment = paused(jobs, 2, until=3 * DAY)
     words = texts(graph_picture(moment, 1, 20))
@@ -101,7 +100,7 @@ def test_graph_tells_states_by_letter(jobs: JobTable) -> None:
         assert legend in words
 
 
-def test_sizes_are_given(jobs: JobTable) -> None:
+def test_sizes_are_given(jobs):
     """Pictures are as large as asked for, in inches."""
     moment = paused(jobs, 2, until=3 * DAY)
     for draw in load_picture, submissions_picture, gantt_picture:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from hpcrowd.agents import ActivityWindow, Casting, DecisionLog, Recipe, User, Work
+from hpcrowd.agents import ActivityWindow, Casting, DecisionLog, Recipe, Work
 from hpcrowd.analysis.views import (
     Moment,
     activity_count,
@@ -20,7 +18,7 @@ from hpcrowd.analysis.views import (
     users_table,
     week_table,
 )
-from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams
+from hpcrowd.environment import QuantityError, Simulation, Streams
 from hpcrowd.environment.clock import DAY, HOUR
 
 from tests.analysis.views.view_cases import paused
@@ -37,13 +35,13 @@ STORY = (
 
 
 @pytest.fixture(scope="module")
-def story(make_jobs: Callable[..., JobTable]) -> JobTable:
+def story(make_jobs):
     """The jobs of :data:`STORY`."""
     return make_jobs(*STORY)
 
 
 @pytest.fixture(scope="module")
-def fortnight(make_jobs: Callable[..., JobTable]) -> JobTable:
+def fortnight(make_jobs):
     """Three jobs on each of 14 days, by one user."""
     return make_jobs(*((DAY * (n // 3) + HOUR * (10 + n % 3), 600, 1) for n in range(42)))
 
@@ -60,7 +58,7 @@ def fortnight(make_jobs: Callable[..., JobTable]) -> JobTable:
         (40000, "finished finished finished finished finished"),
     ],
 )
-def test_states(make_jobs: Callable[..., JobTable], until: int, expected: str) -> None:
+def test_states(make_jobs, until, expected):
     """Each session goes from waiting to free, in the queue, running and finished."""
     rows = list(STORY)
     rows[2] = (9050, 1000, 1, 1000, 1)
@@ -69,7 +67,7 @@ def test_states(make_jobs: Callable[..., JobTable], until: int, expected: str) -
     )
 
 
-def test_waits_for_whom(story: JobTable) -> None:
+def test_waits_for_whom(story):
     """A session names what it waits for, and who waits for it; what is free says when it comes.
 
     As a graph of networkx each session has its state, and edges lead to those that wait. Each job
@@ -92,7 +90,7 @@ def test_waits_for_whom(story: JobTable) -> None:
         graph_table(moment, 7)
 
 
-def test_rigid_users_wait_for_nobody(story: JobTable) -> None:
+def test_rigid_users_wait_for_nobody(story):
     """Sessions of a rigid user are free, and come at their recorded second.
 
     Of users who think, think times stay as recorded while responses grow by the waits.
@@ -107,7 +105,7 @@ def test_rigid_users_wait_for_nobody(story: JobTable) -> None:
     assert (1000, 10000) == (by_unit.recorded_response_s[3], by_unit.pause_s[3])
 
 
-def test_window_of_many_sessions(make_jobs: Callable[..., JobTable]) -> None:
+def test_window_of_many_sessions(make_jobs):
     """Of 5,000 sessions some 60 around now are shown, and it is said which."""
     jobs = make_jobs(*((2 * HOUR * n, 100, 1) for n in range(5000)))
     moment = paused(jobs, 1, until=2 * HOUR * 2333 + 1)
@@ -121,7 +119,7 @@ def test_window_of_many_sessions(make_jobs: Callable[..., JobTable]) -> None:
     assert [4941, 5000] == [last.place.iloc[0], last.place.iloc[-1]]
 
 
-def test_week_shows_windows(story: JobTable) -> None:
+def test_week_shows_windows(story):
     """A window of the behaviour is shown as the open part of each hour, also with a log."""
     window = ActivityWindow(9 * HOUR, 17 * HOUR + HOUR // 2)
     for log in None, DecisionLog():
@@ -135,7 +133,7 @@ def test_week_shows_windows(story: JobTable) -> None:
     assert pytest.approx(168) == weights.sum()
 
 
-def test_decisions_are_those_before_now(story: JobTable) -> None:
+def test_decisions_are_those_before_now(story):
     """The log is shown newest first, and nothing of it that lies after now."""
     moment = paused(story, 1, until=30000, log=DecisionLog())
     frame = decisions_table(moment, 1)
@@ -147,14 +145,14 @@ def test_decisions_are_those_before_now(story: JobTable) -> None:
     assert decisions_table(paused(story, 1, until=1), 1).empty
 
 
-def test_next_event(story: JobTable) -> None:
+def test_next_event(story):
     """The next event is the end of a running job or a foreseen submission, whichever is first."""
     assert 3701 == next_event_of(paused(story, 1, until=1), 1)
     assert 4000 == next_event_of(paused(story, 1, until=3701), 1)
     assert next_event_of(paused(story, 1, until=3701), 2) is None
 
 
-def simulated(jobs: JobTable, users: str) -> tuple[Simulation, list[User]]:
+def simulated(jobs, users):
     """A simulation of some jobs on one processor, and its users."""
     casting = Casting.of(Work.of(jobs.copy()), users, Streams(0))
     model = Simulation(casting.jobs, 1)
@@ -163,7 +161,7 @@ def simulated(jobs: JobTable, users: str) -> tuple[Simulation, list[User]]:
 
 
 @pytest.mark.parametrize("users", ["rigid", "think-time", "shmueli-feitelson"])
-def test_stepping_to_the_next_event(story: JobTable, fortnight: JobTable, users: str) -> None:
+def test_stepping_to_the_next_event(story, fortnight, users):
     """Each step to a known event changes the count; where none is known hours go by."""
     made_up = users == "shmueli-feitelson"
     model, agents = simulated(fortnight if made_up else story, users)
@@ -180,7 +178,7 @@ def test_stepping_to_the_next_event(story: JobTable, fortnight: JobTable, users:
     assert activity_count(moment, 1) == 15 or made_up
 
 
-def test_gantt_table(story: JobTable) -> None:
+def test_gantt_table(story):
     """A running job has no end yet, only the one that is expected."""
     frame = gantt_table(paused(story, 1, until=4100)).set_index("job")
     assert [1, 6, 2] == frame.index.tolist()
@@ -190,7 +188,7 @@ def test_gantt_table(story: JobTable) -> None:
     assert [2] == gantt_table(paused(story, 1, until=4100), back=40).job.tolist()
 
 
-def test_made_up_units(fortnight: JobTable) -> None:
+def test_made_up_units(fortnight):
     """Users who make up their work have a graph of what they have submitted, each after one."""
     model, users = simulated(fortnight, "shmueli-feitelson")
     model.run(until=8 * DAY)

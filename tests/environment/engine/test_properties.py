@@ -7,7 +7,6 @@ on the way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ clusters = st.fixed_dictionaries(
 few = settings(max_examples=30)
 
 
-def make(rows: Rows) -> JobTable:
+def make(rows):
     """The table of these jobs."""
     jobs = JobTable()
     submit, wait, recorded_run, run, processors, requested, user = np.array(rows).T
@@ -71,13 +70,7 @@ def make(rows: Rows) -> JobTable:
     return jobs
 
 
-def populate(
-    rows: Rows,
-    cluster: dict[str, Any],
-    users: str = "rigid",
-    definition: SessionDefinition | None = None,
-    plain: bool = False,
-) -> tuple[Simulation, Work]:
+def populate(rows, cluster, users="rigid", definition=None, plain=False):
     """A simulation with its users, ready to run."""
     model = Simulation(make(rows), **cluster, plain=plain)
     work = Work.of(model.jobs, definition)
@@ -85,7 +78,7 @@ def populate(
     return model, work
 
 
-def check(case: dict[str, Any], room: int, events: int, stops: list[int]) -> None:
+def check(case, room, events, stops):
     """Check that both engines show the same at each stop, and end as a run without stops."""
     plain = begun(case, plain=True).run()
     with limited(room, events):
@@ -110,9 +103,7 @@ slices = st.sampled_from([1, 2, 4, 10**6])
 
 @settings(max_examples=30)
 @given(cases, rooms, slices, stops)
-def test_compiled_equals_plain(
-    case: dict[str, Any], room: int, events: int, stops: list[int]
-) -> None:
+def test_compiled_equals_plain(case, room, events, stops):
     """Whatever users and the platform do, under every policy, both engines do the same."""
     check(case, room, events, stops)
 
@@ -120,16 +111,14 @@ def test_compiled_equals_plain(
 @pytest.mark.endurance
 @settings(max_examples=3000)
 @given(cases, rooms, slices, stops)
-def test_compiled_equals_plain_often(
-    case: dict[str, Any], room: int, events: int, stops: list[int]
-) -> None:
+def test_compiled_equals_plain_often(case, room, events, stops):
     """The same for many more runs."""
     check(case, room, events, stops)
 
 
 @few
 @given(workloads, clusters, st.booleans())
-def test_jobs_in_are_jobs_out(rows: Rows, cluster: dict[str, Any], plain: bool) -> None:
+def test_jobs_in_are_jobs_out(rows, cluster, plain):
     """Every job ran for its time, was killed at its request, or rejected, where it had room."""
     jobs = populate(rows, cluster, "think-time", plain=plain)[0].run().jobs
     length, request = jobs.run_time, jobs.requested_time
@@ -151,9 +140,7 @@ def test_jobs_in_are_jobs_out(rows: Rows, cluster: dict[str, Any], plain: bool) 
 
 @few
 @given(workloads, clusters, definitions, st.booleans())
-def test_think_times_hold(
-    rows: Rows, cluster: dict[str, Any], definition: SessionDefinition, plain: bool
-) -> None:
+def test_think_times_hold(rows, cluster, definition, plain):
     """A session starts at the latest end of a predecessor plus its think time, gaps as recorded."""
     model, work = populate(rows, cluster, "think-time", definition, plain)
     jobs = model.run().jobs
@@ -172,9 +159,7 @@ def test_think_times_hold(
 
 
 @pytest.mark.parametrize(("events", "plain"), [(1, False), (10**9, False), (1000, True)])
-def test_many_units_over_at_once(
-    make_jobs: Callable[..., JobTable], events: int, plain: bool
-) -> None:
+def test_many_units_over_at_once(make_jobs, events, plain):
     """Of thousands of sessions that end in one second, each user hears, in slices or not."""
     count = 600 if plain else 3000
     first = [(0, 50, 1, 50, user) for user in range(count)]

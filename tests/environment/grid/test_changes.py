@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,24 +46,24 @@ Case = tuple[list[Job], list[int], list[list[Any]], dict[str, Any], float]
 class Fixed:
     """A random stream that always draws the same number."""
 
-    def __init__(self, value: float) -> None:
+    def __init__(self, value):
         self.value = value
 
-    def random(self) -> float:
+    def random(self):
         """Draw it."""
         return self.value
 
 
 def simulation(
-    jobs: JobTable,
-    sizes: Sequence[int],
-    changes: Sequence[Sequence[Any]],
-    broker: str = "first-fit",
+    jobs,
+    sizes,
+    changes,
+    broker="first-fit",
     *,
-    policies: Sequence[str] = ("fcfs", "fcfs", "fcfs"),
-    plain: bool = False,
-    coallocation: bool = False,
-) -> Simulation:
+    policies=("fcfs", "fcfs", "fcfs"),
+    plain=False,
+    coallocation=False,
+):
     """A grid of clusters with changes."""
     specs = {
         f"site {place}": ClusterSpec(size, policies[place], platform=tuple(changes[place]))
@@ -85,9 +83,7 @@ def simulation(
     )
 
 
-def played(
-    jobs: Sequence[Job], sizes: Sequence[int], changes: Sequence[Sequence[Any]], **how: Any
-) -> dict[str, list[Any]]:
+def played(jobs, sizes, changes, **how):
     """What happens to every row."""
     table = JobTable()
     groups = []
@@ -108,7 +104,7 @@ def played(
     return {**found, "state": [State(state).name for state in table.state.tolist()]}
 
 
-def steps_of(changes: Sequence[Any]) -> list[Change]:
+def steps_of(changes):
     """The same changes for the independent simulator."""
     found = []
     for one in changes:
@@ -123,7 +119,7 @@ def steps_of(changes: Sequence[Any]) -> list[Change]:
     return found
 
 
-def case(seed: int) -> Case:
+def case(seed):
     """A random grid; ties are frequent, and outages at seconds at which jobs end."""
     rng = np.random.default_rng([20, seed])
     clusters = int(rng.integers(1, 4))
@@ -149,14 +145,14 @@ def case(seed: int) -> Case:
             at = int(rng.integers(0, span * 2)) // 5 * 5
             until = at + int(rng.integers(1, 40)) if rng.random() < 0.8 else None
             processors = int(rng.integers(1, size + 1))
-            mine.append(NodesDown(at, until, processors, str(rng.choice(fates))))  # type: ignore[arg-type]
+            mine.append(NodesDown(at, until, processors, str(rng.choice(fates))))
         for at in rng.choice(span * 2, int(rng.integers(0, 3)), replace=False).tolist():
             mine.append(Resize(at // 2 * 2 + len(mine) % 2, int(rng.integers(size, 12))))
         if rng.random() < 0.3:
             start = int(rng.integers(1, span * 2))
             end, announced = start + int(rng.integers(1, 40)), int(rng.integers(0, 40))
             fate = str(rng.choice([*fates, "run"]))
-            mine.append(Maintenance(start, end, announced, fate))  # type: ignore[arg-type]
+            mine.append(Maintenance(start, end, announced, fate))
         if rng.random() < 0.5:  # shrink, but not below what may be down
             down = sum(one.processors for one in mine if isinstance(one, NodesDown))
             mine = [one for one in mine if not isinstance(one, Resize)]
@@ -171,7 +167,7 @@ def case(seed: int) -> Case:
     return jobs, sizes, changes, how, float(rng.random())
 
 
-def check(case: Case, patch: pytest.MonkeyPatch) -> dict[str, list[Any]] | None:
+def check(case, patch):
     """Compare a case, compiled and plain; return what happens, None if it is not possible."""
     jobs, sizes, changes, how, draw = case
     patch.setattr(Streams, "generator", lambda self, *name: Fixed(draw))
@@ -197,23 +193,21 @@ def check(case: Case, patch: pytest.MonkeyPatch) -> dict[str, list[Any]] | None:
     return compiled
 
 
-def test_changing_grids_equal_an_independent_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changing_grids_equal_an_independent_simulator(monkeypatch):
     """Every job starts, ends and is stopped as in a simulator that shares nothing with this one."""
     found = [check(case(seed), monkeypatch) for seed in range(120)]
     assert sum(one is not None for one in found) > 60
 
 
 @pytest.mark.slow
-def test_many_changing_grids_equal_an_independent_simulator(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_changing_grids_equal_an_independent_simulator(monkeypatch):
     """The same for a thousand cases; HPCROWD_ATTACK multiplies their number."""
     count = int(1000 * ATTACK)
     found = [check(case(1000 + seed), monkeypatch) for seed in range(count)]
     assert sum(one is not None for one in found) > count // 3
 
 
-def one(at: int, run: int, *parts: int, to: int) -> Job:
+def one(at, run, *parts, to):
     """A job that asks for its run time."""
     return Job(at, run, run, parts, to)
 
@@ -241,7 +235,7 @@ STORIES: dict[str, tuple[list[Job], list[int], list[list[Any]], list[int]]] = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_stories(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stories(name, monkeypatch):
     """The broker knows what clusters that change can do; all as in the independent simulator."""
     jobs, sizes, changes, start = STORIES[name]
     how = {"policies": ["fcfs"] * len(sizes)}
@@ -251,7 +245,7 @@ def test_stories(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert start == found["start"], broker
 
 
-def test_components_need_clusters_of_constant_speed() -> None:
+def test_components_need_clusters_of_constant_speed():
     """Components take equally long, which a change of speed would break."""
     model = simulation(JobTable(), [4, 4], [[SpeedChange(5, 2.0)], []], coallocation=True)
     assert model.broker is not None
@@ -260,7 +254,7 @@ def test_components_need_clusters_of_constant_speed() -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_random_failures_do_not_keep_a_grid_running(plain: bool) -> None:
+def test_random_failures_do_not_keep_a_grid_running(plain):
     """A job that no cluster can hold any more does not wait for ever while nodes fail."""
     changes = [[Failures(5.0, 2.0), Resize(3, 2)], [Failures(7.0, 3.0)]]
     jobs = [one(0, 10, 8, to=0), one(1, 10, 8, to=2), one(2, 10, 1, to=2)]
@@ -297,7 +291,7 @@ end = 30000
 """
 
 
-def test_a_grid_file_has_changes_of_the_platform(tmp_path: Path) -> None:
+def test_a_grid_file_has_changes_of_the_platform(tmp_path):
     """Each change happens on its cluster; totals, marks and the configuration show it."""
     (tmp_path / "two.toml").write_text(FILE)
     run = run_grid(read_grid(str(tmp_path / "two.toml")))
@@ -314,7 +308,7 @@ def test_a_grid_file_has_changes_of_the_platform(tmp_path: Path) -> None:
     assert (run_grid(again).jobs.start == jobs.start).all(), "repeated from its configuration"
 
 
-def test_a_file_of_changes_is_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_changes_is_an_option(tmp_path, monkeypatch):
     """It is found from here, replaces those of the grid's file, and names its clusters."""
     (tmp_path / "grids").mkdir()
     (tmp_path / "grids" / "two.toml").write_text(FILE)

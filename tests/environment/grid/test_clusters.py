@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import (
     ClusterSpec,
-    GridJob,
     GridPolicy,
     GridSpec,
     JobTable,
     Simulation,
-    Site,
     State,
 )
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
 from hpcrowd.environment.grid.das3 import das3_clusters
 from hpcrowd.environment.quantities import time_at_speed
-
-MakeJobs = Callable[..., JobTable]
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
@@ -30,12 +23,12 @@ both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"]
 class Script:
     """Submits what the script says when a unit has ended: row, cluster, delay; notes the ends."""
 
-    def __init__(self, model: Simulation, *steps: list[tuple[int, str, int]]) -> None:
+    def __init__(self, model, *steps):
         self.model = model
         self.steps = list(steps)
         self.heard: list[int] = []
 
-    def go_on(self, now: int) -> None:
+    def go_on(self, now):
         """Submit the next jobs as one unit."""
         if self.steps:
             step = self.steps.pop(0)
@@ -43,14 +36,14 @@ class Script:
             for row, cluster, delay in step:
                 self.model.clusters[cluster].submit(row, now + delay)
 
-    def on_finished(self, unit: int, now: int) -> None:
+    def on_finished(self, unit, now):
         """Note it, continue."""
         self.heard.append(now)
         self.go_on(now)
 
 
 @both
-def test_recorded_unit_runs_on_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
+def test_recorded_unit_runs_on_another_cluster(make_jobs, plain):
     """A unit with recorded gaps may go to any cluster; its gaps stay, its run times scale."""
     jobs = make_jobs((10, 100, 1), (14, 50, 1))
     model = Simulation(jobs, 4, plain=plain, others={"slow": ClusterSpec(4, speed=0.5)})
@@ -63,7 +56,7 @@ def test_recorded_unit_runs_on_another_cluster(make_jobs: MakeJobs, plain: bool)
     assert ([230], [1, 1]) == (user.heard, jobs.cluster.tolist())
 
 
-def test_time_at_speed() -> None:
+def test_time_at_speed():
     """Times are rounded half up, last 1 s at least, and stay when they are 0 or unknown."""
     times = np.array([-1, 0, 1, 5, 7])
     assert [-1, 0, 1, 3, 4] == time_at_speed(times, 2.0).tolist()
@@ -72,7 +65,7 @@ def test_time_at_speed() -> None:
 
 
 @both
-def test_run_to_a_second_halts_all_clusters(make_jobs: MakeJobs, plain: bool) -> None:
+def test_run_to_a_second_halts_all_clusters(make_jobs, plain):
     """All clusters stop after what ends in that second, and start what waits when it continues."""
     jobs = make_jobs((0, 50, 1), (0, 50, 1), (1, 9, 1), (1, 9, 1))
     model = Simulation(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
@@ -86,17 +79,17 @@ def test_run_to_a_second_halts_all_clusters(make_jobs: MakeJobs, plain: bool) ->
 
 
 @both
-def test_submission_elsewhere_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) -> None:
+def test_submission_elsewhere_in_the_past_is_an_error(make_jobs, plain):
     """A cluster on which nothing happens keeps time with the others."""
     jobs = make_jobs((0, 10, 1), (0, 10, 1))
     model = Simulation(jobs, 1, plain=plain, others={"idle": ClusterSpec(1)})
 
-    def late() -> None:
+    def late():
         model.clusters["idle"].submit(1, 9)
 
     model.cluster.submit(0, 0)
     user = Script(model)
-    user.on_finished = lambda unit, now: late()  # type: ignore[method-assign]
+    user.on_finished = lambda unit, now: late()
     model.add_unit(user, np.array([0]))
     with pytest.raises(SimulationError, match=r"9 s: in the past, it is already 10 s"):
         model.run()
@@ -112,7 +105,7 @@ def test_submission_elsewhere_in_the_past_is_an_error(make_jobs: MakeJobs, plain
         ("other", (4, "easy", float("nan")), "speed nan"),
     ],
 )
-def test_clusters_that_cannot_be(make_jobs: MakeJobs, name: str, spec: Any, text: str) -> None:
+def test_clusters_that_cannot_be(make_jobs, name, spec, text):
     """A cluster that cannot be, or is not there, is reported with the value, in one line."""
     with pytest.raises(QuantityError, match=text):
         Simulation(make_jobs((0, 1, 1)), 1, others={name: ClusterSpec(*spec)})
@@ -121,7 +114,7 @@ def test_clusters_that_cannot_be(make_jobs: MakeJobs, name: str, spec: Any, text
         model.submit(Script(model), np.array([0]), 0, cluster="moon")
 
 
-def test_units_next_to_replayed_users(make_jobs: MakeJobs) -> None:
+def test_units_next_to_replayed_users(make_jobs):
     """Next to the users of a trace, others hear of their own units."""
     jobs = make_jobs((0, 10, 1), (5000, 10, 1))
     model = Simulation(jobs, 4)
@@ -137,20 +130,14 @@ def test_units_next_to_replayed_users(make_jobs: MakeJobs) -> None:
 # ---- brokers -----------------------------------------------------------------------------------
 
 
-def grid_of(
-    jobs: JobTable,
-    policy: str | GridPolicy = "first-fit",
-    *,
-    plain: bool = False,
-    coallocation: bool = False,
-) -> Simulation:
+def grid_of(jobs, policy="first-fit", *, plain=False, coallocation=False):
     """A grid of a cluster of 4 processors, and one of 2 with nodes twice as fast."""
     others = {"fast": ClusterSpec(2, "easy", 2.0)}
     spec = GridSpec(policy, coallocation)
     return Simulation(jobs, 4, "easy", others=others, grid=spec, plain=plain)
 
 
-def jobs_of(*rows: tuple[int, int]) -> JobTable:
+def jobs_of(*rows):
     """Jobs of (processors, run time), which ask for what they need."""
     jobs = JobTable()
     processors, run = np.array(rows).T
@@ -158,14 +145,14 @@ def jobs_of(*rows: tuple[int, int]) -> JobTable:
     return jobs
 
 
-def broker_of(model: Simulation):
+def broker_of(model):
     """The broker, which is there."""
     assert model.broker is not None
     return model.broker
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative", "sjf", "fair-share"])
-def test_components_go_past_local_queues(scheduler: str) -> None:
+def test_components_go_past_local_queues(scheduler):
     """Whatever the policy of the clusters, all processors are accounted for."""
     jobs = jobs_of(*[(2, 7), (4, 9), (1, 30), (1, 30), (2, 5), (4, 5)] * 8)
     model = Simulation(
@@ -191,7 +178,7 @@ def test_components_go_past_local_queues(scheduler: str) -> None:
             assert jobs.processors[runs].sum() <= 4
 
 
-def test_bound_jobs_are_submitted_as_any() -> None:
+def test_bound_jobs_are_submitted_as_any():
     """Also with others, in any order, and as a unit."""
     jobs = jobs_of((3, 10), (2, 10), (4, 10), (4, 10), (2, 10))
     jobs.recorded_submit[:] = [0, 0, 0, 5, 5]
@@ -207,7 +194,7 @@ def test_bound_jobs_are_submitted_as_any() -> None:
     assert ([20], [30]) == (one.heard, other.heard)
 
 
-def test_components_come_together_or_not_at_all() -> None:
+def test_components_come_together_or_not_at_all():
     """Parts alone or at other seconds are reported, and grids without components."""
     jobs = jobs_of(*[(2, 10)] * 4)
     broker = broker_of(grid_of(jobs, coallocation=True))
@@ -231,7 +218,7 @@ def test_components_come_together_or_not_at_all() -> None:
         broker_of(model).submit_together([0], 0)
 
 
-def test_a_job_with_a_renounced_component_is_renounced() -> None:
+def test_a_job_with_a_renounced_component_is_renounced():
     """All of it, and its user hears of it at once."""
     jobs = jobs_of(*[(2, 10)] * 2)
     model = grid_of(jobs, coallocation=True)
@@ -248,14 +235,12 @@ class Patient(GridPolicy):
 
     name = "patient"
 
-    def select(
-        self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
-    ) -> tuple[GridJob, Sequence[Site]] | None:
+    def select(self, now, waiting, sites):
         """Name the first job."""
         return (waiting[0], sites[-1:]) if now >= 60 + waiting[0].submit else None
 
 
-def test_a_policy_of_ones_own() -> None:
+def test_a_policy_of_ones_own():
     """It is asked when something happens; one that forgets a job is reported."""
     jobs = jobs_of((1, 10), (1, 90), (1, 10))
     model = grid_of(jobs, Patient())
@@ -273,7 +258,7 @@ def test_a_policy_of_ones_own() -> None:
         model.run()
 
 
-def test_das3_is_as_in_the_table() -> None:
+def test_das3_is_as_in_the_table():
     """796 cores on 272 nodes, and the speeds of the clocks."""
     clusters = das3_clusters()
     assert [340, 64, 164, 136, 92] == [one.processors for one in clusters.values()]

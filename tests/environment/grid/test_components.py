@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.analysis.run import Run
 from hpcrowd.environment import JobTable, State
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
@@ -21,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-def jobs_of(*rows: tuple[int, int, int, int]) -> JobTable:
+def jobs_of(*rows):
     """Jobs of (user, submission, processors, run time), recorded as if they had never waited."""
     jobs = JobTable()
     user, submit, processors, run = np.array(rows).reshape(-1, 4).T
@@ -39,22 +37,22 @@ def jobs_of(*rows: tuple[int, int, int, int]) -> JobTable:
 
 
 def run(
-    tables: list[JobTable],
-    sizes: list[tuple[int, float]],
-    components: int | None,
-    broker: str = "first-fit",
-    users: str = "think-time",
-    sessions: str = "arrival:60m",
-    share: float = 0.5,
-) -> Run:
+    tables,
+    sizes,
+    components,
+    broker="first-fit",
+    users="think-time",
+    sessions="arrival:60m",
+    share=0.5,
+):
     """What comes of jobs of clusters of (processors, speed), and last of the grid."""
     clusters = {
         f"site {k}": {"processors": size, "speed": speed, "scheduler": "easy", "grid_share": share}
         for k, (size, speed) in enumerate(sizes)
     }
     config = GridConfig(
-        clusters=clusters,  # type: ignore[arg-type]
-        grid={"model": "lublin"},  # type: ignore[arg-type]
+        clusters=clusters,
+        grid={"model": "lublin"},
         broker=broker,
         users=users,
         components=components,
@@ -74,9 +72,7 @@ some_jobs = st.lists(
 
 
 @st.composite
-def grids(
-    draw: st.DrawFn, fewest: int = 1, smallest: int = 1
-) -> tuple[list[JobTable], list[tuple[int, float]]]:
+def grids(draw, fewest=1, smallest=1):
     """Up to three clusters, the jobs of each and of the grid; somebody submits."""
     speeds = st.sampled_from([0.5, 1.0, 2.0])
     sizes = draw(st.lists(st.tuples(st.integers(smallest, 9), speeds), min_size=fewest, max_size=3))
@@ -93,13 +89,7 @@ def grids(
     st.sampled_from(["rigid", "think-time", "adjusted"]),
     st.sampled_from(["arrival:10s", "arrival:job", "last:2s"]),
 )
-def test_components_start_together_on_any_grid(
-    broker: str,
-    grid: tuple[list[JobTable], list[tuple[int, float]]],
-    components: int,
-    users: str,
-    sessions: str,
-) -> None:
+def test_components_start_together_on_any_grid(broker, grid, components, users, sessions):
     """On a cluster each, for the same time; no cluster holds too much, every job has ended."""
     tables, sizes = grid
     asked = sum(int(table.processors.sum()) for table in tables)
@@ -133,9 +123,7 @@ def test_components_start_together_on_any_grid(
 
 @settings(max_examples=20)
 @given(grids(), st.sampled_from(sorted(GRID_POLICIES)), st.sampled_from(["rigid", "think-time"]))
-def test_nothing_changes_where_no_job_is_wide(
-    grid: tuple[list[JobTable], list[tuple[int, float]]], broker: str, users: str
-) -> None:
+def test_nothing_changes_where_no_job_is_wide(grid, broker, users):
     """The same table to the last number, and the account says that no job was split."""
     tables, sizes = grid
     plain = run(tables, sizes, None, broker, users)
@@ -145,7 +133,7 @@ def test_nothing_changes_where_no_job_is_wide(
     assert {"jobs_split": 0, "components": 0} | plain.sites["grid"] == found.sites["grid"]
 
 
-def test_a_wide_job_runs_on_two_clusters() -> None:
+def test_a_wide_job_runs_on_two_clusters():
     """It waits until both have room, lasts as long as on the slower one, and is one job."""
     tables = [jobs_of((1, 0, 4, 50)), JobTable(), jobs_of((1, 10, 5, 100))]
     sizes = [(4, 1.0), (4, 2.0)]
@@ -165,7 +153,7 @@ def test_a_wide_job_runs_on_two_clusters() -> None:
     assert 1 == run(tables, sizes, None, share=0).sites["grid"]["jobs_rejected"]
 
 
-def grid_of(widths: list[int], sizes: list[int], components: int) -> dict[str, Any]:
+def grid_of(widths, sizes, components):
     """What comes of jobs of the grid that only differ in their width."""
     jobs = jobs_of(*[(7, k, width, 10) for k, width in enumerate(widths)])
     tables = [*[JobTable() for _ in sizes], jobs]
@@ -183,9 +171,7 @@ def grid_of(widths: list[int], sizes: list[int], components: int) -> dict[str, A
         ([11, 13, 12], [12, 5, 5, 3], 2, "leave the setting out"),
     ],
 )
-def test_components_that_can_never_start_are_reported(
-    widths: list[int], sizes: list[int], components: int, cure: str
-) -> None:
+def test_components_that_can_never_start_are_reported(widths, sizes, components, cure):
     """What, value, where, rule and cure; the cure works."""
     with pytest.raises(QuantityError, match=cure) as caught:
         grid_of(widths, sizes, components)
@@ -201,9 +187,7 @@ def test_components_that_can_never_start_are_reported(
     ("widths", "sizes", "components", "rejected", "split"),
     [([6, 8], [6, 4, 4], 5, 0, 2), ([12, 20], [12, 5, 5, 5], 5, 0, 2), ([9, 6], [4, 4], 3, 1, 1)],
 )
-def test_jobs_too_wide_in_any_case_are_rejected_as_ever(
-    widths: list[int], sizes: list[int], components: int, rejected: int, split: int
-) -> None:
+def test_jobs_too_wide_in_any_case_are_rejected_as_ever(widths, sizes, components, rejected, split):
     """Equal components of 9 processors fit no two clusters of 4; such a job counts once."""
     grid = grid_of(widths, sizes, components)
     assert (rejected, len(widths) - rejected) == (grid["jobs_rejected"], grid["jobs"])
@@ -211,7 +195,7 @@ def test_jobs_too_wide_in_any_case_are_rejected_as_ever(
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
-def test_components_are_few_and_equal(processors: int, most: int) -> None:
+def test_components_are_few_and_equal(processors, most):
     """As few as can be, none larger than allowed, differing by at most one."""
     parts = parts_of(processors, most)
     assert processors == sum(parts)
@@ -221,7 +205,7 @@ def test_components_are_few_and_equal(processors: int, most: int) -> None:
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.lists(st.integers(1, 6), max_size=4))
-def test_fitting_is_what_trying_all_ways_finds(parts: list[int], sizes: list[int]) -> None:
+def test_fitting_is_what_trying_all_ways_finds(parts, sizes):
     """Each component on its own cluster."""
     ways = permutations(sizes, len(parts))
     assert any(all(p <= s for p, s in zip(parts, way, strict=True)) for way in ways) == fits(
@@ -229,7 +213,7 @@ def test_fitting_is_what_trying_all_ways_finds(parts: list[int], sizes: list[int
     )
 
 
-def test_sessions_and_batches_stay(subtests: pytest.Subtests) -> None:
+def test_sessions_and_batches_stay(subtests):
     """Components of a job without run time are one session and one batch, whatever the cut."""
     for text in ("arrival:job", "arrival:60m", "last:10s", "max:0s"):
         with subtests.test(text):

@@ -6,16 +6,14 @@ Times are checked against what Slurm's manual says of each option, by hand.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment import Simulation, State
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.holds.held import Holds
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.platform.changes import NodesDown
 from hpcrowd.environment.schedulers.base import ReasonCode
@@ -24,7 +22,6 @@ from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-MakeJobs = Callable[..., JobTable]
 ANY, OK, NOT_OK = Condition
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
@@ -33,15 +30,15 @@ both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"]
 class Owner:
     """Notes when units are over."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.heard: list[int] = []
 
-    def on_finished(self, unit: int, now: int) -> None:
+    def on_finished(self, unit, now):
         """Note it."""
         self.heard.append(now)
 
 
-def rules_of(jobs: int, **known: Any) -> Rules:
+def rules_of(jobs, **known):
     """Rules of which some are known; delays and failures are given by row."""
     delay, failed = np.zeros(jobs, np.int64), np.zeros(jobs, bool)
     for row, seconds in known.pop("delay", {}).items():
@@ -51,7 +48,7 @@ def rules_of(jobs: int, **known: Any) -> Rules:
     return Rules(delay, failed, **known)
 
 
-def held(jobs: JobTable, rules: Rules, **options: Any) -> tuple[Simulation, Owner]:
+def held(jobs, rules, **options):
     """A machine of four processors whose jobs are held, all of them one unit of one owner."""
     model, owner = Simulation(jobs, 4, **options), Owner()
     model.hold(rules)
@@ -59,13 +56,13 @@ def held(jobs: JobTable, rules: Rules, **options: Any) -> tuple[Simulation, Owne
     return model, owner
 
 
-def holds_of(model: Simulation) -> Holds:
+def holds_of(model):
     """Return what holds the jobs of a run."""
     assert model.holds is not None
     return model.holds
 
 
-def after(*parents: tuple[int, Condition]) -> tuple[Parent, ...]:
+def after(*parents):
     """What a job waits for."""
     return tuple(Parent(*one) for one in parents)
 
@@ -88,7 +85,7 @@ class Story:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def ended(condition: Condition, failed: bool, goes_on: bool) -> Story:
+def ended(condition, failed, goes_on):
     """One waits for a job to end in a way, and another for that one."""
     return Story(
         [(0, 10, 1), (0, 20, 1), (0, 30, 1)],
@@ -100,9 +97,9 @@ def ended(condition: Condition, failed: bool, goes_on: bool) -> Story:
     )
 
 
-def stopped(fate: str, start: int) -> Story:
+def stopped(fate, start):
     """Nodes take a job along for which another one waits."""
-    platform = [NodesDown(50, 70, 4, fate)]  # type: ignore[arg-type]
+    platform = [NodesDown(50, 70, 4, fate)]
     return Story(
         [(0, 100, 4), (0, 10, 1)], {"parents": {1: after((0, OK))}},
         [70 if start > 0 else 0, start], [DONE, DONE] if start > 0 else [State.FAILED, GONE],
@@ -149,7 +146,7 @@ STORIES = {
 
 @both
 @pytest.mark.parametrize("name", STORIES)
-def test_stories(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+def test_stories(make_jobs, name, plain):
     """Who may start when, who never may and is cancelled, and when all of it is over."""
     told = STORIES[name]
     jobs = make_jobs(*told.jobs)
@@ -169,7 +166,7 @@ def test_stories(make_jobs: MakeJobs, name: str, plain: bool) -> None:
 
 
 @both
-def test_taking_back(make_jobs: MakeJobs, plain: bool) -> None:
+def test_taking_back(make_jobs, plain):
     """Held jobs can be taken back, also before they come; who waits for them goes on."""
     jobs = make_jobs((0, 100, 1), (0, 10, 1), (0, 10, 1), (50, 10, 1), (0, 10, 1))
     parents = {1: after((0, ANY)), 2: after((1, ANY)), 4: after((3, ANY)), 3: after((0, ANY))}
@@ -186,7 +183,7 @@ def test_taking_back(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_put_off(make_jobs: MakeJobs, plain: bool) -> None:
+def test_put_off(make_jobs, plain):
     """A held job that is submitted again later waits from then on."""
     jobs = make_jobs((0, 100, 1), (0, 10, 1), (0, 10, 1))
     rules = rules_of(3, parents={1: after((0, ANY)), 2: after((0, ANY))})
@@ -201,7 +198,7 @@ def test_put_off(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_nobody_submits_it(make_jobs: MakeJobs, plain: bool) -> None:
+def test_nobody_submits_it(make_jobs, plain):
     """A job whose other is never submitted goes on when nothing else is left to happen."""
     jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
     model = Simulation(jobs, 4, plain=plain)
@@ -212,7 +209,7 @@ def test_nobody_submits_it(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_why_it_waits(make_jobs: MakeJobs, plain: bool) -> None:
+def test_why_it_waits(make_jobs, plain):
     """Live and in results; a copy of the run holds its own."""
     jobs = make_jobs((0, 100, 1), (0, 10, 1))
     model, _ = held(jobs, rules_of(2, parents={1: after((0, ANY))}), plain=plain)
@@ -229,7 +226,7 @@ def test_why_it_waits(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[list[tuple[int, int, int]], dict[str, Any]]:
+def cases(draw):
     """Jobs, and rules for them without circles."""
     count = draw(st.integers(2, 12))
     job = st.tuples(st.integers(0, 40), st.integers(0, 30), st.integers(1, 5))
@@ -255,12 +252,7 @@ def cases(draw: st.DrawFn) -> tuple[list[tuple[int, int, int]], dict[str, Any]]:
 
 @settings(max_examples=60)
 @given(cases(), st.sampled_from(["fcfs", "easy", "conservative"]), st.integers(0, 60))
-def test_nothing_comes_too_early(
-    make_jobs: MakeJobs,
-    case: tuple[list[tuple[int, int, int]], dict[str, Any]],
-    policy: str,
-    pause: int,
-) -> None:
+def test_nothing_comes_too_early(make_jobs, case, policy, pause):
     """Compiled and plain agree, also after a pause; and all rules hold of what came out."""
     told, known = case
     runs = []
@@ -291,7 +283,7 @@ def test_nothing_comes_too_early(
         assert all(int(((at <= now) & (jobs.end[mine] > now)).sum()) <= most for now in at)
 
 
-def test_no_rules_for_a_recorded_schedule(make_jobs: MakeJobs) -> None:
+def test_no_rules_for_a_recorded_schedule(make_jobs):
     """Recorded waits contain what held jobs back."""
     jobs = make_jobs((0, 10, 1), (0, 10, 1))
     jobs.recorded_start[:] = 5
@@ -302,7 +294,7 @@ def test_no_rules_for_a_recorded_schedule(make_jobs: MakeJobs) -> None:
     assert [5, 5] == jobs.start.tolist()
 
 
-def test_rules_that_hold_nothing(make_jobs: MakeJobs) -> None:
+def test_rules_that_hold_nothing(make_jobs):
     """They are none, and change nothing."""
     told = [(0, 100, 3), (10, 50, 4), (20, 30, 2), (60, 10, 1)]
     jobs, other = make_jobs(*told), make_jobs(*told)

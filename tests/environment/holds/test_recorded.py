@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from hpcrowd.agents import Casting
 from hpcrowd.analysis.results import read_recorded, read_results, write_results
-from hpcrowd.environment import Trace, parse_sacct, read_trace
+from hpcrowd.environment import parse_sacct, read_trace
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.recorded import recorded_rules
-from hpcrowd.environment.holds.rules import Condition, Rules
+from hpcrowd.environment.holds.rules import Condition
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
@@ -22,17 +18,13 @@ from tests.support.sacct import UTC, text
 
 ANY, OK, NOT_OK = Condition
 
-Call = Callable[..., tuple[int, str, str]]
 
-
-def at(second: int) -> str:
+def at(second):
     """A time of day as sacct writes it."""
     return f"2024-01-31T12:{second // 60:02}:{second % 60:02}"
 
 
-def job(
-    number: str, submit: int, start: int, end: int, line: str = "", **more: str
-) -> dict[str, str]:
+def job(number, submit, start, end, line="", **more):
     """A row of sacct, with its times in s after noon, and options of ``sbatch``."""
     return {
         "JobID": number, "Submit": at(submit), "Eligible": at(submit), "Start": at(start),
@@ -40,7 +32,7 @@ def job(
     } | more  # fmt: skip
 
 
-def rules_for(*rows: dict[str, str]) -> tuple[Rules, Trace]:
+def rules_for(*rows):
     """Return the rules of a log."""
     trace = parse_sacct(text(*rows), options=UTC)
     made = jobs_from_trace(trace)
@@ -49,12 +41,12 @@ def rules_for(*rows: dict[str, str]) -> tuple[Rules, Trace]:
     return rules, trace
 
 
-def parents(rules: Rules) -> dict[int, list[tuple[int, Condition]]]:
+def parents(rules):
     """Return what each job waits for, as plain pairs."""
     return {row: [(one.row, one.condition) for one in of] for row, of in rules.parents.items()}
 
 
-def test_conditions() -> None:
+def test_conditions():
     """Each type of dependency, of jobs, tasks and arrays."""
     rules, trace = rules_for(
         job("1_0", 0, 0, 10),
@@ -84,7 +76,7 @@ def test_conditions() -> None:
     assert [-1, -1, -1, 0, 0, 0, 0, 0] == trace["think_time"].tolist()
 
 
-def test_what_cannot_be_taken() -> None:
+def test_what_cannot_be_taken():
     """Unknown types and jobs keep the recorded time; a job that had not ended is no reason."""
     rules, _ = rules_for(
         job("1", 0, 0, 100),
@@ -99,7 +91,7 @@ def test_what_cannot_be_taken() -> None:
     assert 3 == rules.notes.total()
 
 
-def test_arrays_and_singletons() -> None:
+def test_arrays_and_singletons():
     """Tasks share the throttle of their array; a name is that of one user."""
     throttled = "--array=0-2%1"
     rules, _ = rules_for(
@@ -117,7 +109,7 @@ def test_arrays_and_singletons() -> None:
     assert not rules.delay.any()
 
 
-def test_nothing_held() -> None:
+def test_nothing_held():
     """Logs without such columns, and logs in which nobody was held, have no rules."""
     for rows in (job("1", 0, 0, 10),), ({"JobID": "1"},):
         trace = parse_sacct(text(*rows), options=UTC)
@@ -137,7 +129,7 @@ CHAIN = (
 
 
 @pytest.mark.parametrize("users", ["rigid", "think-time", "think-time-windows"])
-def test_replays(users: str, tmp_path: Path) -> None:
+def test_replays(users, tmp_path):
     """Users of all kinds have their jobs held; reports, results and traces tell of it."""
     trace = parse_sacct(text(*CHAIN), options=UTC)
     run = replay(trace, users=users, processors="8")
@@ -156,7 +148,7 @@ def test_replays(users: str, tmp_path: Path) -> None:
     assert [0, 1, 2, 3] == free.jobs.start.tolist()
 
 
-def test_logs_as_runs(call: Call, tmp_path: Path) -> None:
+def test_logs_as_runs(call, tmp_path):
     """Recorded schedules have both waits too; the command says how many, how long and why."""
     file = tmp_path / "sacct.txt"
     file.write_bytes(text(*CHAIN))
@@ -181,14 +173,14 @@ SESSIONS = (
 )
 
 
-def staged(**options: Any) -> Any:
+def staged(**options):
     """A run that has not begun, with each job a session; job 2 takes long."""
     trace = parse_sacct(text(*SESSIONS), options=UTC)
     config = ReplayConfig.configure(sessions="arrival:1s", processors="8", **options)
     return config.stage(trace)
 
 
-def test_graphs_show_dependencies() -> None:
+def test_graphs_show_dependencies():
     """An edge says which jobs depend on which; it holds a job and not the session."""
     graph = staged().users[0].graph
     assert "ended and dependency" == graph.edges[1, 2]["reason"]
@@ -211,7 +203,7 @@ def test_graphs_show_dependencies() -> None:
         (True, True, [0, -1, 60, 30]),
     ],
 )
-def test_graphs_that_change(keep: bool, leave: bool, start: list[int]) -> None:
+def test_graphs_that_change(keep, leave, start):
     """An edge that is kept holds its job, however users come to their sessions."""
     one = staged()
     graph = one.users[0].graph
@@ -229,7 +221,7 @@ def test_graphs_that_change(keep: bool, leave: bool, start: list[int]) -> None:
     assert start == one.run(None).jobs.start.tolist()
 
 
-def test_mixtures_hold_what_is_replayed() -> None:
+def test_mixtures_hold_what_is_replayed():
     """The rows of the table are found in the log, whatever part of it is replayed."""
     trace = parse_sacct(text(*CHAIN), options=UTC)
     config = ReplayConfig.configure(processors="8")
@@ -239,12 +231,12 @@ def test_mixtures_hold_what_is_replayed() -> None:
 
 
 @pytest.fixture(scope="session")
-def real(slurm_dumps: Path) -> Trace:
+def real(slurm_dumps):
     """The real cluster, with all columns."""
     return read_trace(slurm_dumps / "all-D.txt.gz")
 
 
-def test_rules_are_those_of_a_real_slurm(real: Trace) -> None:
+def test_rules_are_those_of_a_real_slurm(real):
     """Its jobs became eligible when the rules say, give or take a round of its scheduler."""
     made = jobs_from_trace(real)
     rules, jobs = recorded_rules(real, made.jobs, made.source_row), made.jobs
@@ -267,10 +259,10 @@ def test_rules_are_those_of_a_real_slurm(real: Trace) -> None:
 
 
 @pytest.mark.parametrize("users", ["rigid", "think-time"])
-def test_chain_of_a_real_slurm(real: Trace, users: str) -> None:
+def test_chain_of_a_real_slurm(real, users):
     """It runs forwards, and arrays keep within their throttles."""
     run = replay(real, users=users)
-    jobs, ids = run.jobs, run.trace.extra["job_id"][run.source_row].tolist()  # type: ignore[union-attr]
+    jobs, ids = run.jobs, run.trace.extra["job_id"][run.source_row].tolist()
     place = {one: row for row, one in enumerate(ids)}
     chain = [place[one] for one in ("273", "274", "275")]
     assert (jobs.enqueued[chain[1:]] == jobs.end[chain[:-1]]).all()

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -26,22 +25,19 @@ from hpcrowd.environment.clock import CYCLE, DAY, WEEK, moment
 from hpcrowd.environment.errors import HpcrowdError, echo, harmless
 from hpcrowd.environment.limits import inputs, memory
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.traces.trace import Trace
-
-Call = Callable[..., tuple[int, str, str]]
 
 LOG = "; MaxProcs: 4\n1 0 0 60 1 -1 -1 1 90 -1 1 1 1 1 1 -1 -1 -1\n"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """A folder with a log of one job."""
     (tmp_path / "log.swf").write_text(LOG)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def refused(result: tuple[int, str, str]) -> str:
+def refused(result):
     """Return the one line of a command that refuses its input."""
     code, out, err = result
     assert (2, "") == (code, out)
@@ -61,7 +57,7 @@ GRID = '[clusters.a]\nprocessors = {processors}\nspeed = {speed}\nmodel = "lubli
         ("days", "2147483648"), ("days", "inf"), ("days", "1e-9"),
     ],
 )  # fmt: skip
-def test_numbers_of_a_grid(here: Path, call: Call, setting: str, value: str) -> None:
+def test_numbers_of_a_grid(here, call, setting, value):
     """A number that no machine has is refused before anything is allocated."""
     values = {"processors": "8", "speed": "1.0", "days": "0.1"} | {setting: value}
     (here / "grid.toml").write_text(GRID.format(**values))
@@ -87,13 +83,13 @@ def test_numbers_of_a_grid(here: Path, call: Call, setting: str, value: str) -> 
         "stats log.swf --time-scale 9999999999w",
     ],
 )
-def test_numbers_of_options(here: Path, call: Call, arguments: str) -> None:
+def test_numbers_of_options(here, call, arguments):
     """The same holds for options, and nothing is written."""
     refused(call(*arguments.split()))
     assert ["log.swf"] == [path.name for path in here.iterdir()]
 
 
-def test_too_many_runs(here: Path, call: Call) -> None:
+def test_too_many_runs(here, call):
     """A study of a billion seeds is refused with its line before a list of them is made."""
     (here / "study.toml").write_text(
         '[scenario]\nkind = "replay"\ntrace = "log.swf"\n[axes]\nseed = 1000000000\n'
@@ -101,7 +97,7 @@ def test_too_many_runs(here: Path, call: Call) -> None:
     assert "line 5: axes.seed 1,000,000,000: at most" in refused(call("sweep", "study.toml"))
 
 
-def test_memory_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_estimated(monkeypatch):
     """What does not fit into the free memory is refused with both numbers; small things never."""
     monkeypatch.setattr(memory, "free_memory", lambda: 10**8)
     memory.check_memory("a few jobs", 10**6, "take fewer")
@@ -109,7 +105,7 @@ def test_memory_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
         JobTable(50_000_000)
 
 
-def test_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_memory(monkeypatch):
     """It is the least of machine, group and process; where none says, nothing is refused."""
     for name, free in (("_machine", 7), ("_group", 5), ("_process", None)):
         monkeypatch.setattr(memory, name, lambda free=free: free)
@@ -121,7 +117,7 @@ def test_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30, 1e19])
-def test_rounding_does_not_overflow(value: float) -> None:
+def test_rounding_does_not_overflow(value):
     """A number that no int64 holds is an error, for one number and in an array."""
     with pytest.raises(QuantityError, match="too large"):
         round_half_up(value)
@@ -129,7 +125,7 @@ def test_rounding_does_not_overflow(value: float) -> None:
         round_half_up(np.array([1.0, value]))
 
 
-def test_sums_that_overflow_name_the_job(make_trace: Callable[..., Trace]) -> None:
+def test_sums_that_overflow_name_the_job(make_trace):
     """A corrupt run time whose processor-seconds exceed int64 names its job."""
     jobs = [{"submit": 0, "run": 60, "requested_processors": 1, "number": 1},
             {"submit": 9, "run": 2.0**53, "requested_processors": 4096, "number": 2}]  # fmt: skip
@@ -153,7 +149,7 @@ CLOCK = Clock(843480000, STOCKHOLM, known=True)
     ],
     ids=["hours", "half hours", "sizes", "arrivals"],
 )  # fmt: skip
-def test_estimates_of_memory_are_measured(work: Callable[[int], object], estimate: int) -> None:
+def test_estimates_of_memory_are_measured(work, estimate):
     """What is estimated before it is allocated is what is used at the peak."""
     work(200_000)  # what is kept for the next time, such as offsets of time zones, is not counted
     tracemalloc.start()
@@ -169,7 +165,7 @@ def test_estimates_of_memory_are_measured(work: Callable[[int], object], estimat
 
 
 @pytest.mark.parametrize("years", [400, 8000, 40_000_000])
-def test_calendar_after_9999(years: int) -> None:
+def test_calendar_after_9999(years):
     """The calendar repeats every 400 years, with the same weekdays and summer time."""
     clock = CLOCK
     # Stockholm's zone file is complete up to 2037; later years follow its last rule.
@@ -191,7 +187,7 @@ def test_calendar_after_9999(years: int) -> None:
         (9 * 10**12, 1200, "Jan 287169", "local time, Europe/Stockholm"),
     ],
 )
-def test_axes_after_9999(start: int, days: int, label: str, name: str) -> None:
+def test_axes_after_9999(start, days, label, name):
     """Axes of pictures go on after the year 9999, and over its end, with the true years."""
     places, texts, below = time_ticks(Clock(start, STOCKHOLM, known=True), 0, days * DAY)
     assert (label, name) == (texts[0], below)
@@ -200,7 +196,7 @@ def test_axes_after_9999(start: int, days: int, label: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("span", [CYCLE, 5 * CYCLE + 3 * WEEK, 2**50])
-def test_activity_over_centuries(span: int) -> None:
+def test_activity_over_centuries(span):
     """Activity over centuries is counted in cycles of the calendar, and found back."""
     clock = Clock(3 * 10**9, STOCKHOLM, known=True)
     profile = WeeklyProfile(np.arange(1, 169))
@@ -212,7 +208,7 @@ def test_activity_over_centuries(span: int) -> None:
 
 @pytest.mark.parametrize("users", ["fluid", "distribution", "think-time-windows", "generative"])
 @pytest.mark.parametrize(("at", "run"), [(2**52, 60), (400, 2**52)])
-def test_one_corrupt_time(here: Path, call: Call, users: str, at: int, run: int) -> None:
+def test_one_corrupt_time(here, call, users, at, run):
     """A time after the year 9999 gives a result, or one line, in behaviours with a clock."""
     more = "".join(
         f"{n} {n * 300} 0 60 1 -1 -1 1 90 -1 1 {n % 3} 1 1 1 -1 -1 -1\n" for n in range(2, 40)
@@ -236,7 +232,7 @@ def test_one_corrupt_time(here: Path, call: Call, users: str, at: int, run: int)
     ],
     ids=range(5),
 )  # fmt: skip
-def test_echoes_are_short(message: str) -> None:
+def test_echoes_are_short(message):
     """A long value is shortened in the middle; what is around it stays."""
     said = str(HpcrowdError(f"x {message}: not a number"))
     assert said.count("Q") < 200
@@ -244,7 +240,7 @@ def test_echoes_are_short(message: str) -> None:
     assert " ... " in said
 
 
-def test_echoes_are_harmless(here: Path, call: Call) -> None:
+def test_echoes_are_harmless(here, call):
     """Control characters become escapes, and lines become one line; other text stays."""
     assert r"a \x1b]0;title\x07 b c é" == harmless("a \x1b]0;title\x07 b\nc é")
     assert r"'\x1b[31m'" == echo("\x1b[31m")
@@ -273,7 +269,7 @@ READERS = (
         ("stats @", "/dev/random"),
     ],
 )
-def test_devices_are_refused(here: Path, call: Call, device: str, command: str) -> None:
+def test_devices_are_refused(here, call, device, command):
     """What has no end, and a folder, is refused at once by everything that reads a file."""
     words = []
     for word in command.split():
@@ -286,7 +282,7 @@ def test_devices_are_refused(here: Path, call: Call, device: str, command: str) 
     assert time.process_time() - began < 30  # most of it imports
 
 
-def test_a_pipe_without_a_writer(here: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_without_a_writer(here, call, monkeypatch):
     """A pipe to which nothing is written is waited for with a line, then given up."""
     clock = SimpleNamespace(monotonic=itertools.count(0, inputs.PATIENCE_SHOWN + 1).__next__)
     monkeypatch.setattr(inputs, "time", clock)
@@ -296,7 +292,7 @@ def test_a_pipe_without_a_writer(here: Path, call: Call, monkeypatch: pytest.Mon
     assert "nothing was written to it" in line
 
 
-def test_settings_through_a_pipe(here: Path, call: Call) -> None:
+def test_settings_through_a_pipe(here, call):
     """A pipe is an input like a file, also for settings."""
     os.mkfifo("pipe.toml")
     text = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'
@@ -307,7 +303,7 @@ def test_settings_through_a_pipe(here: Path, call: Call) -> None:
     assert (0, True) == (code, '"jobs_completed": 1' in out), err
 
 
-def test_endless_standard_input(here: Path) -> None:
+def test_endless_standard_input(here):
     """A device as standard input is refused, too."""
     with Path("/dev/zero").open("rb") as zero:
         done = subprocess.run(
@@ -318,23 +314,21 @@ def test_endless_standard_input(here: Path) -> None:
     assert "standard input cannot be read: is a device" in done.stderr
 
 
-def test_settings_have_a_size(tmp_path: Path) -> None:
+def test_settings_have_a_size(tmp_path):
     """A file of settings is read up to a limit only."""
     (tmp_path / "large").write_bytes(b"#" * 3000)
     with pytest.raises(OSError, match="the limit for such a file"):
         inputs.read_bytes(tmp_path / "large", 2000)
 
 
-def test_unpacked_traces_fit_into_memory(
-    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unpacked_traces_fit_into_memory(here, call, monkeypatch):
     """A packed file that would fill the memory is refused while it is read."""
     monkeypatch.setattr(inputs, "free_memory", lambda: 0)
     monkeypatch.setattr(inputs, "SMALL", 10)
     assert "unpacked, more than fits" in refused(call("stats", "log.swf"))
 
 
-def test_odd_traces(here: Path, call: Call) -> None:
+def test_odd_traces(here, call):
     """They may begin with any number of empty lines; a number above 2^53 is called too large."""
     (here / "log.swf").write_text("\n" * 200_000 + LOG)
     code, _, err = call("clean", "log.swf", "--json")

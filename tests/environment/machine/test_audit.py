@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hpcrowd.environment.errors import SchedulerError
-from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, State
 from hpcrowd.environment.machine.audit import audit, faults
 from hpcrowd.environment.machine.model import (
     Account,
@@ -25,8 +24,6 @@ from hpcrowd.environment.schedulers.slurm.queue import Tenure
 
 from tests.environment.machine.machine_cases import table
 
-Ledger = list[Tenure]
-
 #: Two nodes of four cores, 100 MB and two GPUs, and one without; jobs may use all.
 NODES = (
     NodeType(name="g[1-2]", cores=4, memory=100, gpus={"a": 1, "b": 1}, features=("fast",)),
@@ -34,12 +31,12 @@ NODES = (
 )
 
 
-def share(node: int = 0, cores: int = 1, memory: int = 0, gpus: tuple[int, int] = (0, 0)) -> Share:
+def share(node=0, cores=1, memory=0, gpus=(0, 0)):
     """Return what a job holds of a node."""
     return Share(node, cores, memory, gpus)
 
 
-def site(*limits: Limits, **more: Any) -> Machine:
+def site(*limits, **more):
     """Return the machine; with limits of the QOS ``normal``, if they are given."""
     values: dict[str, Any] = {
         "qos": tuple(Qos(name="normal", limits=one) for one in limits),
@@ -48,7 +45,7 @@ def site(*limits: Limits, **more: Any) -> Machine:
     return Machine(nodes=NODES, **{**values, **more})
 
 
-def ran(*jobs: dict[str, Any]) -> tuple[JobTable, Ledger]:
+def ran(*jobs):
     """Return a table of completed jobs and its ledger.
 
     Each says what it ``asks``; when it started, ``start``; what it ``holds``; ``partition``.
@@ -86,7 +83,6 @@ ACCOUNTS = (
     Account(account="b", user="u3", limits=Limits(max_wall=5, max_tres={"node": 1})),
 )
 ONE, DOWN, WIDE = ({"partition": name, "partitions": name} for name in ("one", "down", "wide"))
-THIRD = {"holds": (share(2),)}
 PARTED, OWNED = site(partitions=PARTS), site(accounts=ACCOUNTS)
 KEPT, HALF = (
     site(reservations=(RES,)),
@@ -194,9 +190,7 @@ TWO = {"holds": (share(0, 2),), "cores": 2}
         (site(), [{"begin": 7}], "started at 0 s, before it could, 7 s"),
     ],
 )  # fmt: skip
-def test_each_kind_of_fault_is_found(
-    machine: Machine, jobs: list[dict[str, Any]], fault: str
-) -> None:
+def test_each_kind_of_fault_is_found(machine, jobs, fault):
     """What was used twice, against a request, a rule or a limit is named, with job and second."""
     made, ledger = ran(*jobs)
     found = faults(machine, made, ledger)
@@ -217,35 +211,35 @@ def test_each_kind_of_fault_is_found(
         (site(Limits(max_jobs=0), scheduling=SchedulingSettings()), [{}, {}]),  # not enforced
     ],
 )  # fmt: skip
-def test_what_is_right_has_no_faults(machine: Machine, jobs: list[dict[str, Any]]) -> None:
+def test_what_is_right_has_no_faults(machine, jobs):
     """Up to the limits, and until a reservation begins, nothing is wrong."""
     made, ledger = ran(*jobs)
     assert [] == faults(machine, made, ledger)
     audit(machine, made, ledger)
 
 
-def _state(state: State, row: int = 0) -> Callable[[JobTable, Ledger], None]:
-    def change(jobs: JobTable, ledger: Ledger) -> None:
+def _state(state, row=0):
+    def change(jobs, ledger):
         jobs.matrix[Column.STATE, row] = state
 
     return change
 
 
-def _column(column: Column, value: int) -> Callable[[JobTable, Ledger], None]:
-    def change(jobs: JobTable, ledger: Ledger) -> None:
+def _column(column, value):
+    def change(jobs, ledger):
         jobs.matrix[column, 0] = value
 
     return change
 
 
-def _entry(**values: Any) -> Callable[[JobTable, Ledger], None]:
-    def change(jobs: JobTable, ledger: Ledger) -> None:
+def _entry(**values):
+    def change(jobs, ledger):
         ledger[0] = replace(ledger[0], **values)
 
     return change
 
 
-def _twice(jobs: JobTable, ledger: Ledger) -> None:
+def _twice(jobs, ledger):
     ledger.append(replace(ledger[0], start=5))
 
 
@@ -268,9 +262,7 @@ def _twice(jobs: JobTable, ledger: Ledger) -> None:
         (_column(Column.REQUESTED_TIME, 30), "killed after 10 s, before its limit of 30 s"),
     ],
 )
-def test_ledger_and_table_must_agree(
-    change: Callable[[JobTable, Ledger], None], fault: str
-) -> None:
+def test_ledger_and_table_must_agree(change, fault):
     """Jobs in = jobs out: each state has the runs that lead to it."""
     made, ledger = ran({})
     if "killed" in fault:
@@ -280,7 +272,7 @@ def test_ledger_and_table_must_agree(
     assert any(fault in one for one in found), found
 
 
-def test_preempted_runs_end_when_they_were_stopped() -> None:
+def test_preempted_runs_end_when_they_were_stopped():
     """What a job held counts until it was preempted, and not until its last end."""
     made, ledger = ran({"start": 20, "holds": FOUR}, {"start": 5, "holds": FOUR})
     ledger.insert(0, replace(ledger[0], start=0, end=5))
@@ -290,7 +282,7 @@ def test_preempted_runs_end_when_they_were_stopped() -> None:
                                            faults(site(), made, ledger)]  # fmt: skip
 
 
-def test_the_first_faults_are_named() -> None:
+def test_the_first_faults_are_named():
     """The strict form is one line, which counts the rest."""
     made, ledger = ran(*[{"features": "none"}] * 4, *[{"at": 3}] * 4)
     with pytest.raises(SchedulerError, match=r"\(and \d+ more\)$"):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import hpcrowd as hc
@@ -31,8 +29,6 @@ from pydantic import ValidationError
 
 from tests.environment.machine.machine_cases import random_machine
 from tests.environment.machine.slurm.slurm_texts import check
-
-Call = Callable[..., tuple[int, str, str]]
 
 NODES = '[[nodes]]\nname = "n[1-3]"\ncores = 4\n'
 
@@ -91,7 +87,7 @@ NODE, PARTITION, QOS, USER, RESERVATION = (
         ('[scheduling]\npreempt_type = "qus"\n', "5: scheduling.preempt_type 'qus': not known; "),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_a_mistake_is_one_line_with_its_place(tmp_path, text, message):
     """File, line, what is wrong, and the cure."""
     path = tmp_path / "m.toml"
     path.write_text(NODES + text)
@@ -101,7 +97,7 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, text: str, message
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_are_not_toml(tmp_path: Path) -> None:
+def test_files_that_are_not_toml(tmp_path):
     """The message says where they end to be; a description is alone."""
     path = tmp_path / "m.toml"
     for text, message in (
@@ -117,7 +113,7 @@ def test_files_that_are_not_toml(tmp_path: Path) -> None:
         hc.read_machine(tmp_path)
 
 
-def test_texts_with_units(tmp_path: Path) -> None:
+def test_texts_with_units(tmp_path):
     """Times, memory, moments and words for no limit mean the same as numbers."""
     path = tmp_path / "m.toml"
     path.write_text(
@@ -146,7 +142,7 @@ TIMES = st.none() | st.integers(0, 10**9)
 
 
 @st.composite
-def machines(draw: st.DrawFn) -> Machine:
+def machines(draw):
     """Random machines, with some more parts of any names, numbers and texts."""
     made = random_machine(np.random.default_rng(draw(st.integers(0, 2**32 - 1))))
     words = tuple(f"x{one}" for one in draw(st.lists(WORD, max_size=3, unique=True)))
@@ -177,7 +173,7 @@ def machines(draw: st.DrawFn) -> Machine:
 
 @settings(max_examples=25)
 @given(machines())
-def test_toml_and_back(tmp_path_factory: pytest.TempPathFactory, machine: Machine) -> None:
+def test_toml_and_back(tmp_path_factory, machine):
     """A machine that is written and read is equal, whatever its names and limits."""
     path = tmp_path_factory.mktemp("toml") / "m.toml"
     hc.write_machine(machine, path)
@@ -185,7 +181,7 @@ def test_toml_and_back(tmp_path_factory: pytest.TempPathFactory, machine: Machin
     assert path.read_text("utf-8") == machine_toml(machine)
 
 
-def test_only_what_differs_is_written() -> None:
+def test_only_what_differs_is_written():
     """Defaults are left out, and units are the largest that fit."""
     machine = Machine(
         nodes=(NodeType(name="n1", cores=4, memory=65_536),),
@@ -203,7 +199,7 @@ def test_only_what_differs_is_written() -> None:
     } == set(parts)
 
 
-def test_machines_from_python_are_checked() -> None:
+def test_machines_from_python_are_checked():
     """As in files; the place is that in the description."""
     with pytest.raises(ValidationError, match="node x: not a node of the machine") as caught:
         Machine(nodes=(NodeType(name="n1", cores=1),), partitions=(Partition(name="p",
@@ -220,31 +216,31 @@ def test_machines_from_python_are_checked() -> None:
     [("90s", 90), ("12h", 43_200), ("1.5h", 5400), ("2d", 172_800), ("1-00:00:00", 86_400),
      ("1-12", 129_600), ("1-12:30", 131_400), ("08:30:00", 30_600), ("100:00:00", 360_000)],
 )  # fmt: skip
-def test_times(text: str, seconds: int) -> None:
+def test_times(text, seconds):
     """A number with a unit, or days, hours, minutes and seconds."""
     assert seconds == parse_time(text)
 
 
 @pytest.mark.parametrize("text", ["1:30", "", "-5", "1-", "8:61:00", "1d2h", "99999999-00:00:00"])
-def test_wrong_times(text: str) -> None:
+def test_wrong_times(text):
     """1:30 could be minutes or hours: it is refused."""
     with pytest.raises(QuantityError, match="duration"):
         parse_time(text)
 
 
 @given(st.integers(0, 2**50))
-def test_memory_and_back(megabytes: int) -> None:
+def test_memory_and_back(megabytes):
     """The shortest text means the same."""
     assert megabytes == parse_memory(memory_text(megabytes))
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,2}[0-9]{0,3}([a-z][0-9]{1,2})?", fullmatch=True)))
-def test_host_lists_and_back(names: list[str]) -> None:
+def test_host_lists_and_back(names):
     """Collapsed names expand to the same, in order."""
     assert names == list(expand(collapse(names)))
 
 
-def test_host_lists_are_short() -> None:
+def test_host_lists_are_short():
     """Ranges of the same width are joined; names are ordered by their numbers."""
     assert "n[1-3,7],gpu[08-10],x" == collapse(expand("n1,n2,n[3,7],gpu08,gpu09,gpu10,x"))
     assert ["a2b1", "a2b10", "a10", "b1"] == sorted(["b1", "a10", "a2b10", "a2b1"], key=natural)
@@ -260,7 +256,7 @@ CONF = (
 )
 
 
-def test_what_the_command_shows(tmp_path: Path, call: Call) -> None:
+def test_what_the_command_shows(tmp_path, call):
     """Nodes, partitions, QOS, accounts, priority, reservations, and what is not modelled."""
     rows = "".join(f"PartitionName=p{place} Nodes=n1\n" for place in range(1103))
     for name, text in {
@@ -290,7 +286,7 @@ def test_what_the_command_shows(tmp_path: Path, call: Call) -> None:
     ] == lines[-16:]  # fmt: skip
 
 
-def test_the_command_as_json_and_toml(tmp_path: Path, call: Call) -> None:
+def test_the_command_as_json_and_toml(tmp_path, call):
     """One object on standard output; the file is read as the same machine; mistakes are a line."""
     conf, out = tmp_path / "slurm.conf", tmp_path / "out.toml"
     conf.write_text(CONF)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from copy import deepcopy
 
 import numpy as np
@@ -12,7 +11,7 @@ from hpcrowd.environment.jobs import UNKNOWN, JobTable, join
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 
 
-def asking(*nodes: int, features: str = "") -> JobTable:
+def asking(*nodes, features=""):
     """Return jobs that ask for nodes, and all for the same features; a second between them."""
     jobs = JobTable()
     jobs.append(len(nodes), recorded_submit=np.arange(len(nodes)))
@@ -23,7 +22,7 @@ def asking(*nodes: int, features: str = "") -> JobTable:
     return jobs
 
 
-def asked(jobs: JobTable) -> list[tuple[int, str]]:
+def asked(jobs):
     """Return the nodes and features that jobs ask for."""
     requests = jobs.requests
     assert requests is not None
@@ -31,7 +30,7 @@ def asked(jobs: JobTable) -> list[tuple[int, str]]:
     return list(zip(requests[Ask.NODES].tolist(), requests.texts(Ask.FEATURES), strict=True))
 
 
-def test_jobs_that_are_added_ask_for_nothing() -> None:
+def test_jobs_that_are_added_ask_for_nothing():
     """Appending keeps what the other jobs ask for; a table without requests gets none by itself."""
     jobs = asking(2, 4, features="gpu")
     for count in (*[1] * 600, 1000):
@@ -43,7 +42,7 @@ def test_jobs_that_are_added_ask_for_nothing() -> None:
         assert one.requests is None
 
 
-def test_adding_jobs_one_by_one_moves_the_numbers_rarely() -> None:
+def test_adding_jobs_one_by_one_moves_the_numbers_rarely():
     """Appending a job at a time takes a number of new arrays that grows with the logarithm."""
     requests = Requests()
     places = set()
@@ -53,14 +52,13 @@ def test_adding_jobs_one_by_one_moves_the_numbers_rarely() -> None:
     assert len(places) < 10
 
 
-def pickled(jobs: JobTable) -> JobTable:
+def pickled(jobs):
     """Return a table that has been pickled."""
-    again: JobTable = pickle.loads(pickle.dumps(jobs))
-    return again
+    return pickle.loads(pickle.dumps(jobs))
 
 
 @pytest.mark.parametrize("again", [JobTable.copy, deepcopy, pickled])
-def test_copies_are_independent(again: Callable[[JobTable], JobTable]) -> None:
+def test_copies_are_independent(again):
     """A copy has the same requests; changing it does not change those of the table."""
     jobs = asking(2, 4, features="gpu")
     other = again(jobs)
@@ -73,7 +71,7 @@ def test_copies_are_independent(again: Callable[[JobTable], JobTable]) -> None:
     assert [(9, "ib"), (4, "gpu"), (UNKNOWN, "")] == asked(other)
 
 
-def test_joined_tables_keep_their_requests() -> None:
+def test_joined_tables_keep_their_requests():
     """Joined tables ask for the same as before; words and arrays are numbered again."""
     one, other, plain = asking(1, 2, features="gpu"), asking(3, features="ib"), JobTable()
     plain.append(1, recorded_submit=9)
@@ -89,7 +87,7 @@ def test_joined_tables_keep_their_requests() -> None:
     assert UNKNOWN == nothing
 
 
-def test_parts_frames_and_texts() -> None:
+def test_parts_frames_and_texts():
     """A part has the requests of its jobs; a frame has columns only for what some job asks for."""
     part = asking(1, 2, 3, 4).take(np.array([3, 0]))
     assert [(4, ""), (1, "")] == asked(part)

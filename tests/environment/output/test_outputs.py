@@ -7,9 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hpcrowd.environment.errors import HpcrowdError
@@ -19,8 +17,6 @@ from hpcrowd.scenarios.cli import CommandFiles
 from hpcrowd.scenarios.outputs import OUTPUTS, inputs_of
 
 from tests.support.writing import COMMANDS, LOG
-
-Call = Callable[..., tuple[int, str, str]]
 
 #: Parameters of commands that name files and folders to read; fetch and forecast add to theirs.
 INPUTS = (
@@ -57,7 +53,7 @@ WRITING = {
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """A folder with a trace, and links to it, as the current folder."""
     monkeypatch.chdir(tmp_path)
     Path("c.swf").write_text(LOG)
@@ -66,24 +62,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def listing(folder: str = ".") -> list[str]:
+def listing(folder="."):
     """Return the names in a folder."""
     return sorted(path.name for path in Path(folder).iterdir())
 
 
-def words(text: str, out: str) -> list[str]:
+def words(text, out):
     """Return the arguments of a command that writes ``out``."""
     return [out if one == "OUT" else one for one in text.split()]
 
 
-def parameters() -> Iterator[tuple[Any, list[Any]]]:
+def parameters():
     """Return each command, those of groups too, with its parameters."""
     for command in CommandFiles().values():
         for one in [command, *getattr(command, "commands", {}).values()]:
             yield one, one.params
 
 
-def test_every_command_that_writes_can_be_forced() -> None:
+def test_every_command_that_writes_can_be_forced():
     """A command with an output has --force, and no other has."""
     for command, known in parameters():
         names = {parameter.name for parameter in known}
@@ -91,7 +87,7 @@ def test_every_command_that_writes_can_be_forced() -> None:
             assert bool(names & {*OUTPUTS}) == ("force" in names), command.name
 
 
-def test_every_output_is_known() -> None:
+def test_every_output_is_known():
     """A parameter that names a file, or whose help says so, is an input or one of the outputs."""
     for command, known in parameters():
         for parameter in known:
@@ -103,7 +99,7 @@ def test_every_output_is_known() -> None:
                 assert not says, about
 
 
-def test_every_command_that_writes_is_attacked() -> None:
+def test_every_command_that_writes_is_attacked():
     """The commands that are killed, and that meet full disks, are all that have outputs."""
     attacked = {line.split()[0] for line in COMMANDS.values()}
     for name, command in CommandFiles().items():
@@ -119,7 +115,7 @@ def test_every_command_that_writes_is_attacked() -> None:
         ("replay", ".."),
     ],
 )
-def test_an_input_is_never_written(here: Path, call: Call, command: str, name: str) -> None:
+def test_an_input_is_never_written(here, call, command, name):
     """Neither it, whatever its name, nor the folder that holds it, also with --force."""
     Path("x").mkdir()
     Path("provenance.json").write_text("{}")
@@ -131,7 +127,7 @@ def test_an_input_is_never_written(here: Path, call: Call, command: str, name: s
         assert before == listing()
 
 
-def test_results_that_hold_an_input_stay(here: Path, call: Call) -> None:
+def test_results_that_hold_an_input_stay(here, call):
     """A folder of results is not replaced by a command that reads a file in it."""
     Path("x").mkdir()
     Path("x/provenance.json").write_text("{}")
@@ -142,7 +138,7 @@ def test_results_that_hold_an_input_stay(here: Path, call: Call) -> None:
 
 
 @pytest.mark.parametrize("command", ["fit", "clean", "dot", "convert"])
-def test_files_of_others_need_force(here: Path, call: Call, command: str) -> None:
+def test_files_of_others_need_force(here, call, command):
     """A file that hpcrowd did not write stays; with --force it is replaced; links stay links."""
     Path("mine.html").write_text("<html>three years of work</html>")
     Path("link.html").symlink_to("mine.html")
@@ -166,7 +162,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("command", "name"), FILES)
-def test_own_files_are_replaced(here: Path, call: Call, command: str, name: str) -> None:
+def test_own_files_are_replaced(here, call, command, name):
     """The content shows who wrote a model, a page and a picture; an empty file may be written."""
     Path(name).touch()
     assert 0 == call(*words(WRITING[command], name))[0]
@@ -174,7 +170,7 @@ def test_own_files_are_replaced(here: Path, call: Call, command: str, name: str)
     assert 0 == call(*words(WRITING[command], name))[0]
 
 
-def test_generated_traces_show_where_they_come_from(here: Path, call: Call) -> None:
+def test_generated_traces_show_where_they_come_from(here, call):
     """Packed or not, a generated trace is replaced by the next one."""
     for name in ("g.swf", "g.swf.gz"):
         for _ in range(2):
@@ -186,7 +182,7 @@ def test_generated_traces_show_where_they_come_from(here: Path, call: Call) -> N
     assert not is_ours(Path("o.swf.gz"))
 
 
-def test_outputs_are_not_each_other(here: Path, call: Call) -> None:
+def test_outputs_are_not_each_other(here, call):
     """Two outputs in one place are refused before anything is computed."""
     for out, gantt in (("r", "r/g.png"), ("g.png", "./g.png"), ("r", "r/deep/g.png")):
         code, _, err = call("replay", "c.swf", "--out", out, "--gantt", gantt)
@@ -194,7 +190,7 @@ def test_outputs_are_not_each_other(here: Path, call: Call) -> None:
         assert not Path(out).exists()
 
 
-def test_files_named_in_files_are_inputs(here: Path) -> None:
+def test_files_named_in_files_are_inputs(here):
     """A TOML file, what it names relative to it, and what that names; options such as mean:FILE."""
     Path("deep").mkdir()
     Path("deep/price.csv").write_text("t,v\n")
@@ -206,7 +202,7 @@ def test_files_named_in_files_are_inputs(here: Path) -> None:
     assert [Path("c.swf")] == inputs_of({"signal": "mean:c.swf", "scheduler": "deep"})
 
 
-def test_names_next_to_a_trace_are_protected(here: Path, call: Call) -> None:
+def test_names_next_to_a_trace_are_protected(here, call):
     """The table of names that goes with OUT is not written over IN."""
     table = "submit,run,user_name\n0,10,alice\n"
     Path("t.names.csv").write_text(table)
@@ -216,7 +212,7 @@ def test_names_next_to_a_trace_are_protected(here: Path, call: Call) -> None:
     assert not Path("t.swf").exists()
 
 
-def test_links_stay_links(here: Path) -> None:
+def test_links_stay_links(here):
     """What they lead to is replaced where it is, a folder too, also on another file system."""
     shared = Path("/dev/shm")
     other = (shared if shared.is_dir() else here) / f"hpcrowd-{os.getpid()}.txt"
@@ -234,7 +230,7 @@ def test_links_stay_links(here: Path) -> None:
     assert (True, ["provenance.json"]) == (Path("link").is_symlink(), listing("real"))
 
 
-def test_leftovers_of_killed_processes_are_removed(here: Path) -> None:
+def test_leftovers_of_killed_processes_are_removed(here):
     """Those of processes that run stay."""
     with whole_file("x") as temporary:
         temporary.write_text("half")
@@ -244,7 +240,7 @@ def test_leftovers_of_killed_processes_are_removed(here: Path) -> None:
         assert (True, False) == (temporary.exists(), dead.exists())
 
 
-def test_a_folder_killed_while_it_is_replaced_comes_back(here: Path, call: Call) -> None:
+def test_a_folder_killed_while_it_is_replaced_comes_back(here, call):
     """Killed between two renames, the old folder has another name: the next command restores it."""
     program = (
         "import os, signal\n"
@@ -275,7 +271,7 @@ def test_a_folder_killed_while_it_is_replaced_comes_back(here: Path, call: Call)
         assert [] == [name for name in listing() if name.startswith(".")]
 
 
-def test_python_callers_replace_what_they_name(here: Path) -> None:
+def test_python_callers_replace_what_they_name(here):
     """Without a command nothing is guarded; within one its inputs are."""
     with whole_file("c.swf") as temporary:
         temporary.write_text("new")

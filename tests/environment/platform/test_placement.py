@@ -8,7 +8,6 @@ import numpy as np
 from hpcrowd.environment.platform.placement import (
     Filling,
     FreeRows,
-    Placement,
     place,
     rows_beyond,
 )
@@ -26,13 +25,13 @@ jobs = st.lists(
 few = settings(max_examples=40)
 
 
-def placed(tuples: Jobs, machine: int) -> Placement:
+def placed(tuples, machine):
     """Place jobs of (begin, length, processors)."""
     begin, length, processors = np.array(tuples, np.int64).reshape(-1, 3).T
     return place(begin, begin + length, processors, machine)
 
 
-def feasible(tuples: Jobs, machine: int) -> Jobs:
+def feasible(tuples, machine):
     """Put jobs off, one after the other, until each fits into the machine."""
     found: Jobs = []
     for begin, length, processors in tuples:
@@ -47,7 +46,7 @@ def feasible(tuples: Jobs, machine: int) -> Jobs:
 
 @few
 @given(tuples=jobs, machine=st.integers(1, 12))
-def test_every_job_has_its_rows_alone(tuples: Jobs, machine: int) -> None:
+def test_every_job_has_its_rows_alone(tuples, machine):
     """Each job has as many rows as processors, and no two are on a row at the same time."""
     found = placed(tuples, machine)
     height = np.zeros(len(tuples), np.int64)
@@ -64,16 +63,14 @@ def test_every_job_has_its_rows_alone(tuples: Jobs, machine: int) -> None:
 
 @few
 @given(tuples=jobs)
-def test_rows_beyond_the_machine_are_not_needed(tuples: Jobs) -> None:
+def test_rows_beyond_the_machine_are_not_needed(tuples):
     """Jobs that never need more than the machine stay on it, also those that take no time."""
     assert 9 == placed(feasible(tuples, machine=9), machine=9).rows
 
 
 @few
 @given(tuples=jobs, machine=st.integers(1, 12), now=st.integers(0, 40), late=st.integers(1, 9))
-def test_jobs_placed_bit_by_bit_are_where_they_are_placed_at_once(
-    tuples: Jobs, machine: int, now: int, late: int
-) -> None:
+def test_jobs_placed_bit_by_bit_are_where_they_are_placed_at_once(tuples, machine, now, late):
     """Jobs that begin later follow, and the ends of those that still ran may have been others."""
     begin, length, processors = np.array(sorted(tuples), np.int64).reshape(-1, 3).T
     end = begin + length
@@ -91,7 +88,7 @@ def test_jobs_placed_bit_by_bit_are_where_they_are_placed_at_once(
 
 @few
 @given(tuples=jobs)
-def test_pieces_of_a_job_do_not_touch(tuples: Jobs) -> None:
+def test_pieces_of_a_job_do_not_touch(tuples):
     """A job on consecutive rows is one piece; a large machine needs no second one."""
     found = placed(tuples, 10)
     for job in range(len(tuples)):
@@ -101,7 +98,7 @@ def test_pieces_of_a_job_do_not_touch(tuples: Jobs) -> None:
     assert len(tuples) == len(roomy.job)
 
 
-def test_lowest_rows_come_first() -> None:
+def test_lowest_rows_come_first():
     """A job takes the lowest stretch that is long enough, and what ended is taken again."""
     found = placed([(0, 10, 2), (0, 5, 3), (0, 10, 1), (5, 5, 2), (5, 5, 2)], 8)
     assert [0, 2, 5, 2, 6] == found.row.tolist()
@@ -110,7 +107,7 @@ def test_lowest_rows_come_first() -> None:
     assert (6, [0, 3, 4]) == (beyond.rows, beyond.row.tolist())
 
 
-def test_a_job_is_split_into_few_pieces() -> None:
+def test_a_job_is_split_into_few_pieces():
     """Where no stretch is long enough, the largest ones are taken."""
     rows = FreeRows(0, 10)
     for row, count in ((rows.take(10)[0][0] + 1, 1), (3, 3), (8, 2)):
@@ -119,6 +116,6 @@ def test_a_job_is_split_into_few_pieces() -> None:
     assert (1, [(1, 1)]) == (rows.free, rows.take(1))
 
 
-def test_nothing_to_place() -> None:
+def test_nothing_to_place():
     """Without jobs there are the rows of the machine."""
     assert (5, 0) == (placed([], 5).rows, len(placed([], 5).job))

@@ -15,7 +15,6 @@ from hpcrowd.environment import (
     ClusterSpec,
     Failures,
     JobTable,
-    Look,
     Maintenance,
     NodesDown,
     QuantityError,
@@ -32,8 +31,8 @@ from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, parse_schedule
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.environment.engine.test_properties import Rows, make, outcome, workloads
-from tests.environment.schedulers.pool_cases import MakeJobs, both, ran
+from tests.environment.engine.test_properties import make, outcome, workloads
+from tests.environment.schedulers.pool_cases import both, ran
 from tests.support.policies import (
     SIZE,
     Platform,
@@ -130,7 +129,7 @@ STORIES = {
 @pytest.mark.parametrize(
     ("name", "policy"), [(name, one) for name in STORIES for one in STORIES[name].policies]
 )
-def test_stories(make_jobs: MakeJobs, name: str, policy: str, plain: bool) -> None:
+def test_stories(make_jobs, name, policy, plain):
     """Jobs start and end when the changes of the platform let them."""
     story, more = STORIES[name], STORIES[name].more
     jobs = make_jobs(*story.jobs)
@@ -153,7 +152,7 @@ ACCOUNTS: dict[str, tuple[list[Any], list[tuple[int, ...]], list[tuple[Any, ...]
 
 @both
 @pytest.mark.parametrize("name", ACCOUNTS)
-def test_accounts(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+def test_accounts(make_jobs, name, plain):
     """What was stopped and lost is noted and counted."""
     platform, jobs, runs, expected = ACCOUNTS[name]
     model = ran(make_jobs(*jobs), 4, "easy", plain=plain, platform=platform)
@@ -173,9 +172,7 @@ def test_accounts(make_jobs: MakeJobs, name: str, plain: bool) -> None:
         ("fail", {"submit": [0, 110], "end": [60, 120], "state": [State.FAILED, State.COMPLETED]}),
     ],
 )
-def test_users_of_stopped_jobs(
-    make_jobs: MakeJobs, fate: Any, found: dict[str, list[int]], plain: bool
-) -> None:
+def test_users_of_stopped_jobs(make_jobs, fate, found, plain):
     """Users wait for what they submit again, and go on from what failed for good."""
     jobs = make_jobs((0, 100, 4), (150, 10, 1))
     down = NodesDown(60, 70, 4, jobs=fate)
@@ -187,7 +184,7 @@ def test_users_of_stopped_jobs(
 
 @both
 @pytest.mark.parametrize("scheduler", BOTH)
-def test_idle_cluster_changes_meanwhile(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
+def test_idle_cluster_changes_meanwhile(make_jobs, scheduler, plain):
     """What is submitted after a pause is judged against the size that the machine has by then."""
     jobs = make_jobs((0, 10, 2), (5000, 10, 3))
     platform = [Resize(1000, 4), NodesDown(2000, 6000, 2)]
@@ -199,7 +196,7 @@ def test_idle_cluster_changes_meanwhile(make_jobs: MakeJobs, scheduler: str, pla
 
 
 @both
-def test_one_of_several_clusters_changes(make_jobs: MakeJobs, plain: bool) -> None:
+def test_one_of_several_clusters_changes(make_jobs, plain):
     """The other cluster is left alone; a job is submitted again where it ran."""
     jobs = make_jobs((0, 100, 2), (0, 100, 2))
     north = ClusterSpec(2, platform=[NodesDown(50, 60, 2, jobs="resubmit")])
@@ -215,10 +212,10 @@ WRONG: list[tuple[list[Any], str]] = [
     (
         [NodesDown(-1)],
         "NodesDown with at -1: must be whole seconds from 0 to 9,007,199,254,740,992"),
-    ([NodesDown(1.5)], "NodesDown with at 1.5: must be whole seconds"),  # type: ignore[arg-type]
+    ([NodesDown(1.5)], "NodesDown with at 1.5: must be whole seconds"),
     ([NodesDown(10, 10)], "NodesDown from 10 to 10 s: must end after it begins"),
     ([NodesDown(0, 9, 0)], "NodesDown with processors 0: must be from 1 to"),
-    ([NodesDown(0, 9, 1, "gone")], "NodesDown with jobs 'gone': not known"),  # type: ignore[arg-type]
+    ([NodesDown(0, 9, 1, "gone")], "NodesDown with jobs 'gone': not known"),
     (
         [NodesDown(0, 9, 3), NodesDown(8, None, 2)],
         "nodes down at 8 s: 5 processors would be down, the cluster has 4"),
@@ -243,7 +240,7 @@ WRONG: list[tuple[list[Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "text"), WRONG)
-def test_contradictions(make_jobs: MakeJobs, changes: list[Any], text: str) -> None:
+def test_contradictions(make_jobs, changes, text):
     """What is wrong is named with its value and the rule."""
     with pytest.raises(QuantityError) as caught:
         Simulation(make_jobs((0, 1, 1)), 4, platform=changes)
@@ -251,31 +248,31 @@ def test_contradictions(make_jobs: MakeJobs, changes: list[Any], text: str) -> N
     assert "\n" not in str(caught.value)
 
 
-def test_recorded_schedule_is_refused(make_jobs: MakeJobs) -> None:
+def test_recorded_schedule_is_refused(make_jobs):
     """The recorded schedule has no processors that could go down."""
     with pytest.raises(QuantityError, match="recorded schedule has no processors"):
         Simulation(make_jobs((0, 1, 1)), 4, "recorded", platform=[NodesDown(1)])
 
 
-def test_users_need_time_to_notice(make_jobs: MakeJobs) -> None:
+def test_users_need_time_to_notice(make_jobs):
     """Nobody submits again before the job was stopped."""
     with pytest.raises(QuantityError, match="resubmit_after -1 s"):
         Simulation(make_jobs((0, 1, 1)), 4, resubmit_after=-1)
 
 
-def fitting(self: Any, look: Look) -> Any:
+def fitting(self, look):
     """Start whatever fits."""
     return [job for job in look.waiting if job.processors <= look.free][:1]
 
 
-def test_scheduler_that_breaks_its_word(make_jobs: MakeJobs) -> None:
+def test_scheduler_that_breaks_its_word(make_jobs):
     """A scheduler that starts a job into a window though it says it would not is stopped."""
     careless = type("Careless", (EASY,), {"name": "careless", "select": fitting})
     with pytest.raises(SchedulerError, match="into the maintenance at 50 s"):
         ran(make_jobs((0, 100, 1)), 4, careless(), platform=[Maintenance(50, 60)])
 
 
-def test_scheduler_of_ones_own_is_kept_from_it(make_jobs: MakeJobs) -> None:
+def test_scheduler_of_ones_own_is_kept_from_it(make_jobs):
     """One that does not know of windows is not shown jobs that would run into them."""
     unaware = type("Unaware", (Scheduler,), {"name": "unaware", "select": fitting})
     jobs = make_jobs((0, 100, 1), (0, 50, 1))
@@ -283,7 +280,7 @@ def test_scheduler_of_ones_own_is_kept_from_it(make_jobs: MakeJobs) -> None:
     assert [60, 0] == jobs.start.tolist()
 
 
-def test_job_that_can_never_end(make_jobs: MakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_that_can_never_end(make_jobs, monkeypatch):
     """Failures that leave a job no time to run are an error, not a run without end."""
     monkeypatch.setattr("hpcrowd.environment.platform.timeline.LARGEST_RESTARTS", 20)
     with pytest.raises(SimulationError, match="job 1 was stopped 20 times"):
@@ -291,7 +288,7 @@ def test_job_that_can_never_end(make_jobs: MakeJobs, monkeypatch: pytest.MonkeyP
 
 
 @both
-def test_failures_do_not_keep_a_run_alive(make_jobs: MakeJobs, plain: bool) -> None:
+def test_failures_do_not_keep_a_run_alive(make_jobs, plain):
     """Where a job waits for ever, random failures do not continue for ever."""
     jobs = make_jobs((0, 10, 1), (20, 10, 4))
     ran(jobs, 4, "easy", platform=[NodesDown(15, None, 1), Failures(50, 10)], plain=plain)
@@ -301,9 +298,7 @@ def test_failures_do_not_keep_a_run_alive(make_jobs: MakeJobs, plain: bool) -> N
 few = settings(max_examples=15)
 
 
-def simulate(
-    rows: Rows, platform: Platform, scheduler: str = "easy", users: str = "rigid", **options: Any
-) -> Simulation:
+def simulate(rows, platform, scheduler="easy", users="rigid", **options):
     """The simulation after the run."""
     jobs = make(rows)
     options = {"resubmit_after": 5, "seed": 3} | options
@@ -312,7 +307,7 @@ def simulate(
     return model.run()
 
 
-def story(model: Simulation) -> tuple[Any, ...]:
+def story(model):
     """All that came out."""
     jobs = model.jobs
     others = jobs.run_time.tolist(), model.time, list(model.cluster.attempts)
@@ -321,7 +316,7 @@ def story(model: Simulation) -> tuple[Any, ...]:
 
 @few
 @given(workloads, platforms, st.booleans())
-def test_jobs_in_are_jobs_out(rows: Rows, platform: Platform, plain: bool) -> None:
+def test_jobs_in_are_jobs_out(rows, platform, plain):
     """Every job ends in one way, and the accounts name each run that did not come to its end."""
     model = simulate(rows, platform, plain=plain)
     jobs, attempts = model.jobs, model.cluster.attempts
@@ -340,7 +335,7 @@ def test_jobs_in_are_jobs_out(rows: Rows, platform: Platform, plain: bool) -> No
 
 @few
 @given(workloads, st.lists(downs | failures, max_size=4), st.booleans())
-def test_never_more_in_use_than_up(rows: Rows, platform: Platform, plain: bool) -> None:
+def test_never_more_in_use_than_up(rows, platform, plain):
     """While nodes fail and come back, runs never hold more processors than are up."""
     platform = [
         change if isinstance(change, Failures) else NodesDown(change.at, change.until, 1)
@@ -359,7 +354,7 @@ def test_never_more_in_use_than_up(rows: Rows, platform: Platform, plain: bool) 
 
 @few
 @given(workloads, resizes)
-def test_shrinking_never_starts_more_than_fit(rows: Rows, platform: Platform) -> None:
+def test_shrinking_never_starts_more_than_fit(rows, platform):
     """After the machine shrank nothing starts until running jobs have made room."""
     jobs = simulate(rows, platform).jobs
     for row in np.flatnonzero(jobs.end > jobs.start):
@@ -372,7 +367,7 @@ def test_shrinking_never_starts_more_than_fit(rows: Rows, platform: Platform) ->
 
 @few
 @given(workloads, speeds, st.booleans())
-def test_work_is_conserved(rows: Rows, platform: Platform, plain: bool) -> None:
+def test_work_is_conserved(rows, platform, plain):
     """Run time times speed adds up to the work of each job, to a second per change."""
     jobs = simulate(rows, platform, plain=plain).jobs
     work = np.array([row[3] for row in rows])
@@ -394,7 +389,7 @@ def test_work_is_conserved(rows: Rows, platform: Platform, plain: bool) -> None:
 
 @few
 @given(workloads, st.sampled_from(sorted(POOL_SCHEDULERS)), st.booleans(), st.integers(0, 60))
-def test_changes_that_change_nothing(rows: Rows, scheduler: str, plain: bool, at: int) -> None:
+def test_changes_that_change_nothing(rows, scheduler, plain, at):
     """The size and the speed that there are, and failures of nobody, leave the schedule alone.
 
     But plans of reservations are drawn again at any change that reaches the cluster.
@@ -415,9 +410,7 @@ def test_changes_that_change_nothing(rows: Rows, scheduler: str, plain: bool, at
 
 @few
 @given(workloads, platforms, st.sampled_from(sorted(POOL_SCHEDULERS)), st.booleans())
-def test_a_cluster_next_to_another_changes_as_alone(
-    rows: Rows, platform: Platform, scheduler: str, plain: bool
-) -> None:
+def test_a_cluster_next_to_another_changes_as_alone(rows, platform, scheduler, plain):
     """What a cluster does does not depend on others that users do not submit to."""
     alone = simulate(rows, platform, scheduler, plain=plain, users="think-time")
     others = {"north": ClusterSpec(3, platform=[Failures(10, 10), Resize(5, 8)])}
@@ -425,7 +418,7 @@ def test_a_cluster_next_to_another_changes_as_alone(
     assert story(alone)[:-1] == story(beside)[:-1]
 
 
-def strikes(platform: Platform, seed: int = 3) -> list[tuple[int, int, str]]:
+def strikes(platform, seed=3):
     """Return when each job of a full machine was stopped: time, job and fate."""
     jobs = JobTable()
     jobs.append(SIZE, processors=1, run_time=10**6, requested_time=10**6)
@@ -440,7 +433,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @few
 @given(seeds, st.permutations([2, 3, 4]))
-def test_a_change_draws_the_same_wherever_it_is_in_the_list(seed: int, order: list[int]) -> None:
+def test_a_change_draws_the_same_wherever_it_is_in_the_list(seed, order):
     """Changes put before, behind or between others redraw none of them."""
     watched = [NodesDown(100, 200, 2), NodesDown(900, None, 1)]
     others: Platform = [NodesDown(300, 350, 3), NodesDown(400, 500, 2), SpeedChange(10**6, 2)]
@@ -452,7 +445,7 @@ def test_a_change_draws_the_same_wherever_it_is_in_the_list(seed: int, order: li
 
 @few
 @given(seeds)
-def test_failures_do_not_depend_on_the_work(seed: int) -> None:
+def test_failures_do_not_depend_on_the_work(seed):
     """The same seed strikes as often, whatever runs."""
     found = []
     for length in (100, 490):
@@ -465,7 +458,7 @@ def test_failures_do_not_depend_on_the_work(seed: int) -> None:
     assert found[0] == found[1]
 
 
-def test_processes_of_failures_are_independent() -> None:
+def test_processes_of_failures_are_independent():
     """A process keeps its seconds when another is put before it, and two equal ones differ."""
     process, other = Failures(100, 1), Failures(50, 1)
     alone, both, twice = (
@@ -477,7 +470,7 @@ def test_processes_of_failures_are_independent() -> None:
     assert len(alone) < len(twice)
 
 
-def test_fates_are_compared_on_the_same_failures() -> None:
+def test_fates_are_compared_on_the_same_failures():
     """The fate of jobs, and whether a mean is written as 100 or 100.0, changes no draw."""
     requeue = strikes([NodesDown(100, 200, 2)])
     fail = strikes([NodesDown(100, 200, 2, jobs="fail")])

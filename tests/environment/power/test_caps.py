@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from hpcrowd.environment import ClusterSpec, NodesDown, Resize, Simulation, Spee
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, SignalError
 from hpcrowd.environment.machine.model import Machine, NodeType
-from hpcrowd.environment.platform.timeline import Timeline
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import DrawTable
@@ -36,22 +34,14 @@ IDLE, BUSY = 2.0, 10.0
 NODE = NodePower("node", IDLE, BUSY)
 
 
-def over_time(*values: float, step: int = 100) -> Signal:
+def over_time(*values, step=100):
     """A limit that changes every so often."""
     return Signal(np.arange(len(values)) * step, np.array(values))
 
 
 def started(
-    rows: Rows,
-    processors: int,
-    cap: PowerCap | None,
-    scheduler: str = "easy",
-    *,
-    node: NodePower = NODE,
-    watts: dict[str, float] | None = None,
-    measured: list[float] | None = None,
-    **options: Any,
-) -> Simulation:
+    rows, processors, cap, scheduler="easy", *, node=NODE, watts=None, measured=None, **options
+):
     """A simulation before its run; jobs may draw by their processors, or as measured."""
     jobs = made(rows)
     draw = None if watts is None else DrawTable("processors", watts)
@@ -64,30 +54,30 @@ def started(
     return model
 
 
-def run(rows: Rows, processors: int, cap: PowerCap | None, *args: Any, **how: Any) -> Simulation:
+def run(rows, processors, cap, *args, **how):
     """The simulation after its run."""
     model = started(rows, processors, cap, *args, **how)
     model.run()
     return model
 
 
-def timeline_of(model: Simulation) -> Timeline:
+def timeline_of(model):
     """The history of the machine."""
     assert model.cluster.timeline is not None
     return model.cluster.timeline
 
 
-def attempts(model: Simulation) -> list[tuple[int, int, int, str, str]]:
+def attempts(model):
     """Row, start, end, cause and fate of each run that was stopped."""
     return [(one.row, one.start, one.end, one.cause, one.fate) for one in model.cluster.attempts]
 
 
-def limits(*watts: float, step: int = 100, **how: Any) -> PowerCap:
+def limits(*watts, step=100, **how):
     """A cap with a limit that changes every so often."""
     return PowerCap(over_time(*watts, step=step), **how)
 
 
-def slowed(beta: float, levels: tuple[float, ...] = (1, 0.5)) -> SpeedLaw:
+def slowed(beta, levels=(1, 0.5)):
     """A law by which power is proportional to the clock."""
     return SpeedLaw(beta, exponent=1, levels=levels)
 
@@ -162,7 +152,7 @@ STORIES = {
 
 @both
 @pytest.mark.parametrize("name", STORIES)
-def test_stories(name: str, plain: bool) -> None:
+def test_stories(name, plain):
     """Who starts, ends and is stopped when, and how many processors may be busy at which clock."""
     told = STORIES[name]
     model = run(told.jobs, told.processors, told.cap, plain=plain, **told.how or {})
@@ -179,7 +169,7 @@ def test_stories(name: str, plain: bool) -> None:
 
 
 @both
-def test_a_run_that_begins_beyond_the_cap(plain: bool) -> None:
+def test_a_run_that_begins_beyond_the_cap(plain):
     """Jobs that run already slow down at once, those that wait run at that clock."""
     jobs = made([(0, 100, 4), (5, 10, 4)])
     jobs.recorded_start[:] = 0, -1
@@ -191,7 +181,7 @@ def test_a_run_that_begins_beyond_the_cap(plain: bool) -> None:
 
 
 @both
-def test_jobs_that_are_made_up_later_count(plain: bool) -> None:
+def test_jobs_that_are_made_up_later_count(plain):
     """When a job comes that draws more than any before, fewer processors may be busy."""
     rows = [(0, 5, 1), (20, 50, 1), (20, 50, 1), (20, 50, 1)]
     model = started(rows, 4, PowerCap(4 * IDLE + 30), watts={"2": 17.0}, plain=plain)
@@ -203,7 +193,7 @@ def test_jobs_that_are_made_up_later_count(plain: bool) -> None:
     assert [0, 20, 20, 70, 120] == model.jobs.start.tolist()
 
 
-def test_a_cap_by_date() -> None:
+def test_a_cap_by_date():
     """Dates are those of the trace; the last limit holds after the end of the signal."""
     start = 1_700_000_000
     dates = start + np.array([-100, 0, 100, 200])
@@ -215,7 +205,7 @@ def test_a_cap_by_date() -> None:
         run([(0, 50, 4)], 4, cap)
 
 
-def capped(cap: PowerCap, *args: Any, **options: Any) -> Callable[[], object]:
+def capped(cap, *args, **options):
     """What runs a job of four processors under a cap."""
     return lambda: run([(0, 50, 4)], 4, cap, *args, **options)
 
@@ -230,7 +220,7 @@ NORTH = {"north": ClusterSpec(4, power=Power((NODE,), cap=PowerCap(28)))}
         (lambda: PowerCap(-1), "must be from 0"),
         (lambda: PowerCap(float("nan")), "must be from 0"),
         (lambda: limits(1, -1), "must be from 0"),
-        (lambda: PowerCap(1, stop="resubmit"), "requeue"),  # type: ignore[arg-type]
+        (lambda: PowerCap(1, stop="resubmit"), "requeue"),
         (lambda: SpeedLaw(1.1), "must be from 0 to 1"),
         (lambda: SpeedLaw(0.5, levels=(0.9, 0.8)), "levels 0.9, 0.8: must begin with 1"),
         (lambda: SpeedLaw(0.5, levels=(1, 0.8, 0.8)), "must begin with 1 and fall"),
@@ -245,7 +235,7 @@ NORTH = {"north": ClusterSpec(4, power=Power((NODE,), cap=PowerCap(28)))}
         (lambda: Simulation(made([(0, 50, 4)]), 4, others=NORTH), "only the first cluster"),
     ],
 )
-def test_refusals(call: Callable[[], object], words: str) -> None:
+def test_refusals(call, words):
     """Each is one line with the rule."""
     with pytest.raises(QuantityError) as found:
         call()
@@ -253,7 +243,7 @@ def test_refusals(call: Callable[[], object], words: str) -> None:
     assert "\n" not in str(found.value)
 
 
-def test_a_machine_that_shrinks_with_its_cap() -> None:
+def test_a_machine_that_shrinks_with_its_cap():
     """A limit below the idle power of all is no mistake while some are not there."""
     run([(0, 50, 4)], 4, limits(28, 7.9, 28), platform=[Resize(100, 3), Resize(200, 4)])
 
@@ -288,14 +278,13 @@ schedulers = st.sampled_from(["fcfs", "easy", "conservative", "sjf"])
 draws = st.dictionaries(st.sampled_from("1234567"), st.floats(0, 30), max_size=4)
 
 
-def steps(history: list[tuple[int, float]], seconds: int) -> np.ndarray:
+def steps(history, seconds):
     """The value at each second, from the seconds at which it changes."""
     at, values = np.array(history).T
-    found: np.ndarray = values[np.searchsorted(at, np.arange(seconds), side="right") - 1]
-    return found
+    return values[np.searchsorted(at, np.arange(seconds), side="right") - 1]
 
 
-def busy_processors(model: Simulation, each: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def busy_processors(model, each):
     """Busy processors at each second, and what they add in W at full clock.
 
     From the jobs and the runs that were stopped, with W per processor by the size of jobs.
@@ -318,9 +307,7 @@ def busy_processors(model: Simulation, each: np.ndarray) -> tuple[np.ndarray, np
 @given(workloads, caps, schedulers, st.fixed_dictionaries(
     {"watts": st.none() | draws, "platform": platforms, "plain": st.booleans()}
 ))  # fmt: skip
-def test_no_cap_is_exceeded_at_any_second(
-    rows: Rows, cap: PowerCap, scheduler: str, how: dict[str, Any]
-) -> None:
+def test_no_cap_is_exceeded_at_any_second(rows, cap, scheduler, how):
     """Idle power of what is up, and of the jobs that run at the present clock; no job is lost."""
     model = run(rows, SIZE, cap, scheduler, **how)
     known = how["watts"] or {}
@@ -340,9 +327,7 @@ def test_no_cap_is_exceeded_at_any_second(
 
 
 @given(workloads, caps, platforms, schedulers, st.sampled_from(["keep", "kill"]))
-def test_compiled_equals_plain(
-    rows: Rows, cap: PowerCap, platform: list[Any], scheduler: str, overrun: str
-) -> None:
+def test_compiled_equals_plain(rows, cap, platform, scheduler, overrun):
     """Both engines give the same schedule, the same stopped runs and the same clock."""
     stories = []
     for plain in (True, False):
@@ -354,9 +339,7 @@ def test_compiled_equals_plain(
 
 
 @given(workloads, st.integers(1, SIZE), schedulers, st.booleans())
-def test_a_constant_cap_schedules_as_a_smaller_machine(
-    rows: Rows, size: int, scheduler: str, plain: bool
-) -> None:
+def test_a_constant_cap_schedules_as_a_smaller_machine(rows, size, scheduler, plain):
     """With equal power per processor the schedule is the one of fewer processors, job for job."""
     rows = [(*row[:2], min(row[2], size), *row[3:]) for row in rows]
     limited = run(rows, SIZE, PowerCap(SIZE * IDLE + size * BUSY), scheduler, plain=plain)
@@ -365,7 +348,7 @@ def test_a_constant_cap_schedules_as_a_smaller_machine(
 
 
 @given(workloads, caps, st.booleans())
-def test_work_is_conserved(rows: Rows, cap: PowerCap, plain: bool) -> None:
+def test_work_is_conserved(rows, cap, plain):
     """Run time times pace adds up to the work of each job, to a second per change of the clock."""
     model = run(rows, SIZE, cap, plain=plain)
     jobs, levels = model.jobs, timeline_of(model).levels
@@ -380,7 +363,7 @@ def test_work_is_conserved(rows: Rows, cap: PowerCap, plain: bool) -> None:
 
 
 @given(workloads, schedulers, st.booleans())
-def test_a_cap_that_never_binds_changes_nothing(rows: Rows, scheduler: str, plain: bool) -> None:
+def test_a_cap_that_never_binds_changes_nothing(rows, scheduler, plain):
     """With a cap above the full power the schedule is the one without."""
     loose = PowerCap(SIZE * (IDLE + BUSY), SpeedLaw(0.5))
     free = run(rows, SIZE, None, scheduler, plain=plain)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.energy.account import PARTS, EnergyAccount
 from hpcrowd.analysis.results import read_results, write_results
-from hpcrowd.analysis.run import Run
 from hpcrowd.environment import HpcrowdError, QuantityError, Signal
 from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.power.on_nodes import types_of
 from hpcrowd.environment.quantities import KWH, parse_energy, parse_power
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from hpcrowd.scenarios.kinds.replay import replay
 
@@ -63,19 +59,19 @@ CARBON = "Datetime (UTC),Carbon intensity gCO2eq/kWh (direct)\n" + "".join(
      (parse_power, "0 W", 0.0), (parse_energy, "500 J", 500.0), (parse_energy, "2 MJ", 2e6),
      (parse_energy, "1.5 kWh", 1.5 * KWH)],
 )  # fmt: skip
-def test_powers_and_energies_have_a_unit(parse: Any, text: str, expected: float) -> None:
+def test_powers_and_energies_have_a_unit(parse, text, expected):
     """W to MW and J to MWh, with and without a space."""
     assert expected == parse(text)
 
 
 @pytest.mark.parametrize("text", ["90", "-3 W", "W", "1e3 W", "3 kWh", "nan W"])
-def test_other_powers_are_refused(text: str) -> None:
+def test_other_powers_are_refused(text):
     """The message says how to write one."""
     with pytest.raises(QuantityError, match=r"power '.*': .*(write for example 90 W|0 or more)"):
         parse_power(text)
 
 
-def test_a_file_is_read_with_its_signals(tmp_path: Path) -> None:
+def test_a_file_is_read_with_its_signals(tmp_path):
     """Units are converted, files are found next to it, and each has its checksum by its path."""
     (tmp_path / "power.toml").write_text(TEXT)
     for folder in ("clean", "warm"):
@@ -94,10 +90,7 @@ def test_a_file_is_read_with_its_signals(tmp_path: Path) -> None:
     assert power.nodes == again.made().nodes
 
 
-MakeTrace = Callable[..., Trace]
-
-
-def log_of(make_trace: MakeTrace, *jobs: tuple[int, ...], processors: int = 4) -> Trace:
+def log_of(make_trace, *jobs, processors=4):
     """A log of (submit, run time, processors, requested time) jobs."""
     fields = ("submit", "run", "requested_processors", "requested_time")
     rows = [dict(zip(fields, job, strict=False)) for job in jobs]
@@ -135,7 +128,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_one_line(name: str, tmp_path: Path) -> None:
+def test_mistakes_are_one_line(name, tmp_path):
     """What is wrong, and the rule."""
     values, message = MISTAKES[name]
     with pytest.raises(HpcrowdError) as caught:
@@ -144,11 +137,11 @@ def test_mistakes_are_one_line(name: str, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_signal_that_the_run_exceeds_is_noted(make_trace: MakeTrace) -> None:
+def test_a_signal_that_the_run_exceeds_is_noted(make_trace):
     """Its last value counts, and a note says so; one that does not cover the beginning fails."""
     trace = log_of(make_trace, (0, 100, 1), (10, 300, 1))
 
-    def energy(*times: int) -> dict[str, Any]:
+    def energy(*times):
         carbon = Signal(np.array(times), np.array([100.0, 200.0]))
         return replay(trace, power={"nodes": [NODES], "carbon": carbon}, users="rigid").energy
 
@@ -158,7 +151,7 @@ def test_a_signal_that_the_run_exceeds_is_noted(make_trace: MakeTrace) -> None:
         energy(50, 100)
 
 
-def test_results_keep_the_account(make_trace: MakeTrace, tmp_path: Path) -> None:
+def test_results_keep_the_account(make_trace, tmp_path):
     """A folder has the totals and the jobs, and reads the same; without power it has none."""
     trace = log_of(make_trace, (0, 100, 1), (10, 300, 2), (20, 50, 1))
     power = {"nodes": [NODES], "tariff": {"price": 0.5}}
@@ -194,9 +187,7 @@ FALLING = Signal([0, 5_000, 10_000, 15_000], [1200.0, 850.0, 1000.0, 1200.0])
     ],
     ids=["none", "sleep", "cap", "falling cap"],
 )
-def test_energy_in_is_energy_accounted(
-    policy: dict[str, Any], limit: float | None, make_trace: MakeTrace
-) -> None:
+def test_energy_in_is_energy_accounted(policy, limit, make_trace):
     """The parts of a run are the integral of its power to 1e-9, with each policy."""
     rng = np.random.default_rng(5)
     jobs = np.sort(rng.integers(0, 20_000, 120)), rng.integers(1, 900, 120), rng.integers(1, 4, 120)
@@ -220,7 +211,7 @@ def test_energy_in_is_energy_accounted(
     assert (limit is None) == (speed is not None and speed.values.min() < 1)
 
 
-def account_of(run: Run) -> EnergyAccount:
+def account_of(run):
     """The account of a run, checked against the integral of its power."""
     account = run.energy_account
     assert isinstance(account, EnergyAccount)
@@ -229,7 +220,7 @@ def account_of(run: Run) -> EnergyAccount:
     return account
 
 
-def test_types_of_nodes_by_name() -> None:
+def test_types_of_nodes_by_name():
     """A type names its nodes, another is for the rest; what does not fit is one line."""
     site = Machine(nodes=(NodeType(name="n[1-3]", cores=4), NodeType(name="g1", cores=8)))
     fat = NODES | {"name": "fat", "nodes": "g1"}
@@ -249,14 +240,14 @@ def test_types_of_nodes_by_name() -> None:
             types_of(PowerConfig.configure(nodes=nodes).made(), site)
 
 
-def test_energy_on_a_machine_of_nodes(make_trace: MakeTrace, tmp_path: Path) -> None:
+def test_energy_on_a_machine_of_nodes(make_trace, tmp_path):
     """Jobs are charged with their cores of each type of node; the rest is idle; sums agree."""
     site = tmp_path / "site.toml"
     site.write_text(
         '[[nodes]]\nname = "n[1-2]"\ncores = 4\n[[partitions]]\nname = "p"\ndefault = true\n'
     )
 
-    def run_of(*jobs: tuple[int, ...], node: dict[str, Any] | None = None, **power: Any) -> Run:
+    def run_of(*jobs, node=None, **power):
         nodes = [NODES | {"idle": "80 W", "processor": "30 W"} | (node or {})]
         return replay(log_of(make_trace, *jobs, processors=8), power={"nodes": nodes, **power},
                       users="rigid", machine=str(site), scheduler="slurm")  # fmt: skip

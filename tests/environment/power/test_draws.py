@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,20 +30,16 @@ from hpcrowd.environment.traces.formats.slurm.json_records import (
 from hpcrowd.environment.traces.formats.slurm.values import parse_energy
 from hpcrowd.environment.traces.formats.tables.columns import generate_csv, parse_csv
 from hpcrowd.environment.traces.formats.tables.mapped import generate_mapped, parse_mapped
-from hpcrowd.environment.traces.trace import Trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.sacct import UTC, text
 
-MakeJobs = Callable[..., JobTable]
-MakeTrace = Callable[..., Trace]
-
 #: 2.5 W idle and 10 W more for each busy processor.
 NODE = NodePower("node", idle=40.0, processor=10.0, processors=16)
 
 
-def jobs_of(users: list[int], processors: list[int], run: list[int]) -> JobTable:
+def jobs_of(users, processors, run):
     """Jobs of some users, sizes and lengths."""
     jobs = JobTable(len(users))
     jobs.user[:], jobs.processors[:], jobs.run_time[:] = users, processors, run
@@ -53,7 +47,7 @@ def jobs_of(users: list[int], processors: list[int], run: list[int]) -> JobTable
     return jobs
 
 
-def with_energy(trace: Trace, joules: list[object]) -> Trace:
+def with_energy(trace, joules):
     """The same log with a measured energy."""
     return replace(trace, extra={"energy": np.array([str(one) for one in joules], np.object_)})
 
@@ -76,7 +70,7 @@ SIZES = {"1": 30.0, "2-8": 20.0, "64-": 8.0}
         ("partition", {"6": 3.0}, [12.5, 12.5, 12.5, 3, 3, 3]),
     ],
 )
-def test_by_table(by: Any, watts: dict[str, float], expected: list[float]) -> None:
+def test_by_table(by, watts, expected):
     """W of a processor of each job, by its size, its user or its queue."""
     table = DrawTable(by, watts)
     assert expected == table.watts(NAMED, np.arange(6), NODE).tolist()
@@ -97,13 +91,13 @@ def test_by_table(by: Any, watts: dict[str, float], expected: list[float]) -> No
         (lambda: MeasuredDraw().fitted(None), "no log with energy of jobs"),
     ],
 )  # fmt: skip
-def test_mistakes(call: Callable[[], object], message: str) -> None:
+def test_mistakes(call, message):
     """Are refused in one line."""
     with pytest.raises((QuantityError, ModelFitError), match=re.escape(message)):
         call()
 
 
-def test_measured_of_a_log(make_trace: MakeTrace) -> None:
+def test_measured_of_a_log(make_trace):
     """Energy by processors and run time; nothing where it is unknown, not plausible or short."""
     job = {"submit": 0, "run": 100, "wait": 0, "allocated_processors": 2}
     trace = make_trace(job, job, job, job | {"run": 59}, job)
@@ -115,7 +109,7 @@ def test_measured_of_a_log(make_trace: MakeTrace) -> None:
     assert [-1.0] * 5 == measured_watts(replace(trace, extra={})).tolist()
 
 
-def test_effects_by_hand() -> None:
+def test_effects_by_hand():
     """One size, two users, jobs of equal weight: each effect is shrunk by n / (n + strength)."""
     jobs = jobs_of([1] * 4 + [2] * 4, [1] * 8, [3600] * 8)
     watts = np.array([10.0] * 4 + [40.0] * 4)
@@ -138,7 +132,7 @@ def test_effects_by_hand() -> None:
     ),
     st.sampled_from([0.0, 5.0]),
 )
-def test_energy_of_all_is_kept(given: list[Any], strength: float) -> None:
+def test_energy_of_all_is_kept(given, strength):
     """What is predicted for the jobs it is fitted to has the energy that was measured in total."""
     users, processors, run, watts = zip(*given, strict=True)
     jobs, measured = jobs_of([*users], [*processors], [*run]), np.array(watts)
@@ -148,7 +142,7 @@ def test_energy_of_all_is_kept(given: list[Any], strength: float) -> None:
     assert (predicted > 0).all()
 
 
-def test_users_are_learned(make_trace: MakeTrace) -> None:
+def test_users_are_learned(make_trace):
     """Later jobs of users who differ are predicted better than by the mean; noise is not."""
     rng = np.random.default_rng(5)
     users = rng.integers(0, 12, 400)
@@ -171,7 +165,7 @@ def test_users_are_learned(make_trace: MakeTrace) -> None:
         MeasuredDraw().fitted(few)
 
 
-def test_energy_of_jobs_as_they_are_now() -> None:
+def test_energy_of_jobs_as_they_are_now():
     """Processors x W x run time x PUE, by what was measured first; jobs may be added later."""
     jobs = jobs_of([1, 1], [2, 4], [3600, 1800])
     jobs.requested_time[:] = 7200
@@ -198,9 +192,7 @@ DAY = 86400
         ([1800, 3600], [0.0, 20.0], 3600, 4 * DAY, 1.4),  # from the first submission on
     ],
 )
-def test_mean_of_cooling(
-    times: list[int], degrees: list[float], submit: int, end: int, mean: float
-) -> None:
+def test_mean_of_cooling(times, degrees, submit, end, mean):
     """Cooling counts with its mean over the record; of several types the one without names."""
     cooling = Cooling(Signal(np.array(times), np.array(degrees)), ((0, 1.0), (20, 1.4)))
     jobs = jobs_of([1], [1], [3600])
@@ -218,12 +210,12 @@ def test_mean_of_cooling(
     [("4290000", 4290000), ("4.29M", 4290000), ("532K", 532000), ("1.5G", 1500000000), ("0", -1),
      ("", -1), ("18446744073709551614", -1), ("4294967294", -1), ("0.5", 1)],
 )  # fmt: skip
-def test_energy_as_slurm_writes_it(word: str, joules: int) -> None:
+def test_energy_as_slurm_writes_it(word, joules):
     """Units are decimal; 0 and what Slurm writes for no value mean that nothing was measured."""
     assert joules == parse_energy(word.encode())
 
 
-def test_energy_of_rows_and_steps() -> None:
+def test_energy_of_rows_and_steps():
     """The row of the job counts, else its step extern, else the sum of its steps."""
     names, moment = ("JobID", "ConsumedEnergyRaw", "ConsumedEnergy"), "2024-01-31T12:00:0"
     rows = [
@@ -248,7 +240,7 @@ def test_energy_of_rows_and_steps() -> None:
         parse_sacct(text({"JobID": "1", "ConsumedEnergyRaw": "much"}))
 
 
-def test_energy_is_written_and_read() -> None:
+def test_energy_is_written_and_read():
     """By all formats that hold columns beyond the fields, and by a mapped table in its unit."""
     rows = [{"JobID": "1", "ConsumedEnergyRaw": "7200000"}, {"JobID": "2", "ConsumedEnergyRaw": ""}]
     trace = parse_sacct(text(*rows), options=UTC)
@@ -270,14 +262,14 @@ def test_energy_is_written_and_read() -> None:
     assert b"at;took;used\n0;600;2\n" in data
 
 
-def test_energy_of_steps_in_json() -> None:
+def test_energy_of_steps_in_json():
     """Records of steps count where that of the job has no energy."""
 
-    def step(name: str, joules: int | None) -> dict[str, Any]:
+    def step(name, joules):
         used = {"total": [{"type": "energy", "name": None, "count": joules}]}
         return {"step": {"name": name}, "tres": {"requested": used}}
 
-    def energy(steps: list[dict[str, Any]], own: int | None = None) -> str:
+    def energy(steps, own=None):
         record = {"steps": steps, "tres": {"allocated": [{"type": "energy", "count": own}]}}
         return row_of(record)["ConsumedEnergyRaw"]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.sleep import (
     SleepRule,
-    SleepStates,
     holdings,
     sleep_states,
     sleep_states_of_nodes,
@@ -25,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.power.power_cases import made, workloads
-from tests.support.policies import Rows, outcome
+from tests.support.policies import outcome
 
 both = pytest.mark.parametrize("plain", [True, False])
 
@@ -65,15 +62,7 @@ clusters = st.fixed_dictionaries(
 )
 
 
-def simulate(
-    rows: Rows,
-    rule: SleepRule | None,
-    node: NodePower = NODE,
-    *,
-    users: str = "rigid",
-    cancel: tuple[int, int] | None = None,
-    **cluster: Any,
-) -> Simulation:
+def simulate(rows, rule, node=NODE, *, users="rigid", cancel=None, **cluster):
     """The simulation after its run; at a second, jobs of one user that are here are taken back."""
     jobs = made(rows)
     work = Work.of(jobs, None)
@@ -89,9 +78,7 @@ def simulate(
     return model
 
 
-def states_of(
-    model: Simulation, rule: SleepRule | None, node: NodePower = NODE
-) -> tuple[SleepStates, list[int]]:
+def states_of(model, rule, node=NODE):
     """The states of the processors, and the recorded starts."""
     engine, end = model.cluster.engine, model.time + 100
     held = holdings(model.jobs, 0, engine.delayed, engine.attempts, end)
@@ -102,7 +89,7 @@ def states_of(
 
 
 @both
-def test_story(plain: bool) -> None:
+def test_story(plain):
     """Idle nodes sleep after a minute; a job that needs them starts when they are on again.
 
     At 60 s, 4 of 8 processors have been idle since the beginning: one node stays on as a spare, one
@@ -140,9 +127,7 @@ LATER = [(100, 50, 2), (110, 10, 4), (111, 65, 1), (112, 71, 1)]
     ],
     ids=["off before on", "all of a node is on", "part of a node stays on", "easy", "conservative"],
 )
-def test_when_nodes_are_on(
-    rows: Rows, processors: int, scheduler: str, start: list[int], on: int, plain: bool
-) -> None:
+def test_when_nodes_are_on(rows, processors, scheduler, start, on, plain):
     """Whole nodes are switched, on when they are off; from the next pass on true ends count."""
     model = simulate(rows, MINUTE, processors=processors, scheduler=scheduler, plain=plain)
     assert start == model.jobs.start.tolist()
@@ -150,7 +135,7 @@ def test_when_nodes_are_on(
 
 
 @both
-def test_a_job_that_is_cancelled_early_holds_nobody_up(plain: bool) -> None:
+def test_a_job_that_is_cancelled_early_holds_nobody_up(plain):
     """Processors of a job cancelled before its start are free at once, and on at that start."""
     others = [(0, 111, 1, 111, 3)] * 2  # whose processors are on before those of the cancelled one
     rows = [*others, (100, 50, 2, 50, 1), (112, 7, 4, 7, 2)]
@@ -164,9 +149,7 @@ def test_a_job_that_is_cancelled_early_holds_nobody_up(plain: bool) -> None:
 
 @given(workloads, clusters, rules, nodes, st.sampled_from(["rigid", "think-time"]))
 @settings(max_examples=60)
-def test_compiled_equals_plain(
-    rows: Rows, cluster: dict[str, Any], rule: SleepRule, node: NodePower, users: str
-) -> None:
+def test_compiled_equals_plain(rows, cluster, rule, node, users):
     """Both engines give the same schedule and the same delays, and the account the same again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", 8)
@@ -183,9 +166,7 @@ cancels = st.tuples(st.integers(0, 60), st.integers(1, 3))
 
 @given(workloads, clusters, rules, nodes, cancels, st.booleans())
 @settings(max_examples=40)
-def test_each_processor_is_in_one_state(
-    rows: Rows, cluster: dict[str, Any], rule: SleepRule, node: NodePower, cancel: Any, plain: bool
-) -> None:
+def test_each_processor_is_in_one_state(rows, cluster, rule, node, cancel, plain):
     """The states add up to the machine, and the running ones are those of the jobs."""
     model = simulate(rows, rule, node, cancel=cancel, plain=plain, **cluster)
     found, _ = states_of(model, rule, node)
@@ -202,7 +183,7 @@ def test_each_processor_is_in_one_state(
     assert (found.asleep % node.processors == 0).all()
 
 
-def test_nodes_sleep_between_jobs_that_are_far_enough_apart() -> None:
+def test_nodes_sleep_between_jobs_that_are_far_enough_apart():
     """Of a machine of nodes each node sleeps where it can be on again by the start of a job.
 
     Node 0 is idle from 10 s to 200 s, node 1 for the first 94 s, 1 s too short for 60 + 5 + 30 s,
@@ -222,7 +203,7 @@ def test_nodes_sleep_between_jobs_that_are_far_enough_apart() -> None:
 
 
 @both
-def test_a_run_that_begins_from_a_state(plain: bool) -> None:
+def test_a_run_that_begins_from_a_state(plain):
     """All processors are idle since then but for those that jobs run on."""
     jobs = made([(900, 150, 2, 200, 1), (1100, 10, 4)])
     jobs.recorded_start[1] = jobs.recorded_end[:] = UNKNOWN
@@ -235,7 +216,7 @@ def test_a_run_that_begins_from_a_state(plain: bool) -> None:
 
 
 @both
-def test_several_clusters(plain: bool) -> None:
+def test_several_clusters(plain):
     """The rule is that of the first cluster; others run as they do."""
     jobs = made([(100, 9, 2)] * 2)
     power, others = Power((NODE,), sleep=MINUTE), {"other": ClusterSpec(4)}
@@ -246,7 +227,7 @@ def test_several_clusters(plain: bool) -> None:
     assert [130, 100] == jobs.start.tolist()
 
 
-def test_a_copy_goes_on_alike() -> None:
+def test_a_copy_goes_on_alike():
     """A copy of a simulation in the middle of its run ends as the original does."""
     jobs = made([(45 * turn, 30, 45 * turn % 4 + 1) for turn in range(12)])
     model = Simulation(jobs, processors=4, scheduler="easy")
@@ -261,7 +242,7 @@ def test_a_copy_goes_on_alike() -> None:
     assert jobs.start.tolist() == copy.jobs.start.tolist()
 
 
-def run_by(scheduler: str) -> Callable[[], object]:
+def run_by(scheduler):
     """What runs a job on a machine that sleeps."""
     return lambda: simulate([(0, 1, 1)], MINUTE, processors=2, scheduler=scheduler)
 
@@ -277,7 +258,7 @@ def run_by(scheduler: str) -> Callable[[], object]:
          "3 processors taken at 5 s, 2 of 4 are without"),
     ],
 )  # fmt: skip
-def test_refusals(call: Callable[[], object], words: str) -> None:
+def test_refusals(call, words):
     """Settings that exclude a sleep rule are refused in one line, as are wrong numbers."""
     with pytest.raises(QuantityError, match=words):
         call()

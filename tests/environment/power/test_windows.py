@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment import Simulation, State
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import ClusterSpec
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.holds.held import Holds
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.power.windows import StartWindow, best_start, forecast
 from hpcrowd.environment.signals.steps import Steps
 from hpcrowd.environment.streams import Streams
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-MakeJobs = Callable[..., JobTable]
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
@@ -32,21 +27,15 @@ NOON = Steps(np.array([0, 2, 3, 24]) * HOUR, np.array([400.0, 100.0, 300.0]))
 class Owner:
     """Notes when units are over."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.heard: list[int] = []
 
-    def on_finished(self, unit: int, now: int) -> None:
+    def on_finished(self, unit, now):
         """Note it."""
         self.heard.append(now)
 
 
-def waiting(
-    jobs: JobTable,
-    policy: StartWindow,
-    steps: Steps = NOON,
-    rules: Rules | None = None,
-    **options: Any,
-) -> tuple[Simulation, Owner, Holds]:
+def waiting(jobs, policy, steps=NOON, rules=None, **options):
     """A machine of four processors whose jobs wait for a window; they are yet to be submitted."""
     model = Simulation(jobs, 4, **options)
     rules = Rules.none(len(jobs)) if rules is None else rules
@@ -55,12 +44,12 @@ def waiting(
     return model, Owner(), model.holds
 
 
-def submit(model: Simulation, owner: Owner) -> None:
+def submit(model, owner):
     """Submit all jobs as recorded, all of them one unit."""
     model.submit(owner, np.arange(len(model.jobs)), model.jobs.recorded_submit.copy())
 
 
-def steps_of(edges: list[int], values: list[float]) -> Steps:
+def steps_of(edges, values):
     """A signal."""
     return Steps(np.array(edges), np.array(values))
 
@@ -82,9 +71,7 @@ BELOW = steps_of([0, 3600, 7200], [-100.0, -110.0])
           for steps in (CHEAPER, BELOW) for gain, start in ((0.1, 3600), (0.11, 0))),
     ],
 )  # fmt: skip
-def test_best_of_all_starts(
-    steps: Steps, now: int, slack: int, how: dict[str, Any], start: int
-) -> None:
+def test_best_of_all_starts(steps, now, slack, how, start):
     """The start with the smallest mean over the length; of equals the earliest."""
     assert start == best_start(steps, now, slack, **how)
 
@@ -103,9 +90,7 @@ signals = st.builds(
     signals, st.integers(0, 90_000), st.integers(0, 60_000), st.integers(0, 40_000),
     st.sampled_from([300, 900, 1800, 7200]), st.sampled_from([0.0, 0.2]),
 )  # fmt: skip
-def test_no_start_is_better(
-    steps: Steps, now: int, slack: int, length: int, step: int, gain: float
-) -> None:
+def test_no_start_is_better(steps, now, slack, length, step, gain):
     """No other start within the slack has a smaller mean, and both ways to search it agree."""
     found = best_start(steps, now, slack, length, step, min_gain=gain)
     assert now <= found <= now + slack
@@ -125,9 +110,7 @@ def test_no_start_is_better(
 @settings(max_examples=40)
 @given(signals, st.integers(0, 90_000), st.integers(0, 60_000), st.floats(-500, 900))
 @example(steps_of([0, 10, 20], [5.0, 3.0]), 0, 5, 4.0)  # low only after its slack
-def test_first_second_below_a_threshold(
-    steps: Steps, now: int, slack: int, threshold: float
-) -> None:
+def test_first_second_below_a_threshold(steps, now, slack, threshold):
     """A job starts in the first second within its slack that is not above it, else at once."""
     rule = StartWindow(slack=slack, threshold=threshold).rule(steps, Streams(0))
     seconds = np.arange(now, now + slack + 1)
@@ -152,10 +135,7 @@ PRICE = Steps(np.array([0, 1, 2, 5, 6]) * HOUR, np.array([50.0, -10.0, 80.0, 20.
     ],
     ids=["other reasons first", "a window of its own", "not the short ones"],
 )  # fmt: skip
-def test_who_waits_how_long(
-    make_jobs: MakeJobs, policy: StartWindow, steps: Steps, run: list[int], delay: int,
-    parents: dict[int, int], start: list[int], causes: dict[str, int], plain: bool,
-) -> None:  # fmt: skip
+def test_who_waits_how_long(make_jobs, policy, steps, run, delay, parents, start, causes, plain):
     """The window is chosen when all else lets a job go, and its slack counts from then."""
     jobs = make_jobs(*((0, length, 1) for length in run))
     after = {row: (Parent(one, Condition.OK),) for row, one in parents.items()}
@@ -169,7 +149,7 @@ def test_who_waits_how_long(
 
 
 @both
-def test_taken_back_and_put_off(make_jobs: MakeJobs, plain: bool) -> None:
+def test_taken_back_and_put_off(make_jobs, plain):
     """Users take back what waits for its window; what they put off gets another window."""
     jobs = make_jobs((0, 600, 1), (0, 600, 1), (500, 600, 1), (0, 600, 1))
     model, owner, _ = waiting(jobs, StartWindow(), plain=plain)
@@ -187,7 +167,7 @@ def test_taken_back_and_put_off(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_jobs_that_are_added_later(make_jobs: MakeJobs, plain: bool) -> None:
+def test_jobs_that_are_added_later(make_jobs, plain):
     """Jobs that users make up wait as well; the first window of withdrawn ones lets none in."""
     jobs = make_jobs((0, 600, 1), (1000, 600, 1), (1000, 600, 1))
     model, owner, _ = waiting(jobs, StartWindow(slack=3 * HOUR), plain=plain)
@@ -202,7 +182,7 @@ def test_jobs_that_are_added_later(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_speed_of_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
+def test_speed_of_another_cluster(make_jobs, plain):
     """The length is the requested time at the cluster that a job is submitted to."""
     steps = Steps(np.array([0, 2, 3, 24]) * HOUR, np.array([200.0, 100.0, 500.0]))
     jobs = make_jobs((0, 8 * HOUR, 1), (0, 8 * HOUR, 1))
@@ -214,7 +194,7 @@ def test_speed_of_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
     assert [0, 2 * HOUR] == jobs.start.tolist()
 
 
-def test_only_some() -> None:
+def test_only_some():
     """A share of the users takes part; shares are nested."""
     few, many = (StartWindow(share=one).rule(NOON, Streams(3)) for one in (0.3, 0.6))
     users = range(500)
@@ -223,7 +203,7 @@ def test_only_some() -> None:
     assert not StartWindow(share=0.0).rule(NOON, Streams(3)).moves(1)
 
 
-def test_slack_by_requested_time() -> None:
+def test_slack_by_requested_time():
     """Up to the largest one."""
     policy = StartWindow(slack_factor=1.5, most_slack=4 * HOUR)
     assert [1500, 4 * HOUR, 0] == [policy.slack_of(one) for one in (1000, 4 * HOUR, -1)]
@@ -231,7 +211,7 @@ def test_slack_by_requested_time() -> None:
     assert [5400, 2 * HOUR] == rule.starts([1, 1], [HOUR, 2 * HOUR], [0, 0])
 
 
-def test_wrong_forecasts() -> None:
+def test_wrong_forecasts():
     """Noise is relative to the mean, and the same for all jobs of a run; none for no error."""
     flat = Steps.constant(200.0, 0, 10)
     assert flat is forecast(flat, 0.0, Streams(0))
@@ -251,14 +231,14 @@ def test_wrong_forecasts() -> None:
         ({"forecast_error": float("nan")}, "start window: forecast_error nan: must be 0 or more"),
     ],
 )
-def test_mistakes(wrong: dict[str, Any], message: str) -> None:
+def test_mistakes(wrong, message):
     """Are refused in one line."""
     with pytest.raises(QuantityError, match=message):
         StartWindow(**wrong)
 
 
 @both
-def test_units_of_users(make_jobs: MakeJobs, plain: bool) -> None:
+def test_units_of_users(make_jobs, plain):
     """Units wait as their jobs do, spaced as recorded; those whose windows are open do not."""
     jobs = make_jobs((0, 600, 1), (1800, 600, 1), (0, 600, 1))
     model, owner, holds = waiting(jobs, StartWindow(), plain=plain)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.environment import JobTable, Simulation
-
-MakeJobs = Callable[..., JobTable]
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 

@@ -12,7 +12,6 @@ from hpcrowd.environment import (
     Look,
     NodesDown,
     SchedulerError,
-    Simulation,
     SwitchPolicy,
     parse_scheduler,
 )
@@ -30,12 +29,12 @@ STATES = {
 }
 
 
-def adaptive(**options: object) -> str:
+def adaptive(**options):
     """Text of an adaptive scheduler whose states have different policies."""
     return text("adaptive", **(STATES | options))
 
 
-def run(rows: list[tuple[int, int, int]], scheduler: str, **options: Any) -> Simulation:
+def run(rows, scheduler, **options):
     """Run jobs of (submission, processors, run time), estimated exactly, on four processors."""
     jobs = JobTable()
     submit, need, length = np.array(rows).T
@@ -44,7 +43,7 @@ def run(rows: list[tuple[int, int, int]], scheduler: str, **options: Any) -> Sim
     return ran(jobs, 4, scheduler, **options)
 
 
-def test_states_pick_policies() -> None:
+def test_states_pick_policies():
     """More waits than fits on the machine: overloaded; below 0: negative; no telling: positive."""
     scheduler = parse_scheduler(adaptive(overload=0.5))
     assert isinstance(scheduler, Adaptive)
@@ -96,7 +95,7 @@ STORIES: dict[str, tuple[Any, str, list[Any], list[int] | None, dict[str, int]]]
 
 @both
 @pytest.mark.parametrize("name", STORIES)
-def test_stories(name: str, plain: bool) -> None:
+def test_stories(name, plain):
     """The policy in charge is that of the state, and the schedule is that of the policy."""
     rows, scheduler, platform, starts, in_charge = STORIES[name]
     model = run(rows, scheduler, plain=plain, platform=platform)
@@ -105,14 +104,12 @@ def test_stories(name: str, plain: bool) -> None:
 
 
 @both
-def test_nothing_is_checked_before_the_first_job(
-    monkeypatch: pytest.MonkeyPatch, plain: bool
-) -> None:
+def test_nothing_is_checked_before_the_first_job(monkeypatch, plain):
     """Submissions in Unix time give the schedule of those from 0 on, with as many checks."""
     checks: list[int] = []
     policy = Adaptive.policy
 
-    def counted(self: Adaptive, wanted: int, up: int, correlation: float) -> str:
+    def counted(self, wanted, up, correlation):
         checks.append(wanted)
         return policy(self, wanted, up, correlation)
 

@@ -8,7 +8,7 @@ from hpcrowd.environment.schedulers.estimates import INCREMENTS, believed_end
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.environment.schedulers.pool_cases import MakeJobs, both, ran
+from tests.environment.schedulers.pool_cases import both, ran
 
 times = st.integers(0, 10**7)
 
@@ -16,7 +16,7 @@ times = st.integers(0, 10**7)
 @pytest.mark.parametrize(
     ("text", "expected"), [("requested", 90), ("exact", 60), ("0.5x", 45), ("1.25x", 113)]
 )
-def test_estimates_by_name(text: str, expected: int) -> None:
+def test_estimates_by_name(text, expected):
     """The request, the run time, or a multiple of the request, rounded half up."""
     estimates = parse_estimates(text)
     assert text == str(estimates)
@@ -24,19 +24,17 @@ def test_estimates_by_name(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "guess", "0x", "-1x", "1.0000001x", "10000001x", "x"])
-def test_unknown_estimates_are_refused(text: str) -> None:
+def test_unknown_estimates_are_refused(text):
     """What is not an estimate is named."""
     with pytest.raises(QuantityError):
         parse_estimates(text)
     with pytest.raises(QuantityError, match="choose requested, exact, factor"):
-        Estimates(text or "guess")  # type: ignore[arg-type]
+        Estimates(text or "guess")
 
 
 @both
 @pytest.mark.parametrize(("overrun", "expected"), [("keep", 100), ("kill", 40)])
-def test_exact_is_the_time_on_the_machine(
-    make_jobs: MakeJobs, plain: bool, overrun: str, expected: int
-) -> None:
+def test_exact_is_the_time_on_the_machine(make_jobs, plain, overrun, expected):
     """Exact estimates of jobs that are stopped at their request are the request."""
     jobs = make_jobs((0, 100, 1, 40))
     ran(jobs, 2, "easy", estimates="exact", overrun=overrun, plain=plain)
@@ -44,7 +42,7 @@ def test_exact_is_the_time_on_the_machine(
 
 
 @given(start=times, estimate=times, requested=times, first=times, later=times)
-def test_believed_end(start: int, estimate: int, requested: int, first: int, later: int) -> None:
+def test_believed_end(start, estimate, requested, first, later):
     """It is always ahead, at the estimate while that is not past, and holds until it is past."""
     before = believed_end(start, estimate, requested, first)
     after = believed_end(start, estimate, requested, first + later)
@@ -56,7 +54,7 @@ def test_believed_end(start: int, estimate: int, requested: int, first: int, lat
     assert start + request == believed_end(start, estimate, request, now)
 
 
-def test_believed_end_by_increments() -> None:
+def test_believed_end_by_increments():
     """By one minute, six, 21, and so on; after the last increment by that one again and again."""
     minutes = [believed_end(0, 0, 0, now) // 60 for now in (0, 59, 60, 360, 21 * 60)]
     assert [1, 1, 6, 21, 51] == minutes

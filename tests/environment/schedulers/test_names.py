@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -18,14 +17,13 @@ from hpcrowd.environment import (
     SchedulerError,
     Selective,
     SelectiveCategorized,
-    WaitingJob,
     parse_scheduler,
 )
 from hpcrowd.environment.schedulers import names
 from hpcrowd.environment.schedulers.fair_share import FairShare
 from hpcrowd.environment.schedulers.priority import WFP3
 
-from tests.environment.schedulers.pool_cases import MakeJobs, ran
+from tests.environment.schedulers.pool_cases import ran
 
 
 class Patient(FCFS):
@@ -33,7 +31,7 @@ class Patient(FCFS):
 
     name = "patient"
 
-    def __init__(self, minutes: int = 1, polite: bool = True, share: float = 0.5) -> None:
+    def __init__(self, minutes=1, polite=True, share=0.5):
         if minutes < 1:
             raise QuantityError(f"minutes {minutes}: must be at least 1")
         self.minutes = minutes
@@ -41,30 +39,30 @@ class Patient(FCFS):
         self.share = share
         self.heard: list[tuple[int, list[EndedJob]]] = []
 
-    def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
+    def ended(self, now, jobs):
         """Keep what it hears."""
         self.heard.append((now, list(jobs)))
 
-    def select(self, look: Look) -> Iterable[WaitingJob]:
+    def select(self, look):
         """At whole minutes only; promise that of the next."""
         minute = 60 * self.minutes
         self.promises.update((job.row, -(-look.now // minute) * minute) for job in look.waiting)
         return [] if look.now % minute else super().select(look)
 
-    def wake(self, now: int) -> int | None:
+    def wake(self, now):
         """At the next."""
         minute = 60 * self.minutes
         return (now // minute + 1) * minute
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
+def known(monkeypatch):
     """The patient scheduler can be chosen by name."""
     monkeypatch.setitem(names.SCHEDULERS, "patient", Patient)
 
 
 @pytest.mark.usefixtures("known")
-def test_texts_make_schedulers() -> None:
+def test_texts_make_schedulers():
     """A name makes the policy with its defaults, options are read as the constructor's types."""
     assert [FCFS, EASY] == [type(parse_scheduler(name)) for name in ("fcfs", "easy")]
     assert parse_scheduler("recorded") is None
@@ -88,7 +86,7 @@ MADE: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("made", "text"), MADE, ids=str)
-def test_policies_are_given_back_as_text(made: Any, text: str) -> None:
+def test_policies_are_given_back_as_text(made, text):
     """Options that are not default are in the text of a policy."""
     assert text == str(parse_scheduler(made) if isinstance(made, str) else made)
     assert text == str(parse_scheduler(text))
@@ -145,7 +143,7 @@ WRONG = [
 
 @pytest.mark.usefixtures("known")
 @pytest.mark.parametrize(("text", "told"), WRONG)
-def test_wrong_text_is_one_line(text: str, told: str) -> None:
+def test_wrong_text_is_one_line(text, told):
     """What cannot be is named, with what can."""
     with pytest.raises(QuantityError) as caught:
         parse_scheduler(text)
@@ -153,7 +151,7 @@ def test_wrong_text_is_one_line(text: str, told: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_scheduler_is_woken_and_its_promises_are_noted(make_jobs: MakeJobs) -> None:
+def test_scheduler_is_woken_and_its_promises_are_noted(make_jobs):
     """A pass happens when the scheduler asks for it; the first promise is kept; ends too."""
     jobs, scheduler = make_jobs((10, 30, 1), (70, 20, 1)), Patient()
     ran(jobs, 2, scheduler)
@@ -163,22 +161,22 @@ def test_scheduler_is_woken_and_its_promises_are_noted(make_jobs: MakeJobs) -> N
     assert [(90, [0]), (140, [1])] == heard
 
 
-def test_scheduler_that_wants_to_be_asked_in_the_past(make_jobs: MakeJobs) -> None:
+def test_scheduler_that_wants_to_be_asked_in_the_past(make_jobs):
     """A wake time that is not ahead would stop the clock, and is an error."""
 
     class Sleepless(FCFS):
-        def wake(self, now: int) -> int | None:
+        def wake(self, now):
             return now
 
     with pytest.raises(SchedulerError, match="must return a later second"):
         ran(make_jobs((0, 30, 2), (0, 30, 2)), 2, Sleepless())
 
 
-def test_subclass_of_a_library_scheduler_runs_plain(make_jobs: MakeJobs) -> None:
+def test_subclass_of_a_library_scheduler_runs_plain(make_jobs):
     """One's own version of EASY is not taken for the compiled one."""
 
     class Reversed(EASY):
-        def select(self, look: Look) -> Any:
+        def select(self, look):
             return super().select(look._replace(waiting=look.waiting[::-1]))
 
     jobs = make_jobs((0, 30, 2), (0, 30, 2))
@@ -186,7 +184,7 @@ def test_subclass_of_a_library_scheduler_runs_plain(make_jobs: MakeJobs) -> None
     assert [30, 0] == jobs.start.tolist()
 
 
-def test_schedulers_that_cannot_run_say_so() -> None:
+def test_schedulers_that_cannot_run_say_so():
     """The base class names what is missing, and a wrong option is found at the start, too."""
     with pytest.raises(NotImplementedError, match="must define select"):
         Scheduler().select(Look(0, [], [], 1, 1))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, Trace, jobs_from_trace
+from hpcrowd.environment import jobs_from_trace
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
 from hpcrowd.environment.traces.trace import Conversion
@@ -17,7 +15,7 @@ from tests.support.policies import outcome
 pytestmark = [pytest.mark.traces]
 
 
-def stretch(trace: Trace, first: float, days: float, speed: float = 1.0) -> JobTable:
+def stretch(trace, first, days, speed=1.0):
     """The jobs submitted within a number of days from a day of the log on."""
     jobs = jobs_from_trace(trace, Conversion(speed=speed)).jobs
     submit = jobs.recorded_submit
@@ -25,7 +23,7 @@ def stretch(trace: Trace, first: float, days: float, speed: float = 1.0) -> JobT
     return jobs.take(np.flatnonzero((submit >= begin) & (submit < begin + days * DAY)))
 
 
-def check(jobs: JobTable, processors: int, scheduler: str) -> JobTable:
+def check(jobs, processors, scheduler):
     """Hold both engines, with arrays of two sizes, against each other; return the plain one's."""
     slow = ran(jobs.copy(), processors, scheduler, plain=True).jobs
     for room in (32, 4096):
@@ -40,7 +38,7 @@ def check(jobs: JobTable, processors: int, scheduler: str) -> JobTable:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POOL_SCHEDULERS)
-def test_kth_at_half_speed(kth: Trace, policy: str) -> None:
+def test_kth_at_half_speed(kth, policy):
     """A week of KTH on nodes of half the speed: long queues, and many jobs outrun estimates."""
     jobs = check(stretch(kth, 60, 7, speed=0.5), kth.processors, policy)
     assert np.count_nonzero(jobs.run_time > jobs.estimate) > len(jobs) // 4
@@ -58,9 +56,7 @@ def test_kth_at_half_speed(kth: Trace, policy: str) -> None:
         ("CEA-Curie", 215, 1),
     ],
 )
-def test_other_logs(
-    read_trace: Callable[[str], Trace], name: str, first: float, days: float, policy: str
-) -> None:
+def test_other_logs(read_trace, name, first, days, policy):
     """Powers of two and jobs that outrun their estimates, large machines, hundreds that run."""
     trace = read_trace(name)
     check(stretch(trace, first, days), trace.processors, policy)

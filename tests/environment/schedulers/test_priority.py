@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,10 +22,9 @@ from hpcrowd.environment.schedulers.priority import (
     Unicef,
     compared,
 )
-from hpcrowd.environment.traces.trace import Trace
 from hypothesis import given, settings
 
-from tests.environment.schedulers.pool_cases import MakeJobs, begun, both, ran
+from tests.environment.schedulers.pool_cases import begun, both, ran
 from tests.support.policies import begun as begun_case
 from tests.support.policies import cases
 
@@ -38,10 +35,10 @@ BACKFILLS = ("queue", "none", "sjbf", "conservative")
 class Weighed(Priority):
     """An own formula with an option, which uses the usage of users."""
 
-    def __init__(self, weight: float = 2.0, backfill: str = "queue") -> None:
+    def __init__(self, weight=2.0, backfill="queue"):
         self.weight, self.backfill = weight, backfill
 
-    def score(self, jobs: Queue) -> Any:
+    def score(self, jobs):
         """Weigh the wait against size and usage."""
         ratio = jobs.waited / jobs.requested
         return self.weight * ratio + jobs.processors - jobs.usage / 1000.0
@@ -56,7 +53,7 @@ class Uncompiled(Weighed):
 class InNumpy(Weighed):
     """The same, which numba cannot compile."""
 
-    def score(self, jobs: Queue) -> Any:
+    def score(self, jobs):
         """Use a dictionary."""
         terms = {"ratio": jobs.waited / jobs.requested, "usage": -jobs.usage / 1000.0}
         return self.weight * terms.pop("ratio") + jobs.processors + sum(terms.values())
@@ -66,14 +63,14 @@ class InNumpy(Weighed):
 SLOW = (*SHIPPED, InNumpy)
 
 
-def queue_of(**given: Any) -> Queue:
+def queue_of(**given):
     """A queue in which what is not given is 1."""
     count = len(next(iter(given.values())))
     arrays = [np.array(given.get(name, [1.0] * count), float) for name in ARRAYS]
     return Queue._make((*arrays, 1000, 64, 10))
 
 
-def test_formulas() -> None:
+def test_formulas():
     """Scores of the shipped formulas, computed by hand."""
     jobs = queue_of(
         processors=[3, 15], requested=[100, 10_000], waited=[50, 10_000], submit=[10, 100]
@@ -89,7 +86,7 @@ def test_formulas() -> None:
     assert pytest.approx([1 + 1 + 8, 2 + 4 + 2]) == weights.scores(used)
 
 
-def test_scores_are_compared_to_twelve_digits() -> None:
+def test_scores_are_compared_to_twelve_digits():
     """What differs only by rounding is a tie; what differs more is not; no score is infinite."""
     values = np.array([1 / 3, np.nextafter(1 / 3, 1), 1 / 3 + 1e-11, 0.0, -5.0, np.inf, 1e-300])
     found = compared(values)
@@ -98,7 +95,7 @@ def test_scores_are_compared_to_twelve_digits() -> None:
     assert found[5] == pytest.approx(1e300)
 
 
-def check_forms(kind: type[Any], backfill: str, case: dict[str, Any]) -> None:
+def check_forms(kind, backfill, case):
     """Check that the schedule is the same, however the formula is computed."""
     models = [
         begun_case(case | {"policy": kind(backfill=backfill)}, plain=plain)
@@ -115,9 +112,7 @@ kinds = [Weighed, Uncompiled, *(pytest.param(kind, marks=pytest.mark.slow) for k
 @pytest.mark.parametrize("kind", kinds)
 @settings(max_examples=8)
 @given(case=cases)
-def test_compiled_numpy_and_plain_agree(
-    kind: type[Any], backfill: str, case: dict[str, Any]
-) -> None:
+def test_compiled_numpy_and_plain_agree(kind, backfill, case):
     """The same schedule, compiled, by numpy and plain, whatever happens."""
     check_forms(kind, backfill, case)
 
@@ -127,14 +122,12 @@ def test_compiled_numpy_and_plain_agree(
 @pytest.mark.parametrize("kind", [Weighed, *SLOW])
 @settings(max_examples=200)
 @given(case=cases)
-def test_compiled_numpy_and_plain_agree_often(
-    kind: type[Any], backfill: str, case: dict[str, Any]
-) -> None:
+def test_compiled_numpy_and_plain_agree_often(kind, backfill, case):
     """The same in many more cases."""
     check_forms(kind, backfill, case)
 
 
-def wrong(name: str, score: Callable[[Queue], Any]) -> type[Any]:
+def wrong(name, score):
     """Return a policy with this formula."""
     return type(name, (Uncompiled,), {"score": lambda self, jobs: score(jobs)})
 
@@ -148,9 +141,7 @@ def wrong(name: str, score: Callable[[Queue], Any]) -> type[Any]:
         ("Fails", lambda jobs: jobs.width, "at 10 s: AttributeError: .*width"),
     ],
 )
-def test_wrong_formulas(
-    make_jobs: MakeJobs, name: str, score: Any, message: str, plain: bool
-) -> None:
+def test_wrong_formulas(make_jobs, name, score, message, plain):
     """The scheduler, the second, and what is wrong, in one line."""
     jobs = make_jobs((0, 10, 4), (5, 10, 4), (6, 10, 4))
     with pytest.raises(SchedulerError, match=f"{name}: score.*{message}"):
@@ -159,7 +150,7 @@ def test_wrong_formulas(
 
 @pytest.mark.parametrize("backfill", ["queue", "conservative"])
 @pytest.mark.parametrize("kind", [Weighed, Uncompiled])
-def test_forks(kth: Trace, kind: type[Any], backfill: str) -> None:
+def test_forks(kth, kind, backfill):
     """A run can be copied in the middle, and goes on as the original does."""
     jobs = jobs_from_trace(kth).jobs.take(np.arange(600))
     model = begun(jobs, 100, kind(backfill=backfill)).run(until=int(jobs.recorded_submit[300]))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.schedulers.fair_share import Usage, half
 
-from tests.environment.schedulers.pool_cases import MakeJobs, both, ran
+from tests.environment.schedulers.pool_cases import both, ran
 
 Rows = list[tuple[int, ...]]
 
@@ -186,7 +184,7 @@ STORIES = {
 
 @both
 @pytest.mark.parametrize("name", STORIES)
-def test_stories(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+def test_stories(make_jobs, name, plain):
     """Jobs start when the rule of the policy says."""
     story = STORIES[name]
     jobs, given = make_jobs(*story.jobs), dict(story.given)
@@ -198,7 +196,7 @@ def test_stories(make_jobs: MakeJobs, name: str, plain: bool) -> None:
 
 
 @both
-def test_ties_among_submissions_one_by_one(make_jobs: MakeJobs, plain: bool) -> None:
+def test_ties_among_submissions_one_by_one(make_jobs, plain):
     """Jobs of one second queue by number also if the later number was submitted first."""
     jobs = make_jobs((0, 10, 2), (0, 10, 2), (0, 10, 2))
     model = Simulation(jobs, 2, "fcfs", plain=plain)
@@ -208,7 +206,7 @@ def test_ties_among_submissions_one_by_one(make_jobs: MakeJobs, plain: bool) -> 
     assert [5, 15, 25] == jobs.start.tolist()
 
 
-def test_borders_of_the_categories() -> None:
+def test_borders_of_the_categories():
     """Medium are jobs from 1,000 to 10,000 s, both included, by their estimates."""
     policy = SelectiveCategorized()
     policy.begin(1)
@@ -222,7 +220,7 @@ def test_borders_of_the_categories() -> None:
     assert 1.0 == policy.threshold_of(999)
 
 
-def test_usage_decays_by_half() -> None:
+def test_usage_decays_by_half():
     """After one half-life half is left; steady use of p processors comes to p h / ln 2."""
     assert [1.0, 0.5, 0.25, 0.0] == [half(lives) for lives in (0.0, 1.0, 2.0, 2000.0)]
     assert pytest.approx(2**-0.3, rel=1e-15) == half(0.3)
@@ -247,10 +245,10 @@ processors = 3
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str], Path]:
+def write(tmp_path):
     """Return a function that writes a file of queues."""
 
-    def writer(text: str) -> Path:
+    def writer(text):
         path = tmp_path / "queues.toml"
         path.write_text(text)
         return path
@@ -259,7 +257,7 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @both
-def test_queues_from_a_file(make_jobs: MakeJobs, write: Callable[[str], Path], plain: bool) -> None:
+def test_queues_from_a_file(make_jobs, write, plain):
     """Each queue named has its own limits, the others those of [other]."""
     jobs: JobTable = make_jobs(*[(0, 10, 2)] * 7)
     jobs.queue[:] = 9, 9, 3, 3, 1, 1, 2
@@ -282,7 +280,7 @@ def test_queues_from_a_file(make_jobs: MakeJobs, write: Callable[[str], Path], p
         ("[", "not TOML"),
     ],
 )
-def test_wrong_file_of_queues(write: Callable[[str], Path], text: str, told: str) -> None:
+def test_wrong_file_of_queues(write, text, told):
     """What is wrong in the file is reported with file, place, value and rule, in one line."""
     path = write(text)
     with pytest.raises(QuantityError) as caught:
@@ -291,7 +289,7 @@ def test_wrong_file_of_queues(write: Callable[[str], Path], text: str, told: str
     assert "\n" not in str(caught.value)
 
 
-def test_a_queue_named_twice(write: Callable[[str], Path]) -> None:
+def test_a_queue_named_twice(write):
     """A priority in the text and rules in the file contradict each other."""
     path = write("[[queues]]\nqueues = [1]")
     with pytest.raises(QuantityError, match="queue 1 is also in"):

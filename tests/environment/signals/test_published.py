@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -103,7 +100,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_published_files(tmp_path: Path, name: str) -> None:
+def test_published_files(tmp_path, name):
     """Columns, units, delimiters, decimal commas, dates and zones of published files are found."""
     lines, options, begin, step, values, unit = PUBLISHED[name]
     path = tmp_path / "signal.csv"
@@ -117,14 +114,14 @@ def test_published_files(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("encoding", "lines"), [("latin-1", FRANCE), ("cp1252", SMARD)])
-def test_old_encodings(tmp_path: Path, encoding: str, lines: list[str]) -> None:
+def test_old_encodings(tmp_path, encoding, lines):
     """A file in Latin-1 or the code page of Windows is read as well."""
     path = tmp_path / "old.csv"
     path.write_text("\n".join(lines), encoding=encoding)
     assert 3 == len(SignalFile(path, zone="Europe/Paris").read().values)
 
 
-def test_seconds_of_the_run_have_options_too() -> None:
+def test_seconds_of_the_run_have_options_too():
     """Gaps of the strict format are filled as well if that is said; quotes do not matter."""
     lines = ['"time","value"', "0,1", "60,2", "120,3", "240,5"]
     signal = SignalFile("s.csv", gaps="interpolate").parse(lines)
@@ -136,7 +133,7 @@ def test_seconds_of_the_run_have_options_too() -> None:
 # ---- local time -------------------------------------------------------------------------------
 
 
-def local(*walls: str) -> list[str]:
+def local(*walls):
     """Return lines with local times, with values from 0 on."""
     return ["timestamp;price", *(f"{wall};{value},0" for value, wall in enumerate(walls))]
 
@@ -144,7 +141,7 @@ def local(*walls: str) -> list[str]:
 PARIS = SignalFile("s.csv", zone="Europe/Paris")
 
 
-def refused(lines: list[str], least: float | None = None, **options: Any) -> str:
+def refused(lines, least=None, **options):
     """Return the one line with which a file is refused."""
     with pytest.raises(SignalError) as caught:
         SignalFile("s.csv", **options).parse(lines, "s.csv", least=least)
@@ -152,7 +149,7 @@ def refused(lines: list[str], least: float | None = None, **options: Any) -> str
     return str(caught.value)
 
 
-def test_autumn_hour_that_occurs_once_is_a_gap() -> None:
+def test_autumn_hour_that_occurs_once_is_a_gap():
     """If the file has the hour only once, an hour is missing: an error, or filled in."""
     lines = local("2024-10-27 00:00", "2024-10-27 01:00", "2024-10-27 02:00", "2024-10-27 03:00")
     assert (
@@ -164,7 +161,7 @@ def test_autumn_hour_that_occurs_once_is_a_gap() -> None:
         assert ([0, 1, 2, value, 3], 1) == (signal.values.tolist(), signal.filled)
 
 
-def test_spring_hour_that_does_not_exist() -> None:
+def test_spring_hour_that_does_not_exist():
     """A local time that clocks leave out is an error, unless its value is missing."""
     lines = local("2024-03-31 01:00", "2024-03-31 02:00", "2024-03-31 03:00")
     assert "line 3, field timestamp: '2024-03-31 02:00': does not exist in Europe/Paris" in refused(
@@ -174,7 +171,7 @@ def test_spring_hour_that_does_not_exist() -> None:
     assert [HOUR] == np.diff(PARIS.parse(lines).times).tolist()
 
 
-def test_zone_of_the_place() -> None:
+def test_zone_of_the_place():
     """With times in UTC, ``zone`` says whose hours repeat; local times have that zone anyway."""
     assert None is SignalFile("s").parse(MAPS).zone
     assert ZoneInfo("Europe/Oslo") == SignalFile("s", zone="Europe/Oslo").parse(MAPS).zone
@@ -182,7 +179,7 @@ def test_zone_of_the_place() -> None:
     assert ZoneInfo("Europe/Brussels") == SignalFile("s").parse(ENTSOE_OLD).zone
 
 
-def test_fixed_offsets_of_columns() -> None:
+def test_fixed_offsets_of_columns():
     """A column that says GMT+1 has that offset all year."""
     lines = ["Datum (GMT+1),value", "31.03.2024 02:00,1", "31.03.2024 03:00,2"]
     signal = SignalFile("s").parse(lines)
@@ -191,7 +188,7 @@ def test_fixed_offsets_of_columns() -> None:
 
 
 @st.composite
-def spans(draw: st.DrawFn) -> tuple[str, int, int, int]:
+def spans(draw):
     """Return a zone, the beginning of some steps, their length and number."""
     zone = draw(st.sampled_from(["Europe/Paris", "America/New_York", "Australia/Lord_Howe", "UTC"]))
     day = draw(st.integers(0, 4000))
@@ -203,7 +200,7 @@ def spans(draw: st.DrawFn) -> tuple[str, int, int, int]:
 @given(spans())
 @example(("Europe/Paris", SPRING, HOUR, 5))  # clocks leave an hour out: no gap
 @example(("Europe/Paris", AUTUMN_HOUR, 900, 10))  # the second pass is standard time, by its order
-def test_local_times_are_read_as_they_were_written(span: tuple[str, int, int, int]) -> None:
+def test_local_times_are_read_as_they_were_written(span):
     """Local times of any zone, written without offsets, give the same instants, in any season."""
     zone, begin, step, number = span
     times = [begin + step * place for place in range(number)]
@@ -219,7 +216,7 @@ def test_local_times_are_read_as_they_were_written(span: tuple[str, int, int, in
 # ---- steps and gaps ---------------------------------------------------------------------------
 
 
-def utc(*steps: int, values: Iterator[str] | None = None) -> list[str]:
+def utc(*steps, values=None):
     """Return lines with times in UTC, one for each length of a step and one more."""
     at = datetime(2025, 9, 30, tzinfo=UTC)
     lines = ["Datetime (UTC),Price"]
@@ -229,14 +226,14 @@ def utc(*steps: int, values: Iterator[str] | None = None) -> list[str]:
     return lines
 
 
-def test_steps_may_change() -> None:
+def test_steps_may_change():
     """A file that goes from hours to quarters of an hour has no gap; the last step is a quarter."""
     signal = SignalFile("s").parse(utc(*[HOUR] * 24, *[900] * 96))
     assert (121, 900) == (len(signal.values), signal.ends - signal.times[-1])
 
 
 @pytest.mark.parametrize("place", [10, 60])
-def test_gaps_after_a_change_of_steps(place: int) -> None:
+def test_gaps_after_a_change_of_steps(place):
     """What is missing is measured by the steps around it: an hour is a gap among quarters."""
     steps = [HOUR] * 30 + [900] * 60
     steps[place] += steps[place]
@@ -245,7 +242,7 @@ def test_gaps_after_a_change_of_steps(place: int) -> None:
     assert 1 == SignalFile("s", gaps="hold").parse(utc(*steps)).filled
 
 
-def test_missing_values_are_gaps() -> None:
+def test_missing_values_are_gaps():
     """A value that is missing is named, and can be filled in; at the ends the signal is shorter."""
     lines = utc(*[HOUR] * 5, values=iter(["n/e", "1", "N/A", "", "4", "-"]))
     message = "line 4, field Price: 'N/A': missing, a gap of 2h; fill it in, or say gaps ="
@@ -257,7 +254,7 @@ def test_missing_values_are_gaps() -> None:
     assert ([1, 1, 1, 4, 4], 2) == (signal.values.tolist(), signal.filled)
 
 
-def test_long_gaps_are_never_filled() -> None:
+def test_long_gaps_are_never_filled():
     """A gap longer than ``most`` remains an error; other texts for what is missing are named."""
     lines = utc(*[HOUR] * 6, values=iter(["1", "2", "-999", "-999", "3", "4", "5"]))
     file = SignalFile("s", gaps="hold", most=HOUR, missing=("-999",))
@@ -298,7 +295,7 @@ BERLIN = {"zone": "Europe/Berlin"}
         (["date;x", "2023-01-01Z;" + "9" * 200_000], {}, ": not CSV: field larger than"),
     ],
 )  # fmt: skip
-def test_mistakes_give_one_line(lines: list[str], options: dict, message: str) -> None:
+def test_mistakes_give_one_line(lines, options, message):
     """What cannot be used is reported with file, line, field, value, rule and cure."""
     assert refused(lines, least=0, **options).startswith(f"s.csv{message}")
 
@@ -313,14 +310,14 @@ def test_mistakes_give_one_line(lines: list[str], options: dict, message: str) -
         ({"most": -1}, "most -1: must be 0 s or more"),
     ],
 )
-def test_options_are_checked(options: dict, message: str) -> None:
+def test_options_are_checked(options, message):
     """A wrong option is reported before a file is read."""
     with pytest.raises(QuantityError, match=message):
         SignalFile("s.csv", **options)
 
 
 @given(st.text(alphabet="time,value;0123456789.-:\n\t (UTC)Z\"'", max_size=120))
-def test_any_text_is_a_signal_or_one_line(text: str) -> None:
+def test_any_text_is_a_signal_or_one_line(text):
     """Whatever a file says, it is read or refused, never with another exception."""
     with suppress(SignalError):
         assert isinstance(SignalFile("s.csv", zone="UTC", gaps="hold").parse([text]), Signal)

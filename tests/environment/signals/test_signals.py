@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -15,14 +14,14 @@ from hypothesis import strategies as st
 HOURLY = ["time,value", "0,310", "3600,295.5", "7200,320", "10800,320"]
 
 
-def test_dates_with_offsets_are_seconds_of_the_run() -> None:
+def test_dates_with_offsets_are_seconds_of_the_run():
     """Dates count from the origin of the trace, whatever offset they are written with."""
     clock = Clock(1704697200, ZoneInfo("Europe/Stockholm"), known=True)  # 2024-01-08 08:00 there
     signal = parse_signal(["time,value", "2024-01-08T08:00+01:00,1", "2024-01-08T08:00:00Z,2"])
     assert [0, 3600, 7200] == signal.seconds(clock).tolist()
 
 
-def test_dates_need_a_trace_with_a_beginning() -> None:
+def test_dates_need_a_trace_with_a_beginning():
     """Without UnixStartTime in the trace dates mean nothing; their clocks may change."""
     dates = ["2024-03-31T01:00+01:00", "2024-03-31T03:00+02:00", "2024-03-31T04:00+02:00"]
     signal = parse_signal(["time,value", *(f"{one},1" for one in dates)])
@@ -31,7 +30,7 @@ def test_dates_need_a_trace_with_a_beginning() -> None:
         signal.seconds(Clock())
 
 
-def test_file_as_spreadsheets_write_it(tmp_path: Path) -> None:
+def test_file_as_spreadsheets_write_it(tmp_path):
     """Marks of byte order, carriage returns, blanks and empty lines at the end do not matter."""
     path = tmp_path / "price.csv"
     path.write_bytes("\ufeffTime, Value\r\n0, 1.5\r\n60, 2\r\n\r\n".encode())
@@ -64,7 +63,7 @@ def test_file_as_spreadsheets_write_it(tmp_path: Path) -> None:
         ([*HOURLY, "14400,1,2"], ", line 6: '14400,1,2': not a time and a value"),
     ],
 )  # fmt: skip
-def test_mistakes_give_one_line(lines: list[str], told: str) -> None:
+def test_mistakes_give_one_line(lines, told):
     """A file that cannot be used is reported with file, line, field, value, rule and cure."""
     with pytest.raises(SignalError) as caught:
         parse_signal(lines, "s.csv")
@@ -72,7 +71,7 @@ def test_mistakes_give_one_line(lines: list[str], told: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read(tmp_path):
     """A missing file and one that is not text are named."""
     with pytest.raises(SignalError, match=r"none\.csv: cannot be read: No such file"):
         read_signal(tmp_path / "none.csv")
@@ -90,7 +89,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         ([0, 1], [1], "2 times and 1 values"),
     ],
 )
-def test_arrays_are_checked_alike(times: list[int], values: list[float], told: str) -> None:
+def test_arrays_are_checked_alike(times, values, told):
     """A signal that is made from arrays keeps the same rules."""
     with pytest.raises(SignalError, match=told):
         Signal(np.array(times), np.array(values))
@@ -103,9 +102,7 @@ def test_arrays_are_checked_alike(times: list[int], values: list[float], told: s
     st.integers(-50, 50),
     st.booleans(),
 )
-def test_periods_are_the_seconds_above_or_below(
-    values: list[int], threshold: int, step: int, first: int, above: bool
-) -> None:
+def test_periods_are_the_seconds_above_or_below(values, threshold, step, first, above):
     """A second lies in a period if, and only if, the value that holds then is beyond the limit."""
     times = first + step * np.arange(len(values))
     limit = {"above" if above else "below": float(threshold)}

@@ -24,7 +24,7 @@ PROCESSORS = 16
 PLANNING = ("conservative", "selective", "selective-categorized", "adaptive")
 
 
-def workload(seed: int, count: int = 300) -> JobTable:
+def workload(seed, count=300):
     """Return jobs of five users who ask for somewhat more than the machine has."""
     rng = np.random.default_rng(seed)
     run = rng.integers(0, 4000, count) // rng.choice([1, 20], count)
@@ -46,7 +46,7 @@ def workload(seed: int, count: int = 300) -> JobTable:
     return jobs
 
 
-def cut_at(jobs: JobTable, now: int) -> tuple[JobTable, list[Any]]:
+def cut_at(jobs, now):
     """Return what a state knows of a run, and rows that run, wait, are over and are to come."""
     known = jobs.copy()
     known.recorded_submit[:] = jobs.submit
@@ -59,9 +59,7 @@ def cut_at(jobs: JobTable, now: int) -> tuple[JobTable, list[Any]]:
     return known, [np.flatnonzero(rows) for rows in parts]
 
 
-def twice(
-    policy: str, plain: bool, seed: int = 1, part: float = 0.5, **options: Any
-) -> tuple[JobTable, JobTable, int]:
+def twice(policy, plain, seed=1, part=0.5, **options):
     """Return the table of a whole run, that of one which goes on from a state, and the second."""
     jobs = workload(seed)
     whole = Simulation(jobs, PROCESSORS, policy, plain=plain, **options)
@@ -89,7 +87,7 @@ def twice(
         "wfp3:backfill=conservative",
     ],
 )
-def test_it_goes_on_exactly(policy: str, plain: bool) -> None:
+def test_it_goes_on_exactly(policy, plain):
     """Every policy without reservations starts all jobs when it would have."""
     jobs, known, _ = twice(policy, plain)
     for column in ("submit", "enqueued", "estimate", "start", "end", "state"):
@@ -97,7 +95,7 @@ def test_it_goes_on_exactly(policy: str, plain: bool) -> None:
 
 
 @pytest.mark.parametrize("policy", PLANNING)
-def test_lost_reservations_change_only_what_comes_later(policy: str) -> None:
+def test_lost_reservations_change_only_what_comes_later(policy):
     """With a plan made anew, the past is the same and the mean wait nearly so; engines agree."""
     starts = []
     for plain in (False, True):
@@ -113,7 +111,7 @@ def test_lost_reservations_change_only_what_comes_later(policy: str) -> None:
 
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("estimates", ["exact", "1.5x", "last-two", "nearest:k=3"])
-def test_estimates_go_on(estimates: str, plain: bool) -> None:
+def test_estimates_go_on(estimates, plain):
     """Predictors hear of the past in order, and predict the future as if they had been there."""
     jobs, known, _ = twice("easy", plain, estimates=estimates, overrun="kill")
     for column in ("estimate", "start", "state"):
@@ -123,7 +121,7 @@ def test_estimates_go_on(estimates: str, plain: bool) -> None:
 class Cut:
     """A run on a machine of nodes that is cut at a second, and what its scheduler knew then."""
 
-    def __init__(self, seed: int, policy: str, plain: bool) -> None:
+    def __init__(self, seed, policy, plain):
         rng = np.random.default_rng(seed)
         self.site = random_machine(rng)
         self.jobs = random_jobs(rng, self.site)
@@ -155,13 +153,13 @@ class Cut:
                 self.placed[row] = before._replace(eligible=job.eligible, reason=job.reason)
         self.whole.run()
 
-    def simulation(self, jobs: JobTable) -> Simulation:
+    def simulation(self, jobs):
         """Return a simulation of jobs on the machine."""
         return Simulation(
             jobs, self.site.cores, self.policy, machine=self.site, plain=self.plain, seed=1
         )
 
-    def go_on(self, **known: Any) -> Simulation:
+    def go_on(self, **known):
         """Return a simulation that went on from the cut, with this knowledge of it."""
         jobs = self.known.copy()
         model = self.simulation(jobs)
@@ -170,18 +168,18 @@ class Cut:
         return model.run()
 
     @property
-    def runs_again(self) -> bool:
+    def runs_again(self):
         """Whether a job was stopped, whose earlier run no table of jobs has."""
         return bool(self.whole.cluster.attempts)
 
 
-def ledger(model: Simulation) -> list[Any]:
+def ledger(model):
     """Return what jobs held when, but for how they were started."""
     scheduler: Any = model.cluster.engine.scheduler
     return [(run.row, run.start, run.end, run.partition, run.holding) for run in scheduler.ledger]
 
 
-def goes_on(seed: int, plain: bool) -> bool:
+def goes_on(seed, plain):
     """Whether a run of a controller could be cut; if so, check that it goes on exactly."""
     cut = Cut(seed, "slurm", plain)
     if cut.stuck or (cut.runs_again and cut.site.priority.weight_fair_share):
@@ -196,7 +194,7 @@ def goes_on(seed: int, plain: bool) -> bool:
     return len(cut.running) > 0 and len(cut.waiting) > 0
 
 
-def begin_alike(seed: int) -> None:
+def begin_alike(seed):
     """Check that both forms of the controller go on alike, whatever is known of it."""
     cuts = [Cut(seed, "slurm", plain) for plain in (False, True)]
     for known in ({}, {"placed": {}}, {"phases": cuts[0].phases}):
@@ -210,26 +208,26 @@ FEW, MANY = range(8), range(8, 40)
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_slurm_goes_on_exactly(plain: bool) -> None:
+def test_slurm_goes_on_exactly(plain):
     """With its phases, eligible times and nodes, the controller does the same as if it went on."""
     assert sum(goes_on(seed, plain) for seed in FEW) > 1
 
 
 @pytest.mark.slow
-def test_slurm_goes_on_exactly_on_many_machines() -> None:
+def test_slurm_goes_on_exactly_on_many_machines():
     """The same, and both forms alike whatever is known, the compiled one and the plain one."""
     assert sum(goes_on(seed, plain) for seed in MANY for plain in (False, True)) > 20
     for seed in MANY[:12]:
         begin_alike(seed)
 
 
-def test_both_forms_of_slurm_begin_alike() -> None:
+def test_both_forms_of_slurm_begin_alike():
     """Whatever is known, the compiled controller seats and starts all jobs as the plain one."""
     for seed in FEW[:2]:
         begin_alike(seed)
 
 
-def test_unknown_phases_move_starts_by_a_rhythm() -> None:
+def test_unknown_phases_move_starts_by_a_rhythm():
     """Without phases, most jobs start as they would have, and no earlier than they could."""
     cuts = [cut for seed in FEW if not (cut := Cut(seed, "slurm", False)).runs_again]
     same = [cut.go_on(placed=cut.placed).jobs.start == cut.whole.jobs.start for cut in cuts]
@@ -237,7 +235,7 @@ def test_unknown_phases_move_starts_by_a_rhythm() -> None:
 
 
 @pytest.mark.parametrize("policy", ["easy", "fair-share", "multi-queue:user-jobs=2"])
-def test_policies_of_a_pool_go_on_on_nodes(policy: str) -> None:
+def test_policies_of_a_pool_go_on_on_nodes(policy):
     """Policies that know processors only go on exactly on nodes that are given."""
     for seed in FEW[:5]:
         cut = Cut(seed, policy, True)
@@ -246,7 +244,7 @@ def test_policies_of_a_pool_go_on_on_nodes(policy: str) -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_nodes_by_name_are_kept(plain: bool) -> None:
+def test_nodes_by_name_are_kept(plain):
     """A running job is seated on the nodes that are named, in its partition."""
     site = Machine(
         nodes=(NodeType(name="n[1-4]", cores=4),),
@@ -268,7 +266,7 @@ def test_nodes_by_name_are_kept(plain: bool) -> None:
     assert 53 <= jobs.start[3] <= 56  # the pass after the last of them has ended
 
 
-def table(rows: list[tuple[int, int, int]]) -> JobTable:
+def table(rows):
     """Return jobs of one user by submission, processors and run time."""
     jobs = JobTable()
     submit, processors, run = np.array(rows).T
@@ -279,7 +277,7 @@ def table(rows: list[tuple[int, int, int]]) -> JobTable:
     return jobs
 
 
-def refused(model: Simulation, **known: Any) -> str:
+def refused(model, **known):
     """Return the one line with which a state at 100 s is refused."""
     with pytest.raises(QuantityError) as error:
         begin_from(model, 100, **{"waiting": np.array([], int)} | known)
@@ -296,7 +294,7 @@ def refused(model: Simulation, **known: Any) -> str:
         ({0: Placed(nodes=("n1",)), 1: Placed(nodes=("n1",))}, "running job 2: it needs 4"),
     ],
 )
-def test_a_state_that_does_not_fit_is_one_line(placed: Any, message: str, plain: bool) -> None:
+def test_a_state_that_does_not_fit_is_one_line(placed, message, plain):
     """Unknown partitions and nodes, and nodes that are too small, are errors."""
     site = Machine(nodes=(NodeType(name="n[1-2]", cores=4),))
     jobs = table([(0, 4, 500), (0, 4, 500)])
@@ -314,7 +312,7 @@ def test_a_state_that_does_not_fit_is_one_line(placed: Any, message: str, plain:
         ("recorded_end", 200, "over", "must have ended by then"),
     ],
 )
-def test_contradictions_are_one_line(column: str, value: int, rows: str, message: str) -> None:
+def test_contradictions_are_one_line(column, value, rows, message):
     """A job that starts, ends or is submitted later than now is an error that names it."""
     jobs = table([(0, 1, 50), (0, 1, 500), (0, 1, 50), (0, 1, 50)])
     jobs.recorded_start[:] = 1, 2, 3, UNKNOWN
@@ -324,7 +322,7 @@ def test_contradictions_are_one_line(column: str, value: int, rows: str, message
     assert message in refused(Simulation(jobs, PROCESSORS, "easy"), **parts)
 
 
-def test_what_can_never_run_is_rejected() -> None:
+def test_what_can_never_run_is_rejected():
     """A waiting job larger than the machine is rejected, as on arrival; jobs left are cancelled."""
     jobs = table([(0, 20, 5), (0, 1, 5), (0, 1, 5)])
     jobs.recorded_end[1] = 8

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.rules import Rules
-from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.platform.changes import Maintenance, NodesDown, Resize
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.begin import begin_from
 from hpcrowd.environment.state.state import ClusterState
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.kinds.base import Staged
 from hpcrowd.scenarios.kinds.files import scenario_of
 
 from tests.environment.machine.machine_cases import random_jobs, random_machine
@@ -28,7 +23,7 @@ PROCESSORS = 8
 BUSY = 2_786_460
 
 
-def staged(make_trace: Callable[..., Trace], tmp_path: Any, **settings: Any) -> Staged:
+def staged(make_trace, tmp_path, **settings):
     """Return a replay of the log of twelve users, ready to begin."""
     from hpcrowd.environment import write_swf
 
@@ -37,7 +32,7 @@ def staged(make_trace: Callable[..., Trace], tmp_path: Any, **settings: Any) -> 
     return scenario.stage(scenario.prepare())
 
 
-def same(one: ClusterState, other: ClusterState) -> None:
+def same(one, other):
     """Check that two states have the same jobs at the same second of the same machine."""
     assert one.jobs.matrix[:, : len(one.jobs)].tolist() == other.jobs.matrix.tolist()
     for name in ("now", "clock", "processors", "down", "closed", "held", "placed"):
@@ -45,9 +40,7 @@ def same(one: ClusterState, other: ClusterState) -> None:
 
 
 @pytest.mark.parametrize("users", ["rigid", "think-time"])
-def test_the_state_now_is_that_of_the_whole_run(
-    make_trace: Callable[..., Trace], tmp_path: Any, users: str
-) -> None:
+def test_the_state_now_is_that_of_the_whole_run(make_trace, tmp_path, users):
     """Cut anywhere, it has what the finished run has at that second, and nothing of later."""
     whole = staged(make_trace, tmp_path, users=users)
     whole.model.run()
@@ -72,7 +65,7 @@ def test_the_state_now_is_that_of_the_whole_run(
     assert min(seen.values()) > 20, seen
 
 
-def test_what_changes_of_the_platform_have_done(make_jobs: Callable[..., JobTable]) -> None:
+def test_what_changes_of_the_platform_have_done(make_jobs):
     """Size, what is down, and announced maintenance are as they are at that second."""
     jobs = make_jobs((0, 5 * DAY, 1), (HOUR, 5 * DAY, 1))
     changes = [
@@ -95,7 +88,7 @@ def test_what_changes_of_the_platform_have_done(make_jobs: Callable[..., JobTabl
     assert expected == found
 
 
-def test_jobs_that_are_held_back(make_jobs: Callable[..., JobTable]) -> None:
+def test_jobs_that_are_held_back(make_jobs):
     """A job that waits for its earliest start is held, with the reason; others are not."""
     jobs = make_jobs((0, HOUR, 4), (10, HOUR, 4), (20, HOUR, 4))
     model = Simulation(jobs, 4)
@@ -108,7 +101,7 @@ def test_jobs_that_are_held_back(make_jobs: Callable[..., JobTable]) -> None:
 
 
 @pytest.mark.parametrize("policy", ["slurm", "easy"])
-def test_nodes_keep_their_jobs(policy: str) -> None:
+def test_nodes_keep_their_jobs(policy):
     """On a machine of nodes each running job has its place, and another run can begin there."""
     rng = np.random.default_rng(0)
     site = random_machine(rng)

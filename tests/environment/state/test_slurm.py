@@ -9,17 +9,15 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.environment.errors import HpcrowdError, ParseError, QuantityError, TraceError
-from hpcrowd.environment.jobs import Int64s, number_of
+from hpcrowd.environment.jobs import number_of
 from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.state.files import read_state, write_state
 from hpcrowd.environment.state.slurm import state_of_slurm
-from hpcrowd.environment.state.state import ClusterState
 
 from tests.environment.state.test_slurm_now import SCONTROL, forms
 
@@ -40,7 +38,7 @@ PAST = """JobID|User|Account|JobName|Partition|QOS|Submit|Start|End|ElapsedRaw|S
 """  # noqa: E501
 
 
-def row(job: str, **cells: str) -> str:
+def row(job, **cells):
     """A line of the queue; a job of ada that runs for four minutes unless said otherwise."""
     usual = {
         "USER": "ada", "ACCOUNT": "science", "PARTITION": "main", "QOS": "normal",
@@ -55,10 +53,10 @@ def row(job: str, **cells: str) -> str:
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
+def write(tmp_path):
     """Write a queue of these rows, or another text, and return its path."""
 
-    def file(*rows: str, name: str = "queue.txt", text: str | bytes = "") -> Path:
+    def file(*rows, name="queue.txt", text=""):
         path = tmp_path / name
         found = text or "\n".join((COLUMNS, *rows)) + "\n"
         path.write_bytes(found if isinstance(found, bytes) else found.encode())
@@ -67,19 +65,19 @@ def write(tmp_path: Path) -> Write:
     return file
 
 
-def ids(state: ClusterState, rows: Int64s) -> list[str]:
+def ids(state, rows):
     """The numbers in Slurm of some jobs."""
     return [state.jobs.who(number, "job") for number in state.jobs.number[rows].tolist()]
 
 
-def row_of(state: ClusterState, job: str) -> int:
+def row_of(state, job):
     """The row of a job with this number in Slurm; there is only one."""
     (found,) = (r for r, one in enumerate(ids(state, state.jobs.number - 1)) if one == job)
     return found
 
 
 @pytest.mark.parametrize("form", ["scontrol", "scontrol -o", "squeue", "json"])
-def test_every_form_of_the_queue(write: Write, form: str) -> None:
+def test_every_form_of_the_queue(write, form):
     """What runs, waits and is held, since when and with what limits; the past is joined by name."""
     lines = {"scontrol": [14] * 4 + [26], "scontrol -o": [2] * 4 + [3], "squeue": [3] * 4 + [4],
              "json": [0] * 5}  # fmt: skip
@@ -112,7 +110,7 @@ def test_every_form_of_the_queue(write: Write, form: str) -> None:
     assert (state.held, state.placed) == (read.held, read.placed)
 
 
-def over(job: str, submit: str, start: str, end: str, state: str = "COMPLETED") -> str:
+def over(job, submit, start, end, state="COMPLETED"):
     """A line of the accounting; times are of the last day of January."""
     times = [f"2024-01-31T{one}" for one in (submit, start, end)]
     ran = (datetime.fromisoformat(times[2]) - datetime.fromisoformat(times[1])).seconds
@@ -120,7 +118,7 @@ def over(job: str, submit: str, start: str, end: str, state: str = "COMPLETED") 
     return f"{job}|{user}|science|a|main|normal|{'|'.join(times)}|{ran}|{state}|4|4|60"
 
 
-def test_of_the_two_records_each_job_counts_once(write: Write) -> None:
+def test_of_the_two_records_each_job_counts_once(write):
     """The queue counts for what is there, the accounting for what is over."""
     past = PAST + "\n".join((
         over("30", "11:50:00", "12:00:00", "12:03:59"),  # still listed, and over: over
@@ -172,7 +170,7 @@ def test_of_the_two_records_each_job_counts_once(write: Write) -> None:
         ({"REASON": "BeginTime", "START_TIME": "2024-01-31T18:00:00"}, None),
     ],
 )
-def test_held(write: Write, cells: dict[str, str], held: str | None) -> None:
+def test_held(write, cells, held):
     """Jobs that will not start by themselves are held, for Slurm's reason; others only wait."""
     queue = write(row("1"), row("2", **({"STATE": "PENDING"} | cells)))
     state = state_of_slurm(queue, zone="UTC", processors=8)
@@ -185,7 +183,7 @@ def test_held(write: Write, cells: dict[str, str], held: str | None) -> None:
         assert reason == state.placed[second].reason
 
 
-def test_begin_times_and_places(write: Write) -> None:
+def test_begin_times_and_places(write):
     """A job that waits for a time asks for it; one that runs has its partition and nodes."""
     later = {"STATE": "PENDING", "REASON": "BeginTime", "START_TIME": "2024-01-31T18:00:00"}
     queue = write(row("1"), row("2", **later, PARTITION="gpu,main"))
@@ -210,13 +208,13 @@ WALL = datetime(2024, 1, 31, 12, 5)
     [("UTC", None, 240), ("UTC", NOON + 300, 300), ("UTC", WALL, 300),
      ("Europe/Berlin", WALL, 300 - 3600), (None, WALL.replace(tzinfo=UTC), 300)],
 )  # fmt: skip
-def test_the_moment(write: Write, zone: str | None, now: Any, moment: int) -> None:
+def test_the_moment(write, zone, now, moment):
     """Given, as Unix time or a date and time, else the latest in the queue."""
     state = state_of_slurm(write(row("1")), zone=zone, now=now)
     assert NOON + moment == state.clock.unix_start + state.now
 
 
-def test_the_moment_if_nothing_runs(write: Write) -> None:
+def test_the_moment_if_nothing_runs(write):
     """The latest time of what waits, else that of the empty file."""
     waits = {"STATE": "PENDING", "SUBMIT_TIME": "2024-01-31T11:59:00"}
     state = state_of_slurm(write(row("1", **waits)), zone="UTC", processors=4)
@@ -253,7 +251,7 @@ ReservationName=course StartTime=2024-01-31T14:00:00 EndTime=2024-01-31T15:00:00
 """
 
 
-def test_the_machine(write: Write) -> None:
+def test_the_machine(write):
     """Size, idle cores of nodes that are down or drain, partitions and closed times."""
     queue = write(row("1", CPUS="5"))
     nodes = write(name="nodes.txt", text=NODES)
@@ -279,7 +277,7 @@ def test_the_machine(write: Write) -> None:
     assert 7 == state_of_slurm(queue, zone="UTC", machine=both).down  # what scontrol shows counts
 
 
-def test_the_size_without_a_machine(write: Write) -> None:
+def test_the_size_without_a_machine(write):
     """The most in use at once, and at least what a waiting job asks for that is not held."""
     past = write(name="past.txt", text=PAST)
     state = state_of_slurm(write(row("1", CPUS="3")), past, zone="UTC")
@@ -313,9 +311,7 @@ NODES_TOO = {"machine": "nodes.txt"}
         (ONE, {"now": 0}, "now 0: must be from 1 to"),
     ],
 )  # fmt: skip
-def test_mistakes(
-    write: Write, monkeypatch: pytest.MonkeyPatch, rows: list[str], how: dict[str, Any], words: str
-) -> None:
+def test_mistakes(write, monkeypatch, rows, how, words):
     """What cannot be is one line, with the file, the job and the rule."""
     write(name="nodes.txt", text=NODES)
     monkeypatch.chdir(write(*rows).parent)
@@ -348,7 +344,7 @@ LATE = {"job_id": 1, "job_state": "RUNNING", "cpus": 1, "submit_time": NOON, "st
         (COLUMNS + "\n", "nothing waits or runs; give what is over, too: sacct"),
     ],
 )  # fmt: skip
-def test_other_files(write: Write, text: str, message: str) -> None:
+def test_other_files(write, text, message):
     """What is not the queue is refused in one line, with the command that prints it."""
     with pytest.raises(TraceError, match=re.escape(message)) as caught:
         state_of_slurm(write(text=text))
@@ -358,7 +354,7 @@ def test_other_files(write: Write, text: str, message: str) -> None:
 # ------------------------------------------------------------------------------------ a real Slurm
 
 
-def test_dumps_of_a_real_slurm(slurm_dumps: Path, tmp_path: Path) -> None:
+def test_dumps_of_a_real_slurm(slurm_dumps, tmp_path):
     """What is left of a busy morning: one held job and 409 that are over, in every form."""
     machine = [slurm_dumps / f"scontrol-{name}.txt" for name in ("nodes", "partitions")]
     queue = slurm_dumps / "scontrol-jobs.txt.gz"
@@ -376,7 +372,7 @@ def test_dumps_of_a_real_slurm(slurm_dumps: Path, tmp_path: Path) -> None:
     assert ids(state, state.over) == ids(read, read.over)
 
 
-def unix(text: str) -> int | None:
+def unix(text):
     """A time of sacct, UTC."""
     try:
         return int(datetime.fromisoformat(f"{text}+00:00").timestamp())
@@ -384,14 +380,14 @@ def unix(text: str) -> int | None:
         return None
 
 
-def unpacked(path: Path) -> str:
+def unpacked(path):
     """The text of a packed file."""
     return gzip.decompress(path.read_bytes()).decode()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["A", "C", "F"])
-def test_as_the_accounting_says_afterwards(referee_runs: Path, tmp_path: Path, name: str) -> None:
+def test_as_the_accounting_says_afterwards(referee_runs, tmp_path, name):
     """Who ran and who waited when the queue was printed, by what the accounting knew in the end.
 
     The two differ in jobs that were submitted in that second, and in jobs whose dependency is never

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,12 +57,12 @@ science|28|after|0.0|1-00:00:00|28|ada|8|2|afterok:23(unfulfilled)|0:00|main|0|N
 """  # noqa: E501
 
 
-def number(value: int | None) -> dict[str, Any]:
+def number(value):
     """A number as the data parser of Slurm 23.02 and later writes it."""
     return {"set": value is not None, "infinite": False, "number": value or 0}
 
 
-def objects() -> bytes:
+def objects():
     """The same jobs as ``squeue --json`` prints them."""
     noon = 1706702400
     same: dict[str, Any] = {"account": "science", "partition": "main", "qos": "normal",
@@ -92,7 +91,7 @@ def objects() -> bytes:
     return json.dumps({"jobs": jobs, "meta": meta}).encode()
 
 
-def forms() -> dict[str, str | bytes]:
+def forms():
     """The jobs in each form; with ``-o``, the records of ``scontrol`` are in a line each."""
     jobs = SCONTROL.split("\n\n")
     lines = [" ".join(line.strip() for line in job.splitlines()) for job in jobs]
@@ -106,7 +105,7 @@ FORMS = {"scontrol": "a name=with\n   NumCPUs=99 in it", "json": "a|b",
 
 
 @pytest.mark.parametrize(("form", "name"), FORMS.items())
-def test_all_forms_give_the_same(tmp_path: Path, form: str, name: str) -> None:
+def test_all_forms_give_the_same(tmp_path, form, name):
     """Each task that waits is a job; what has not ended has neither run time nor status."""
     text = forms()[form]
     (tmp_path / "now").write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -136,7 +135,7 @@ def test_all_forms_give_the_same(tmp_path: Path, form: str, name: str) -> None:
     assert name == trace.names["executable"][int(trace["executable"][0])]
 
 
-def test_long_lists_of_tasks() -> None:
+def test_long_lists_of_tasks():
     """Slurm cuts them; that is counted, with the cure."""
     trace = parse_sacct(SQUEUE.replace("0-4:2,9%1", "1,3,..."), options=UTC)
     assert ["23", "27_1", "27_3", "28"] == trace.extra["job_id"].tolist()
@@ -152,13 +151,13 @@ def test_long_lists_of_tasks() -> None:
         ("JobId=1 JobName=x\n", "print jobs with scontrol -a show job"),
     ],
 )
-def test_refused_with_a_cure(text: str, message: str) -> None:
+def test_refused_with_a_cure(text, message):
     """What cannot be read says how to print it."""
     with pytest.raises(TraceError, match=message):
         parse_sacct(text, options=UTC)
 
 
-def test_same_as_the_accounting(slurm_dumps: Path) -> None:
+def test_same_as_the_accounting(slurm_dumps):
     """Of a real cluster: what is over is as in its accounting, but for what only that knows."""
     now = read_trace(slurm_dumps / "scontrol-jobs.txt.gz", options=UTC)
     whole = read_trace(slurm_dumps / "all-D.txt.gz", options=UTC)

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta, timezone
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -32,7 +31,7 @@ Edit = Callable[[str], str]
 NOON = 1_706_702_400
 
 
-def small(**changes: Any) -> ClusterState:
+def small(**changes):
     """A job that is over, one that runs, one that waits and one that is held, at second 1,000."""
     jobs = JobTable()
     jobs.append(
@@ -69,7 +68,7 @@ def small(**changes: Any) -> ClusterState:
     return replace(made, **changes)
 
 
-def same(one: ClusterState, other: ClusterState) -> None:
+def same(one, other):
     """Check that two states are the same, but for their sources and lines."""
     for column in (*(column for column, _, _ in NUMBERS.values()), Column.STATE, Column.SUBMIT):
         assert one.jobs.column(column).tolist() == other.jobs.column(column).tolist(), column
@@ -92,19 +91,19 @@ def same(one: ClusterState, other: ClusterState) -> None:
     assert clocks[0] == clocks[1]
 
 
-def numbers_of(state: ClusterState, field: str) -> set[int]:
+def numbers_of(state, field):
     """The numbers of a field that jobs have."""
     column = state.jobs.number if field == "job" else state.jobs.column(Column[field.upper()])
     return set(column.tolist())
 
 
-def lines_of(path: Path) -> list[str]:
+def lines_of(path):
     """The lines of a snapshot of :func:`small`."""
     write_state(small(), path)
     return path.read_text().splitlines()
 
 
-def refused(path: Path, lines: list[str]) -> str:
+def refused(path, lines):
     """The message for these lines, without the folder; it is one line that a terminal may show."""
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     with pytest.raises((TraceError, QuantityError)) as caught:
@@ -114,14 +113,14 @@ def refused(path: Path, lines: list[str]) -> str:
     return message.removeprefix(f"{path.parent}/")
 
 
-def changed(line: str, **values: Any) -> str:
+def changed(line, **values):
     """A line with other values; None removes one."""
     record = json.loads(line) | values
     return json.dumps({key: value for key, value in record.items() if value is not None})
 
 
 @pytest.mark.parametrize("end", ["", ".gz"])
-def test_round_trip(tmp_path: Path, end: str) -> None:
+def test_round_trip(tmp_path, end):
     """All comes back, with the lines of the file; the same state gives the same bytes."""
     first, again, other = (tmp_path / f"{name}{end}" for name in "abc")
     write_state(small(), first)
@@ -138,7 +137,7 @@ def test_round_trip(tmp_path: Path, end: str) -> None:
     assert again.read_bytes() == other.read_bytes()
 
 
-def test_zone_without_a_name(tmp_path: Path) -> None:
+def test_zone_without_a_name(tmp_path):
     """A zone that has no name is refused, and no file is written."""
     odd = small(clock=Clock(NOON, timezone(timedelta(hours=2)), known=True))
     with pytest.raises(QuantityError, match=r"zone UTC\+02:00: has no name that a file can hold"):
@@ -162,7 +161,7 @@ CLOCKS = (
 
 
 @st.composite
-def states(draw: st.DrawFn) -> ClusterState:
+def states(draw):
     """Any state that does not contradict itself."""
     size = draw(st.integers(0, 6))
     now = draw(st.integers(0, 10**6))
@@ -209,7 +208,7 @@ def states(draw: st.DrawFn) -> ClusterState:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(state=states())
-def test_any_state(tmp_path: Path, state: ClusterState) -> None:
+def test_any_state(tmp_path, state):
     """Whatever is in a state comes back."""
     write_state(state, tmp_path / "any")
     same(state, read_state(tmp_path / "any"))
@@ -286,7 +285,7 @@ BROKEN: list[tuple[int, Edit | dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("number", "edit", "words"), BROKEN)
-def test_broken_lines(tmp_path: Path, number: int, edit: Edit | dict[str, Any], words: str) -> None:
+def test_broken_lines(tmp_path, number, edit, words):
     """Each is one line with file, line, value, rule and cure."""
     lines = lines_of(tmp_path / "now")
     line = lines[number - 1]
@@ -296,11 +295,11 @@ def test_broken_lines(tmp_path: Path, number: int, edit: Edit | dict[str, Any], 
     assert found.startswith(f"now, line {number}{', field ' if number == 1 else ''}")
 
 
-def test_headers_that_are_not_of_the_jobs(tmp_path: Path) -> None:
+def test_headers_that_are_not_of_the_jobs(tmp_path):
     """Requests that it does not announce, and fewer or more lines than it says, are noticed."""
     first, *jobs = lines_of(tmp_path / "now")
 
-    def found(header: str, *lines: str) -> str:
+    def found(header, *lines):
         return refused(tmp_path / "now", [header, *lines])
 
     assert "now, line 4, field asks: " in found(changed(first, requests=False), *jobs)
@@ -322,14 +321,14 @@ def test_headers_that_are_not_of_the_jobs(tmp_path: Path) -> None:
         (gzip.compress(b'{"format": "hpcrowd state"' + b" " * 2**24, 9), "longer than 1,048,576"),
     ],
 )
-def test_other_files(tmp_path: Path, data: bytes, message: str) -> None:
+def test_other_files(tmp_path, data, message):
     """Anything but a snapshot is refused at its beginning, however large it would be unpacked."""
     (tmp_path / "now").write_bytes(data)
     with pytest.raises(TraceError, match=message):
         read_state(tmp_path / "now")
 
 
-def test_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_written_whole_or_not_at_all(tmp_path):
     """A state that cannot be read again leaves the file that was there."""
     write_state(small(), tmp_path / "now")
     before = (tmp_path / "now").read_bytes()
@@ -350,7 +349,7 @@ def test_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert before == (tmp_path / "now").read_bytes()
 
 
-def test_contradictions_without_a_file() -> None:
+def test_contradictions_without_a_file():
     """Without lines, the source and the job are named."""
     with pytest.raises(TraceError, match=r"^made: job 8, processors 6: 1 running job on 6") as one:
         check_state(small(processors=7))
@@ -365,7 +364,7 @@ def test_contradictions_without_a_file() -> None:
         check_state(before)
 
 
-def test_the_last_to_start_is_one_too_many(make_jobs: Callable[..., JobTable]) -> None:
+def test_the_last_to_start_is_one_too_many(make_jobs):
     """Of the running jobs, that is named with which they are too many, by their starts."""
     jobs = make_jobs((0, 9, 4), (1, 9, 4), (2, 9, 4))
     jobs.recorded_submit[:] = 0
@@ -377,7 +376,7 @@ def test_the_last_to_start_is_one_too_many(make_jobs: Callable[..., JobTable]) -
     assert [] == check_state(replace(state, processors=12))
 
 
-def test_against_a_machine() -> None:
+def test_against_a_machine():
     """With a machine its cores and partitions count; jobs that are held may ask for anything."""
     machine = Machine(
         nodes=(NodeType(name="n[1-2]", cores=4),),
@@ -395,7 +394,7 @@ def test_against_a_machine() -> None:
         check_state(replace(state, held={2: "PartitionNodeLimit"}), other)
 
 
-def test_rejected_jobs_of_a_run_are_over(make_jobs: Callable[..., JobTable]) -> None:
+def test_rejected_jobs_of_a_run_are_over(make_jobs):
     """A job that the machine refused does not wait for ever."""
     jobs = make_jobs((0, 100, 4), (1, 50, 40), (2, 60, 8))
     run = Simulation(jobs, 10, "fcfs", plain=True)
@@ -407,7 +406,7 @@ def test_rejected_jobs_of_a_run_are_over(make_jobs: Callable[..., JobTable]) -> 
     assert [] == check_state(state)
 
 
-def test_running_longer_than_requested_is_a_remark() -> None:
+def test_running_longer_than_requested_is_a_remark():
     """Real resource managers stop jobs only now and then, and archives have far longer ones."""
     state = small()
     state.jobs.requested_time[1] = 700

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,6 @@ from hpcrowd.environment import (
     Flurry,
     FlurryRule,
     QuantityError,
-    Trace,
     TraceError,
     clean,
     generate_swf,
@@ -22,14 +20,12 @@ from hpcrowd.environment.traces.cleaning import judge
 from hypothesis import given
 from hypothesis import strategies as st
 
-Make = Callable[..., Trace]
-
 DAY = 86400
 
 HEADER = "; MaxJobs: 7\n; MaxRecords: 7\n; MaxProcs: 4"
 
 
-def story(make_trace: Make) -> Trace:
+def story(make_trace):
     """Return seven jobs with something wrong about most of them."""
     return make_trace(
         {"submit": 0, "run": 10, "allocated_processors": 1, "user": 1},
@@ -43,7 +39,7 @@ def story(make_trace: Make) -> Trace:
     )
 
 
-def test_each_rule(make_trace: Make) -> None:
+def test_each_rule(make_trace):
     """Every rule takes the jobs it names, whatever the others take, and tells of how many users."""
     rules = CleaningRules(FlurryRule(1, 10), True, True, True, 1, 1)
     gone, cleaned = judge(story(make_trace), rules)
@@ -69,7 +65,7 @@ def test_each_rule(make_trace: Make) -> None:
     assert [50 + DAY, 50 + 2 * DAY] == left["submit"].tolist()
 
 
-def test_what_is_left(make_trace: Make) -> None:
+def test_what_is_left(make_trace):
     """A reference to a job that is gone is cut, and a note lists all rules."""
     left, cleaned = clean(story(make_trace), CleaningRules(larger=True, no_user=True))
     assert [1, 2, 7] == left["number"].tolist()
@@ -81,7 +77,7 @@ def test_what_is_left(make_trace: Make) -> None:
     assert ([-1] * 5, 1) == (left["preceding"].tolist(), cleaned.cut)
 
 
-def test_what_cannot_be_judged(make_trace: Make) -> None:
+def test_what_cannot_be_judged(make_trace):
     """Without MaxProcs nothing is larger; days are more than 0; some job has to be left."""
     trace = replace(story(make_trace), header=make_trace().header)
     with pytest.raises(TraceError, match="no MaxProcs in the header"):
@@ -112,9 +108,7 @@ def test_what_cannot_be_judged(make_trace: Make) -> None:
         st.none() | st.floats(0.01, 2),
     ),
 )
-def test_cleaning_is_true(
-    make_trace: Make, rows: list[tuple[int, ...]], rules: CleaningRules
-) -> None:
+def test_cleaning_is_true(make_trace, rows, rules):
     """What is left is unchanged and in order, counts add up, a second time takes nothing new."""
     names = ("submit", "run", "requested_processors", "user", "preceding")
     trace = make_trace(*(dict(zip(names, row, strict=True)) for row in rows), header=HEADER)
@@ -139,12 +133,12 @@ def test_cleaning_is_true(
     assert not judge(read, lasting)[0].any()
 
 
-def jobs(*pairs: tuple[int, int]) -> list[dict[str, float]]:
+def jobs(*pairs):
     """Return jobs of (user, submit)."""
     return [{"user": user, "submit": submit} for user, submit in pairs]
 
 
-def by_definition(trace: Trace, rule: FlurryRule) -> list[bool]:
+def by_definition(trace, rule):
     """Look at every stretch that begins at a job."""
     pairs = list(zip(trace["user"].tolist(), trace["submit"].tolist(), strict=True))
     found = [False] * len(pairs)
@@ -162,7 +156,7 @@ def by_definition(trace: Trace, rule: FlurryRule) -> list[bool]:
     return found
 
 
-def test_flurries(make_trace: Make) -> None:
+def test_flurries(make_trace):
     """More than two jobs of one user in 10 s; a burst continues as long as stretches overlap."""
     found = FlurryRule(2, 10).find(make_trace(*jobs(
         (1, 0), (1, 5), (2, 6), (1, 9), (1, 100), (2, 7), (1, 105), (1, 110), (2, 16),
@@ -178,9 +172,7 @@ def test_flurries(make_trace: Make) -> None:
     most=st.integers(1, 30),
     within=st.integers(1, 12),
 )
-def test_rule_is_the_definition(
-    make_trace: Make, pairs: list[tuple[int, int]], most: int, within: int
-) -> None:
+def test_rule_is_the_definition(make_trace, pairs, most, within):
     """On any jobs, exactly those go that the definition names; flurries hold all of them."""
     trace, rule = make_trace(*jobs(*pairs)), FlurryRule(most, within)
     found, flurries = rule.find(trace)
@@ -196,7 +188,7 @@ def test_rule_is_the_definition(
         (" 20 / 90s", 20, 90, "20/90s"), ("1/1.5d", 1, 129600, "1/36h"), ("7/60", 7, 60, "7/1m"),
     ],
 )  # fmt: skip
-def test_rates(text: str, most: int, within: int, shown: str) -> None:
+def test_rates(text, most, within, shown):
     """A rate is jobs per time, shown with the largest unit that fits; else it is an error."""
     rule = FlurryRule.parse(text)
     assert (most, within, shown) == (rule.most, rule.within_s, str(rule))
@@ -206,7 +198,7 @@ def test_rates(text: str, most: int, within: int, shown: str) -> None:
 
 
 @pytest.mark.traces
-def test_default_finds_little_in_cleaned_logs(read_trace: Callable[[str], Trace]) -> None:
+def test_default_finds_little_in_cleaned_logs(read_trace):
     """The default is as its description says: nothing in five logs, 1.5 to 4.4 % in the others."""
     shares = {
         name: FlurryRule().find(read_trace(name))[0].mean()

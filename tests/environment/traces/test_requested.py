@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import runpy
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from hpcrowd.environment.traces.request_model import (
     popularity_by_time,
 )
 from hpcrowd.environment.traces.requested_times import ABOVE, LIMIT, LONGEST, RUN_TIME
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +34,6 @@ from tests.support.places import ROOT
 
 measured: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "requested_times.py"))
 
-MakeTrace = Callable[..., Trace]
 
 HOUR = 3600
 
@@ -51,7 +48,7 @@ OUTRUN = "run time above the longest request left in the model: that one used"
 
 
 @pytest.fixture
-def half(make_trace: MakeTrace) -> Trace:
+def half(make_trace):
     """Return a trace of 100 jobs, every other one without a requested time; two outrun 2 h."""
     jobs = [JOB | {"run": 10 * row, "requested_time": -1 if row % 2 else 7200} for row in range(98)]
     long = JOB | {"run": 9000}
@@ -67,9 +64,7 @@ def half(make_trace: MakeTrace) -> Trace:
         ("tsafrir:fitted", {DRAWN: 50}, 10_000),
     ],
 )
-def test_missing_requests_are_drawn(
-    half: Trace, choice: str, repaired: dict[str, int], longest: int | None
-) -> None:
+def test_missing_requests_are_drawn(half, choice, repaired, longest):
     """Jobs with a request keep it; the others get one above their run time, by the seed; counted.
 
     With ``+all`` all get one; a job that outruns the longest request asks for that; the fitted
@@ -110,9 +105,7 @@ def test_missing_requests_are_drawn(
         ("missing:1=2h,queue", [7200, 90, 5000, 5000], {LIMIT: 1, LONGEST: 1}),
     ],
 )
-def test_limits_for_missing_requests(
-    make_trace: MakeTrace, text: str, requested: list[int], why: dict[str, int]
-) -> None:
+def test_limits_for_missing_requests(make_trace, text, requested, why):
     """A limit of all queues, of one by name or number, or the longest request in the queue."""
     trace = make_trace(
         JOB | {"queue": 1},
@@ -126,7 +119,7 @@ def test_limits_for_missing_requests(
 
 
 @pytest.mark.traces
-def test_page_shows_what_is_measured(kth: Trace) -> None:
+def test_page_shows_what_is_measured(kth):
     """The tables of the page are those that are measured now on KTH-SP2."""
     with measured["TABLE"].open(newline="") as file:
         told = [row for row in csv.DictReader(file) if row["trace"] == "KTH-SP2"]
@@ -135,13 +128,13 @@ def test_page_shows_what_is_measured(kth: Trace) -> None:
         assert list(csv.DictReader(file)) == list(measured["replays"](kth))
 
 
-def stream(seed: int) -> np.random.Generator:
+def stream(seed):
     """Return a stream."""
     return Streams(seed).generator("requested time")
 
 
 @st.composite
-def models(draw: st.DrawFn) -> RequestModel:
+def models(draw):
     """Models with any longest request and any known popular ones."""
     longest = draw(st.integers(HOUR, 500 * HOUR))
     times = draw(st.lists(st.integers(1, longest - 1), max_size=19, unique=True))
@@ -155,7 +148,7 @@ def models(draw: st.DrawFn) -> RequestModel:
 
 
 @given(models(), st.integers(1, 3000), st.integers(0, 3))
-def test_counts_sum_up_and_requests_are_in_range(model: RequestModel, jobs: int, seed: int) -> None:
+def test_counts_sum_up_and_requests_are_in_range(model, jobs, seed):
     """Counts sum to the jobs; requests are different, positive, sorted and at most the longest."""
     times, counts = model.histogram(jobs, stream(seed))
     assert jobs == counts.sum()
@@ -175,7 +168,7 @@ def test_counts_sum_up_and_requests_are_in_range(model: RequestModel, jobs: int,
     st.integers(0, 3),
     st.integers(1, 20),
 )
-def test_no_request_is_below_its_run_time(runs: list[int], seed: int, hours: int) -> None:
+def test_no_request_is_below_its_run_time(runs, seed, hours):
     """A request is at least the run time, cut off at the longest; else it is an error."""
     run_times = np.array(runs, np.int64)
     model = RequestModel(hours * HOUR)
@@ -192,7 +185,7 @@ def test_no_request_is_below_its_run_time(runs: list[int], seed: int, hours: int
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30), st.integers(0, 3))
-def test_assignment_is_found_where_there_is_one(pairs: list[tuple[int, int]], seed: int) -> None:
+def test_assignment_is_found_where_there_is_one(pairs, seed):
     """Requests can be handed out whenever it is possible at all, each exactly once."""
     runs = np.array([run for run, _ in pairs], np.int64)
     requests = np.array([run + more for run, more in pairs], np.int64)
@@ -201,7 +194,7 @@ def test_assignment_is_found_where_there_is_one(pairs: list[tuple[int, int]], se
     assert sorted(requests.tolist()) == sorted(found.tolist())
 
 
-def test_assignment_is_uniform() -> None:
+def test_assignment_is_uniform():
     """Each way to hand out two requests, both long enough, comes as often as the other."""
     draws = stream(0)
     found = [assign(np.array([1, 2]), np.array([0, 1]), draws)[0] for _ in range(4000)]
@@ -212,7 +205,7 @@ def test_assignment_is_uniform() -> None:
     st.dictionaries(st.integers(1, 50), st.integers(1, 40), min_size=1, max_size=20),
     st.integers(0, 900),
 )
-def test_counts_are_made_to_fit(counts: dict[int, int], total: int) -> None:
+def test_counts_are_made_to_fit(counts, total):
     """The sum is as asked for; no request is lost while one other has more than one job."""
     found = fit_counts(counts, total)
     assert total == sum(found.values())
@@ -221,14 +214,14 @@ def test_counts_are_made_to_fit(counts: dict[int, int], total: int) -> None:
 
 
 @pytest.mark.parametrize(("jobs", "distinct"), [*DISTINCT[1:], (600, 28), (10**6, 565), (1, 1)])
-def test_number_of_different_requests(jobs: int, distinct: int) -> None:
+def test_number_of_different_requests(jobs, distinct):
     """It follows the points of the source, linearly between them, and is flat above."""
     assert distinct == RequestModel(18 * HOUR).distinct_for(jobs)
     # 0.653566 * jobs ** 0.547761
     assert 101 == RequestModel(18 * HOUR, law="power").distinct_for(10_000)
 
 
-def test_popular_requests() -> None:
+def test_popular_requests():
     """Common times and multiples of the longest are twenty, with the share of the head in all."""
     hours = [time / HOUR for time in RequestModel(36 * HOUR).head_times()]
     assert POPULAR == len(hours)
@@ -245,7 +238,7 @@ def test_popular_requests() -> None:
 
 
 @given(st.integers(1, 20), st.integers(0, 5), st.data())
-def test_every_popularity_is_drawn_once(number: int, seed: int, data: st.DataObject) -> None:
+def test_every_popularity_is_drawn_once(number, seed, data):
     """Each time gets its own popularity; the known ones and the longest's are kept."""
     places = data.draw(st.lists(st.integers(1, number), unique=True, max_size=number))
     known = dict(zip(data.draw(st.permutations(range(number))), places, strict=False))
@@ -286,7 +279,7 @@ MODELS: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-def convert(make_trace: MakeTrace, jobs: list[dict[str, float]], choice: str) -> Conversion:
+def convert(make_trace, jobs, choice):
     """Make jobs of a trace with a choice of requested times."""
     trace = make_trace(*jobs)
     trace.names |= {"queue": {1: "debug"}}
@@ -310,9 +303,7 @@ def convert(make_trace: MakeTrace, jobs: list[dict[str, float]], choice: str) ->
           for some in ([], [0, 60], [60, -1])),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_drawn_or_fitted(
-    make_trace: MakeTrace, impossible: Callable[[MakeTrace], object], words: str
-) -> None:
+def test_what_cannot_be_asked_drawn_or_fitted(make_trace, impossible, words):
     """What means nothing, or what jobs do not allow, is one line with the value."""
     with pytest.raises((QuantityError, TraceError), match=words) as caught:
         impossible(make_trace)
@@ -320,7 +311,7 @@ def test_what_cannot_be_asked_drawn_or_fitted(
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=200), st.integers(0, 3))
-def test_few_different_requests_come_back_as_they_were(minutes: list[int], seed: int) -> None:
+def test_few_different_requests_come_back_as_they_were(minutes, seed):
     """A log of at most twenty different requests is made again exactly."""
     few = (1 + np.array(minutes) % 19) * 600
     few[0] = 400 * 60
@@ -330,7 +321,7 @@ def test_few_different_requests_come_back_as_they_were(minutes: list[int], seed:
 
 
 @pytest.mark.traces
-def test_lcg_was_made_with_the_authors_program(read_trace: Callable[[str], Trace]) -> None:
+def test_lcg_was_made_with_the_authors_program(read_trace):
     """Requested times of the LCG log are of this very model: each time, and each size, is ours."""
     recorded = read_trace("LCG-2005")["requested_time"].astype(np.int64)
     times, sizes = np.unique(recorded, return_counts=True)
@@ -348,9 +339,7 @@ def test_lcg_was_made_with_the_authors_program(read_trace: Callable[[str], Trace
         ("CEA-Curie", "CEA-Curie", None),
     ],
 )
-def test_table_of_popularities_is_that_of_the_logs(
-    read_trace: Callable[[str], Trace], log: str, trace: str, most: int | None
-) -> None:
+def test_table_of_popularities_is_that_of_the_logs(read_trace, log, trace, most):
     """The table that we ship is measured again, log for log."""
     requested = read_trace(trace)["requested_time"]
     requested = requested[(requested > 0) & (requested <= (most or requested.max()))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from hpcrowd.environment.machine.requests import WORDS, Ask
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.requests import requests_of
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.environment.traces.formats.format_cases import asked_by, shown
@@ -39,7 +37,7 @@ qos = [{name = "normal"}, {name = "high"}]
 """
 
 
-def test_records_say_what_jobs_ask_for_and_a_replay_places_them_so(tmp_path: Path) -> None:
+def test_records_say_what_jobs_ask_for_and_a_replay_places_them_so(tmp_path):
     """GPUs, nodes, memory, names and arrays; with one GPU too few the first job is rejected."""
     log, site = tmp_path / "jobs.txt", tmp_path / "site.toml"
     more = {"ReqTRES": "", "Constraints": "", "ReqMem": ""}
@@ -84,7 +82,7 @@ NOT_SHOWN = {Ask.NODES, Ask.MAX_NODES, Ask.BEGIN}
 Asked = dict[Ask, Any]
 
 
-def planned(path: Path) -> dict[str, Asked]:
+def planned(path):
     """Return what each job of a plan asks for, by its name."""
     found: dict[str, Asked] = {}
     with path.open(newline="") as file:
@@ -99,7 +97,7 @@ def planned(path: Path) -> dict[str, Asked]:
     return found
 
 
-def found_in(trace: Trace) -> list[tuple[str, Asked]]:
+def found_in(trace):
     """Return the name of each job, and what it asks for; a moment in s since the plan began."""
     columns = asked_by(trace)
     moved = int(trace.header.get("UnixStartTime") or 0) - BEGIN
@@ -110,7 +108,7 @@ def found_in(trace: Trace) -> list[tuple[str, Asked]]:
             for name, row in zip(names, rows, strict=True)]  # fmt: skip
 
 
-def differences(trace: Trace, plan: dict[str, Asked], apart: set[Ask]) -> Counter[str]:
+def differences(trace, plan, apart):
     """Count the jobs that ask for something else than planned, by request.
 
     A single node at least, and a single core of a task, are what any job has.
@@ -132,9 +130,7 @@ def differences(trace: Trace, plan: dict[str, Asked], apart: set[Ask]) -> Counte
         *((f"run{run}", "scontrol-job.txt.gz", NOT_SHOWN) for run in "AC"),
     ],
 )
-def test_texts_say_what_the_plan_asked(
-    referee_runs: Path, run: str, file: str, lacking: set[Ask]
-) -> None:
+def test_texts_say_what_the_plan_asked(referee_runs, run, file, lacking):
     """All requests of all jobs are found in the text of sacct and scontrol, and nothing else.
 
     Tasks share the array of their submission, and no two submissions share one.
@@ -153,7 +149,7 @@ def test_texts_say_what_the_plan_asked(
 
 
 @pytest.mark.parametrize("run", ["runA", "runC"])
-def test_objects_say_what_they_hold(referee_runs: Path, run: str) -> None:
+def test_objects_say_what_they_hold(referee_runs, run):
     """Without submit lines GPUs, nodes and names are found; memory in all is what was asked."""
     folder = referee_runs / run
     trace = read_trace(folder / "sacct-allstates.json.gz")

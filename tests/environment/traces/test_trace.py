@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,8 +25,6 @@ from hypothesis import strategies as st
 
 from tests.support.sacct import text
 
-MakeTrace = Callable[..., Trace]
-
 #: A job without anything to repair.
 GOOD: dict[str, float] = {
     "submit": 10, "wait": 5, "run": 60, "allocated_processors": 8, "requested_processors": 4,
@@ -40,7 +36,7 @@ NO_LIMIT = "no requested time: the recorded run time used"
 ROUNDED = "with a fraction: rounded half up"
 
 
-def test_good_job_is_taken_as_it_is(make_trace: MakeTrace) -> None:
+def test_good_job_is_taken_as_it_is(make_trace):
     """A complete job needs no repair, and every column comes from its field."""
     made = jobs_from_trace(make_trace(GOOD))
     job = {name: int(values[0]) for name, values in made.jobs.to_frame().items() if name != "state"}
@@ -60,9 +56,7 @@ def test_good_job_is_taken_as_it_is(make_trace: MakeTrace) -> None:
 @pytest.mark.parametrize(
     ("speed", "expected"), [(1.0, [0, 1, 3, 60]), (2.0, [0, 1, 2, 30]), (0.5, [0, 2, 6, 120])]
 )
-def test_speed_divides_run_times_and_rounds_halves_up(
-    make_trace: MakeTrace, speed: float, expected: list[int]
-) -> None:
+def test_speed_divides_run_times_and_rounds_halves_up(make_trace, speed, expected):
     """Run times are divided by the speed, halves rounded up; recorded times stay."""
     trace = make_trace(*(GOOD | {"run": run} for run in (0, 1, 3, 60)))
     made = jobs_from_trace(trace, Conversion(speed=speed))
@@ -97,10 +91,7 @@ ALLOCATED = "no requested processors: allocated processors used"
          "no allocated processors: requested processors used", "processors", 4),
     ],
 )  # fmt: skip
-def test_repair_is_counted_by_reason(
-    make_trace: MakeTrace, change: dict[str, float], choice: Any, reason: str | None, column: str,
-    value: int,
-) -> None:  # fmt: skip
+def test_repair_is_counted_by_reason(make_trace, change, choice, reason, column, value):
     """What is missing or broken is repaired and counted, or refused if strict; others are as is."""
     trace, told = make_trace(GOOD, GOOD | change, GOOD | change), Conversion(job_processors=choice)
     made = jobs_from_trace(trace, told)
@@ -125,9 +116,7 @@ def test_repair_is_counted_by_reason(
         ({"submit": -1, "run": -1, "wait": -1, "user": -1}, "no submit time"),
     ],
 )
-def test_drop_is_counted_by_reason(
-    make_trace: MakeTrace, change: dict[str, float], reason: str
-) -> None:
+def test_drop_is_counted_by_reason(make_trace, change, reason):
     """A job that cannot be simulated is dropped, and counted once, with those that reading dropped.
 
     One without processors stays for the sessions, since a user submitted it.
@@ -153,9 +142,7 @@ def test_drop_is_counted_by_reason(
         ((2, 1, 2, 2), [1, 0, 2, 3], {"job number used before: order of the lines kept": 2}),
     ],
 )
-def test_jobs_stand_in_the_order_of_their_numbers(
-    make_trace: MakeTrace, numbers: tuple[int, ...], order: list[int], repaired: dict[str, int]
-) -> None:
+def test_jobs_stand_in_the_order_of_their_numbers(make_trace, numbers, order, repaired):
     """Rows follow job numbers, whatever the order of submissions; those used twice are counted."""
     jobs = [GOOD | {"number": number, "submit": 9 - row} for row, number in enumerate(numbers)]
     made = jobs_from_trace(make_trace(*jobs))
@@ -166,7 +153,7 @@ def test_jobs_stand_in_the_order_of_their_numbers(
 
 
 @pytest.mark.traces
-def test_odd_fields_of_thunder(read_trace: Callable[[str], Trace]) -> None:
+def test_odd_fields_of_thunder(read_trace):
     """Thunder is unsorted, lacks waits and requests, and has submissions of -1: all counted."""
     trace = read_trace("LLNL-Thunder-2007-1.1-cln")
     made = jobs_from_trace(trace)
@@ -182,7 +169,7 @@ def test_odd_fields_of_thunder(read_trace: Callable[[str], Trace]) -> None:
     assert np.array_equal(trace["number"][made.source_row], made.jobs.number)
 
 
-def job(submit: int, wait: int, run: int, held: int, asked: int = -1) -> dict[str, int]:
+def job(submit, wait, run, held, asked=-1):
     """Return a job as the recorded values of its fields."""
     return {
         "submit": submit, "wait": wait, "run": run, "allocated_processors": held,
@@ -198,9 +185,7 @@ jobs = st.lists(
 
 
 @given(jobs)
-def test_peak_counts_processors_in_use_at_each_second(
-    rows: list[tuple[int, int, int, int]],
-) -> None:
+def test_peak_counts_processors_in_use_at_each_second(rows):
     """The sweep over starts and ends finds what counting second by second finds."""
     start, end, held = (
         np.array(one) for one in zip(*((s + w, s + w + r, p) for s, w, r, p in rows), strict=True)
@@ -238,9 +223,7 @@ OF_READER = "the trace does not give the size of the machine; 6 processors, "
                               (AS_JOBS_TELL, "as many as jobs were seen on, is a lower bound"))),
     ],
 )  # fmt: skip
-def test_size_of_a_machine(
-    make_trace: MakeTrace, rows: list[tuple[int, ...]], header: str, size: int, note: str
-) -> None:
+def test_size_of_a_machine(make_trace, rows, header, size, note):
     """It is that of the header, else what follows from the recorded use, with a note."""
     trace = make_trace(*(job(*row) for row in rows), header=header)
     assert size == trace.size.processors == trace.processors
@@ -250,7 +233,7 @@ def test_size_of_a_machine(
         assert [b"; MaxProcs: 6"] == without_found_size(trace.header).lines
 
 
-def test_size_follows_the_jobs(make_trace: MakeTrace) -> None:
+def test_size_follows_the_jobs(make_trace):
     """It is that of the columns as they are now; without any processors there is none."""
     trace = make_trace(job(0, 5, 10, 4), job(1, 5, 10, 3))
     assert 7 == trace.processors
@@ -263,9 +246,7 @@ def test_size_follows_the_jobs(make_trace: MakeTrace) -> None:
 NOTE = "1 processor, the peak of its recorded use, is a lower bound"
 
 
-def test_commands_and_files_say_that_it_is_a_lower_bound(
-    call: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_and_files_say_that_it_is_a_lower_bound(call, tmp_path, monkeypatch):
     """Wherever the size of a log of Slurm is printed, the note is too, unless --processors is."""
     monkeypatch.chdir(tmp_path)
     Path("jobs.txt").write_bytes(text({"JobID": "1"}))
@@ -291,7 +272,7 @@ def test_commands_and_files_say_that_it_is_a_lower_bound(
     assert ("", "") == (run.size_note, run.to_trace().size.note)
 
 
-def test_real_logs_come_near_their_size(read_trace: Callable[[str], Trace]) -> None:
+def test_real_logs_come_near_their_size(read_trace):
     """Without the size in its header, DAS2 gets 64 processors of 64, CEA 91,838 of 93,312."""
     for name, expected in (("DAS2-fs1", 64), ("CEA-Curie", 91_838)):
         whole = read_trace(name)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.environment import (
     Clock,
     QuantityError,
-    Trace,
     TraceError,
     generate_swf,
     parse_swf,
@@ -22,8 +19,6 @@ from hpcrowd.environment.traces.headers import header_date, last_end, true_heade
 from hpcrowd.environment.traces.trace import take_jobs
 from hypothesis import given
 from hypothesis import strategies as st
-
-Make = Callable[..., Trace]
 
 HEADER = """; MaxJobs: 5
 ; MaxRecords: 5
@@ -36,7 +31,7 @@ HEADER = """; MaxJobs: 5
 DAY = 86400
 
 
-def story(make_trace: Make, header: str = HEADER) -> Trace:
+def story(make_trace, header=HEADER):
     """Return five jobs, one a day from the second on, and one without submit time."""
     return make_trace(
         {"submit": DAY, "run": 60, "wait": 5, "user": 1},
@@ -48,7 +43,7 @@ def story(make_trace: Make, header: str = HEADER) -> Trace:
     )
 
 
-def test_two_days(make_trace: Make) -> None:
+def test_two_days(make_trace):
     """The jobs of two days are counted from the first one's midnight, and the header says so."""
     trace = story(make_trace)
     part, done = window(trace, datetime(2004, 1, 3), datetime(2004, 1, 5))
@@ -76,7 +71,7 @@ def test_two_days(make_trace: Make) -> None:
     assert ([DAY, 2 * DAY], 0) == (part["submit"].tolist(), done.moved)
 
 
-def test_weekdays_stay_without_a_date(make_trace: Make) -> None:
+def test_weekdays_stay_without_a_date(make_trace):
     """Where the trace does not say when it began, times move by whole weeks only."""
     trace = story(make_trace, "; MaxProcs: 8")
     part, done = window(trace, 8 * DAY)
@@ -104,9 +99,7 @@ def test_weekdays_stay_without_a_date(make_trace: Make) -> None:
         ),
     ],
 )  # fmt: skip
-def test_parts_of_other_kinds(
-    make_trace: Make, only: Any, numbers: list[int], left_out: dict[str, int], note: str | None
-) -> None:
+def test_parts_of_other_kinds(make_trace, only, numbers, left_out, note):
     """By name or number, by state and by size; a job counts for the first reason that applies."""
     trace = make_trace(
         {"user": 1, "group": 7, "queue": 1, "status": 1, "requested_processors": 2},
@@ -133,9 +126,7 @@ def test_parts_of_other_kinds(
         (10**12, None, None, TraceError, "no job is left of 5: 1 no submit time, 4 sub"),
     ],
 )
-def test_what_cannot_be_asked(
-    make_trace: Make, begin: Any, end: Any, users: Any, error: type[Exception], words: str
-) -> None:
+def test_what_cannot_be_asked(make_trace, begin, end, users, error, words):
     """An empty window, a user without jobs and a window without a job are errors."""
     with pytest.raises(error, match=words):
         window(story(make_trace), begin, end, only_users=users)
@@ -147,9 +138,7 @@ def test_what_cannot_be_asked(
     length=st.none() | st.integers(1, 10**6),
     dated=st.booleans(),
 )
-def test_windows_are_true(
-    make_trace: Make, submits: list[int], begin: int | None, length: int | None, dated: bool
-) -> None:
+def test_windows_are_true(make_trace, submits, begin, length, dated):
     """Of any jobs, those of the window stay, in order, all else equal; what is written is true."""
     rng = np.random.default_rng(len(submits))
     highest = {"run": 10**5, "user": 4, "preceding": len(submits) + 3, "think_time": 99}
@@ -211,7 +200,7 @@ TEXT = b"""; Version: 2.2
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_header_and_comments_of_a_part(end: bytes) -> None:
+def test_header_and_comments_of_a_part(end):
     """Only values of what has changed are replaced; comments stay before the next job kept."""
     trace = parse_swf(TEXT.replace(b"\n", end))
     tail = end.removesuffix(b"\n")
@@ -226,7 +215,7 @@ def test_header_and_comments_of_a_part(end: bytes) -> None:
     assert 2 == len(parse_swf(generate_swf(part)))
 
 
-def test_dates_that_nobody_can_tell() -> None:
+def test_dates_that_nobody_can_tell():
     """Without UnixStartTime, dates that have changed are unknown; those that have not, stay."""
     trace = parse_swf(TEXT.replace(b"; UnixStartTime: 843480031\n", b""))
     part = take_jobs(trace, np.array([0]))
@@ -239,7 +228,7 @@ def test_dates_that_nobody_can_tell() -> None:
     assert header.get("UnixStartTime") is None
 
 
-def test_last_end(make_trace: Make) -> None:
+def test_last_end(make_trace):
     """The last job to be over counts, also one that never ran; without submit times, none does."""
     assert 110 == last_end(parse_swf(TEXT))
     assert last_end(make_trace({"run": 5})) is None

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import Posterior, read_posterior
+from hpcrowd.analysis import read_posterior
 from hpcrowd.analysis.calibration.regression import posterior_of
 from hpcrowd.environment import QuantityError
-from hpcrowd.scenarios import Calibration, calibrate, write_posterior
+from hpcrowd.scenarios import calibrate, write_posterior
 from hpcrowd.scenarios.calibration import calibrate as calibrating
 from hpcrowd.scenarios.calibration import simulations
 from hpcrowd.scenarios.calibration.subject import read_subject
@@ -31,8 +28,6 @@ from tests.analysis.calibration.calibration_cases import (
     write_population,
 )
 
-Call = Callable[..., tuple[int, str, str]]
-
 #: Simulations of a quick calibration.
 FEW = 100
 
@@ -41,18 +36,18 @@ AGAIN = 12
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def known(tmp_path_factory):
     """Return a log of users who are known."""
     return write_known(tmp_path_factory.mktemp("known"))
 
 
 @pytest.fixture(scope="module")
-def found(known: Path) -> Calibration:
+def found(known):
     """Return a calibration to it."""
     return calibrate(write_population(known.parent), known, draws=FEW, truths=20, predictive=AGAIN)
 
 
-def test_known_users_are_found(found: Calibration) -> None:
+def test_known_users_are_found(found):
     """The log shrinks both parameters, to intervals with the truth; simulations are like it."""
     posterior = found.posterior
     assert NAMES == tuple(prior.name for prior in posterior.priors)
@@ -69,10 +64,10 @@ def test_known_users_are_found(found: Calibration) -> None:
     assert found.likeness > 0.05
 
 
-def test_the_same_seed_gives_the_same_bytes(known: Path) -> None:
+def test_the_same_seed_gives_the_same_bytes(known):
     """Another one does not; neither do other statistics."""
 
-    def run(**changes: Any) -> tuple[Calibration, bytes]:
+    def run(**changes):
         given = {"draws": 40, "days": 1, "predictive": 2} | changes
         found = calibrate(write_population(known.parent), known, **given)
         write_posterior(found.posterior, known.parent / "p.json", known.parent)
@@ -88,7 +83,7 @@ def test_the_same_seed_gives_the_same_bytes(known: Path) -> None:
     assert one.jobs < 150
 
 
-def test_what_is_free(tmp_path: Path, known: Path) -> None:
+def test_what_is_free(tmp_path, known):
     """Options replace priors of the file; names are those in it; durations are whole seconds."""
     free = ["users.0.line.slope=0.1..0.5", "users.0.hours.closes=14h..20h",
             "users.0.hours.opens=6h..9h"]  # fmt: skip
@@ -103,12 +98,10 @@ def test_what_is_free(tmp_path: Path, known: Path) -> None:
     path = write_population(tmp_path, text + '[free]\nconsequences.leave = "0..0.5"\n', "s.toml")
     subject = read_subject(path, (), known)
     assert ["consequences.leave"] == [prior.name for prior in subject.priors]
-    assert 0.25 == subject.scenario([0.25]).consequences.leave  # type: ignore[attr-defined]
+    assert 0.25 == subject.scenario([0.25]).consequences.leave
 
 
-def test_the_command_prints_and_writes(
-    tmp_path: Path, known: Path, found: Calibration, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_prints_and_writes(tmp_path, known, found, call, monkeypatch):
     """Parameters by their names in the file, the log beside predictions, and the check."""
     monkeypatch.setattr(calibrating, "calibrate", lambda *_, **__: found)
     monkeypatch.setenv("COLUMNS", "120")
@@ -131,9 +124,7 @@ def test_the_command_prints_and_writes(
     assert len(found.posterior) == len(wire["draws"])
 
 
-def test_a_parameter_that_a_log_says_nothing_about_is_named(
-    found: Calibration, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_parameter_that_a_log_says_nothing_about_is_named(found, capsys):
     """Its spread is nearly that of its prior; so is what users of this kind cannot have."""
     table = made_table(200)
     drawn = posterior_of(table, table.statistics[0])
@@ -162,9 +153,7 @@ def test_a_parameter_that_a_log_says_nothing_about_is_named(
         ("--free users.0.line.slope=0..1 --check 9 --method smc", "tests the method regression"),
     ],
 )
-def test_mistakes_take_one_line(
-    tmp_path: Path, known: Path, call: Call, options: str, rule: str
-) -> None:
+def test_mistakes_take_one_line(tmp_path, known, call, options, rule):
     """What, value, rule and cure, before anything is simulated."""
     path = write_population(tmp_path, POPULATION.partition("[free]")[0])
     code, text, said = call("calibrate", path, known, *options.split())
@@ -183,17 +172,13 @@ def test_mistakes_take_one_line(
         ('[scenario]\nkind = "replay"\n[free]\nseed = "0..1"\n', "free seed: is used"),
     ],
 )
-def test_mistakes_in_a_file_have_their_place(
-    tmp_path: Path, known: Path, text: str, rule: str
-) -> None:
+def test_mistakes_in_a_file_have_their_place(tmp_path, known, text, rule):
     """File, line, value and rule."""
     with pytest.raises(QuantityError, match=rule):
         read_subject(write_population(tmp_path, text, "x.toml"), (), known)
 
 
-def test_a_population_with_free_parameters_can_be_replayed(
-    tmp_path: Path, known: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_population_with_free_parameters_can_be_replayed(tmp_path, known, call, monkeypatch):
     """A replay takes the values of the file; without pyabc a message says what to install."""
     code, with_free, _ = call("replay", known, "--users", write_population(tmp_path), "--json")
     assert 0 == code
@@ -205,12 +190,10 @@ def test_a_population_with_free_parameters_can_be_replayed(
     assert 'smc: pyabc is not installed; pip install "hpcrowd[calibration]"\n' in said
 
 
-def test_ctrl_c_leaves_nothing(
-    tmp_path: Path, known: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_leaves_nothing(tmp_path, known, call, monkeypatch):
     """No file is written, and a message says so."""
 
-    def interrupt(self: object, task: tuple[int, object, int]) -> np.ndarray:
+    def interrupt(self, task):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(simulations.Simulations, "__call__", interrupt)
@@ -221,15 +204,13 @@ def test_ctrl_c_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_smc_repeats_and_leaves_nothing(
-    tmp_path: Path, known: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_smc_repeats_and_leaves_nothing(tmp_path, known, monkeypatch):
     """The same seed gives the same draws; numpy's stream goes on as if nothing had happened."""
     pytest.importorskip("pyabc", reason="no pyabc: pip install 'hpcrowd[calibration]'")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     path = write_population(known.parent)
 
-    def search() -> Posterior:
+    def search():
         return calibrate(path, known, draws=60, method="smc", predictive=AGAIN).posterior
 
     np.random.seed(4)  # noqa: NPY002

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.cli import CommandFiles
 from typer.testing import CliRunner
-
-Call = Callable[..., tuple[int, str, str]]
 
 COMMANDS = [*CommandFiles()]
 
@@ -137,7 +133,7 @@ MISTAKES = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Return a folder with a log, runs of it, a table, and files of somebody else."""
     from hpcrowd.analysis.results import write_results
     from hpcrowd.environment.traces.formats.swf import read_swf
@@ -166,14 +162,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(folder, monkeypatch):
     """Go to that folder, where nothing is simulated."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(Simulation, "run", lambda *_, **__: pytest.fail("simulated"))
     return folder
 
 
-def refused(call: Call, here: Path, line: str) -> str:
+def refused(call, here, line):
     """Return the one line of a request that is refused with exit code 2; nothing is touched."""
     before = {path: path.stat().st_mtime_ns for path in here.rglob("*")}
     code, out, err = call(*shlex.split(line))
@@ -185,7 +181,7 @@ def refused(call: Call, here: Path, line: str) -> str:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_tells_every_option(call: Call, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_help_tells_every_option(call, monkeypatch, name):
     """It exits with 0, shows the use, what the command does, and each of its options."""
     monkeypatch.setenv("COLUMNS", "200")
     code, out, err = call(name, "--help")
@@ -198,7 +194,7 @@ def test_help_tells_every_option(call: Call, monkeypatch: pytest.MonkeyPatch, na
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_option_that_is_not_there(call: Call, name: str) -> None:
+def test_option_that_is_not_there(call, name):
     """A wrong option ends with 2, its name and where help is; nothing is on standard output."""
     code, out, err = call(name, "--nonsense")
     assert (2, "") == (code, out)
@@ -206,25 +202,25 @@ def test_option_that_is_not_there(call: Call, name: str) -> None:
     assert f"hpcrowd {name} -h" in err
 
 
-def test_every_command_that_takes_files_is_tried() -> None:
+def test_every_command_that_takes_files_is_tried():
     """With a file that is not there, below."""
     assert {*COMMANDS} == {*ABSENT} | WITHOUT
 
 
 @pytest.mark.parametrize("name", ABSENT)
-def test_file_that_is_not_there(call: Call, here: Path, name: str) -> None:
+def test_file_that_is_not_there(call, here, name):
     """One line names it."""
     assert "none" in refused(call, here, ABSENT[name])
 
 
 @pytest.mark.parametrize(("line", "words"), MISTAKES, ids=[line for line, _ in MISTAKES])
-def test_mistakes_are_one_line(call: Call, here: Path, line: str, words: str) -> None:
+def test_mistakes_are_one_line(call, here, line, words):
     """What cannot be done is refused with value and cure before a file is written."""
     assert words in refused(call, here, line)
 
 
 @pytest.mark.parametrize("name", ["reproduce", "nonsense"])
-def test_commands_that_are_not_there(name: str) -> None:
+def test_commands_that_are_not_there(name):
     """A command, or a study, that does not exist is a wrong use: exit code 2."""
     from hpcrowd.scenarios.cli import app
 

@@ -71,11 +71,11 @@ MEANING = {
 }
 
 
-def options() -> list[tuple[str, str, str]]:
+def options():
     """Every option with its command and its help."""
     found = []
 
-    def look(command: Any, name: str) -> None:
+    def look(command, name):
         for parameter in command.params:
             found.extend(
                 (option, name, " ".join((parameter.help or "").split()))
@@ -95,7 +95,7 @@ OPTIONS = options()
 
 
 @pytest.mark.parametrize("option", MEANING)
-def test_an_option_means_the_same_everywhere(option: str) -> None:
+def test_an_option_means_the_same_everywhere(option):
     """Whatever command has it; and there is one that has it."""
     texts = {command: text for name, command, text in OPTIONS if name == option}
     assert texts or option == "--help"
@@ -103,7 +103,7 @@ def test_an_option_means_the_same_everywhere(option: str) -> None:
     assert {} == odd
 
 
-def test_every_shared_option_is_listed_here() -> None:
+def test_every_shared_option_is_listed_here():
     """Options of several commands have one meaning; the program offers completion."""
     commands: dict[str, set[str]] = {}
     for option, command, _ in OPTIONS:
@@ -115,7 +115,7 @@ def test_every_shared_option_is_listed_here() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_settings_are_options_by_their_names(kind: str) -> None:
+def test_settings_are_options_by_their_names(kind):
     """What a command takes of a kind of run has the name that a file and Python have for it."""
     words = {option for option, command, _ in OPTIONS if command == kind}
     wanted = {f"--{name.replace('_', '-')}" for name in KINDS[kind].settings()}
@@ -134,7 +134,7 @@ def test_settings_are_options_by_their_names(kind: str) -> None:
         ("judge", judge, {"source", "workers", "which", "out", "as_json", *READING}),
     ],
 )
-def test_arguments_in_python_are_options(command: str, function: Any, others: set[str]) -> None:
+def test_arguments_in_python_are_options(command, function, others):
     """A function and the command for it share the names of what both can be given."""
     parameters = {one.name for one in CommandFiles()[command].params} - others - {"help", "force"}
     assert parameters <= set(inspect.signature(function).parameters)

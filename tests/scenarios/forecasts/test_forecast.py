@@ -40,8 +40,6 @@ from tests.scenarios.forecasts.forecast_cases import (
 )
 from tests.support.reports import Page
 
-Call = Callable[..., tuple[int, str, str]]
-
 LOG = site_log(4)
 NOW = busy_moment(LOG)
 
@@ -77,20 +75,20 @@ HOSTILE = (
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def log(tmp_path, monkeypatch):
     """The site's log, in the current folder."""
     monkeypatch.chdir(tmp_path)
     return swf_of(LOG, tmp_path / "log.swf")
 
 
-def told(call: Call, *words: str | Path) -> tuple[str, str]:
+def told(call, *words):
     """Return what the command prints when it succeeds."""
     code, out, err = call("forecast", *words)
     assert 0 == code, err
     return out, err
 
 
-def found(call: Call, *words: str) -> dict[str, Any]:
+def found(call, *words):
     """Return the JSON object that the command prints."""
     result: dict[str, Any] = json.loads(
         told(call, *words, *QUICK, "--json")[0], parse_constant=pytest.fail
@@ -98,14 +96,14 @@ def found(call: Call, *words: str) -> dict[str, Any]:
     return result
 
 
-def refused(call: Call, *words: str) -> str:
+def refused(call, *words):
     """Return the one line by which the command refuses something."""
     code, out, err = call("forecast", *words)
     assert (2, "", 1) == (code, out, err.count("\n")), err
     return err
 
 
-def test_json_has_what_it_documents(log: Path, call: Call) -> None:
+def test_json_has_what_it_documents(log, call):
     """All documented keys are there, for jobs that wait and those that one would submit."""
     wire = found(
         call, "log.swf", "--at", str(NOW), "--job", "4 x 2 processors for 2 h, user 3",
@@ -125,7 +123,7 @@ def test_json_has_what_it_documents(log: Path, call: Call) -> None:
     assert (NOW, NOW + DAY // 2) == (wire["now_s"], wire["until_s"])
 
 
-def test_a_folder_is_written(log: Path, call: Call) -> None:
+def test_a_folder_is_written(log, call):
     """Tables, pictures and a page; the command in it makes the same forecast again."""
     words = ["log.swf", "--at", str(NOW), "--job", "2 processors for 1 h", *QUICK]
     out, err = told(call, *words, "--out", "out", "--change", "processors=32")
@@ -156,7 +154,7 @@ def test_a_folder_is_written(log: Path, call: Call) -> None:
     assert (0, True) == (len(table), {"number", "start_p50_s", "end_p95_s"} <= set(table))
 
 
-def test_a_snapshot_gives_the_same_forecast(log: Path, call: Call) -> None:
+def test_a_snapshot_gives_the_same_forecast(log, call):
     """As the trace that it is of; packed or not; and it says what is in it."""
     words = ("--job", "2 processors for 1 h", "--seed", "7")
     expected = found(call, "log.swf", "--at", str(NOW), *words)
@@ -169,7 +167,7 @@ def test_a_snapshot_gives_the_same_forecast(log: Path, call: Call) -> None:
     assert (NOW, PROCESSORS, 3) == (says["now_s"], says["processors"], says["waiting"])
 
 
-def test_python_says_the_same(log: Path, call: Call) -> None:
+def test_python_says_the_same(log, call):
     """``hc.forecast`` of a file, a trace and a state, at a moment given in several ways.
 
     The last submission is the moment unless another one is given.
@@ -189,9 +187,7 @@ def test_python_says_the_same(log: Path, call: Call) -> None:
         hc.forecast(log, futurs=3)
 
 
-def test_bounds_that_hindcasts_teach(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
+def test_bounds_that_hindcasts_teach(tmp_path, monkeypatch, call):
     """They replace those of the futures, which are given, too."""
     pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
     monkeypatch.chdir(tmp_path)
@@ -249,7 +245,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_errors_are_one_line(log: Path, call: Call, what: str) -> None:
+def test_errors_are_one_line(log, call, what):
     """With what is wrong and its cure, exit code 2, before anything is computed or written."""
     words, pattern = WRONG[what]
     more = QUICK if "--days" not in words else QUICK[:4]
@@ -259,7 +255,7 @@ def test_errors_are_one_line(log: Path, call: Call, what: str) -> None:
     assert ["log.swf"] == [path.name for path in Path().iterdir()]
 
 
-def test_errors_of_states_name_their_line(log: Path, call: Call) -> None:
+def test_errors_of_states_name_their_line(log, call):
     """A version of the future, a contradiction, and options that a state has no use for."""
     write_state(state_at(NOW, LOG), Path("now.json"))
     text = Path("now.json").read_text()
@@ -286,13 +282,13 @@ def test_errors_of_states_name_their_line(log: Path, call: Call) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--at", "5"), ("--judge",)])
-def test_a_log_without_jobs(log: Path, call: Call, words: tuple[str, ...]) -> None:
+def test_a_log_without_jobs(log, call, words):
     """There is no moment to forecast from."""
     log.write_text("; Version: 2.2\n; MaxProcs: 8\n")
     assert "log.swf" in refused(call, "log.swf", *words, *QUICK)
 
 
-def test_words_of_jobs() -> None:
+def test_words_of_jobs():
     """Long and short, one and many, with a user and a queue, by name or number."""
     jobs = LOG.copy()
     jobs.names = {"user": {1: "ada"}, "queue": {1: "long jobs"}}
@@ -312,9 +308,7 @@ def test_words_of_jobs() -> None:
         assert expected == (one.processors, one.requested, one.user, one.queue, one.count), text
 
 
-def test_hostile_names_do_no_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
+def test_hostile_names_do_no_harm(tmp_path, monkeypatch, call):
     """They reach no shell, are text on the page, and no control character reaches the terminal."""
     monkeypatch.chdir(tmp_path)
     heading, running, *_ = QUEUE.splitlines()
@@ -349,7 +343,7 @@ def test_hostile_names_do_no_harm(
 
 
 @pytest.mark.slow
-def test_interrupted_it_leaves_nothing(log: Path) -> None:
+def test_interrupted_it_leaves_nothing(log):
     """Ctrl-C among futures in processes: no folder, no temporary file; what is kept is whole."""
     Path("temporary").mkdir()
     process = subprocess.Popen(
@@ -375,27 +369,25 @@ def test_interrupted_it_leaves_nothing(log: Path) -> None:
     assert 5 * len(files) == len(kept)
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read(path):
     """Return the lines of a file."""
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def watcher(path: Path) -> Forecast:
+def watcher(path):
     """Return a quick forecast of a snapshot."""
     return Forecast(path, futures=4, hindcasts=0, days=1.0, users="none")
 
 
 @pytest.fixture
-def changes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], Any]]:
+def changes(monkeypatch):
     """What happens while the watch sleeps, in turn."""
     steps: list[Callable[[], Any]] = []
     monkeypatch.setattr(watching.time, "sleep", lambda _: steps.pop(0)())
     return steps
 
 
-def test_a_watch_says_how_forecasts_fared(
-    tmp_path: Path, changes: list[Callable[[], Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_watch_says_how_forecasts_fared(tmp_path, changes, capsys):
     """Two rounds, between which jobs have started: each is compared with what was said."""
     path, out = tmp_path / "now.json", tmp_path / "out"
     first = state_at(NOW, LOG)
@@ -422,9 +414,7 @@ def test_a_watch_says_how_forecasts_fared(
     assert f"{len(fared):,} forecasts checked now, {len(fared):,} in all" in words
 
 
-def test_a_watch_goes_on_after_a_bad_state(
-    tmp_path: Path, changes: list[Callable[[], Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_watch_goes_on_after_a_bad_state(tmp_path, changes, capsys):
     """A file that is half written is a line; the first time it is an error."""
     path, out = tmp_path / "now.json", tmp_path / "out"
     write_state(state_at(NOW, LOG), path)
@@ -438,7 +428,7 @@ def test_a_watch_goes_on_after_a_bad_state(
         watching.watch(watcher(path), 1, tmp_path / "other", rounds=1)
 
 
-def test_a_watch_that_was_killed_goes_on(tmp_path: Path, changes: list[Any]) -> None:
+def test_a_watch_that_was_killed_goes_on(tmp_path, changes):
     """A last line that is half written is left out, and the next one is a line of its own."""
     path, out = tmp_path / "now.json", tmp_path / "out"
     first = state_at(NOW, LOG)
@@ -455,7 +445,7 @@ def test_a_watch_that_was_killed_goes_on(tmp_path: Path, changes: list[Any]) -> 
     assert both == len(read(out / "forecasts.jsonl"))
 
 
-def test_what_cannot_be_watched(tmp_path: Path) -> None:
+def test_what_cannot_be_watched(tmp_path):
     """A state that nothing writes anew."""
     with pytest.raises(QuantityError, match="needs a file that something writes anew"):
         watching.watch(Forecast(state_at(NOW, LOG)), 5, tmp_path / "out")
@@ -464,9 +454,7 @@ def test_what_cannot_be_watched(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_judge_writes_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
+def test_the_judge_writes_a_folder(tmp_path, monkeypatch, call):
     """Tables for people, JSON for programs; the same on one core and on two."""
     pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
     monkeypatch.chdir(tmp_path)
@@ -478,7 +466,7 @@ def test_the_judge_writes_a_folder(
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Forecast:
+def given(tmp_path):
     """A forecast from a queue of Slurm, whose files do not describe the QOS."""
     conf, queue = tmp_path / "slurm.conf", tmp_path / "queue.txt"
     conf.write_text(CONF)
@@ -486,7 +474,7 @@ def given(tmp_path: Path) -> Forecast:
     return Forecast(queue, machine=(conf,), users="none", days=1)
 
 
-def test_notes_on_qos_and_on_jobs_that_never_start(given: Forecast) -> None:
+def test_notes_on_qos_and_on_jobs_that_never_start(given):
     """Slurm has accepted the jobs, so the lack of a file must not reject all of them.
 
     A limit beyond that of the partition is not waited for in silence.
@@ -502,7 +490,7 @@ def test_notes_on_qos_and_on_jobs_that_never_start(given: Forecast) -> None:
     assert start[2] == UNKNOWN
 
 
-def test_jobs_larger_than_what_is_up_never_start_on_processors(given: Forecast) -> None:
+def test_jobs_larger_than_what_is_up_never_start_on_processors(given):
     """Without nodes the number of processors that are up decides."""
     state = given.state()
     state.down = 80 - 48 - 8
@@ -514,7 +502,7 @@ def test_jobs_larger_than_what_is_up_never_start_on_processors(given: Forecast) 
 
 
 @pytest.mark.parametrize(("days", "step"), [(1 / 24, 60), (0.5, 300), (2, 900), (7, 3600)])
-def test_short_forecasts_have_short_steps(given: Forecast, days: float, step: int) -> None:
+def test_short_forecasts_have_short_steps(given, days, step):
     """A forecast of an hour is not one value."""
     state = given.state()
     assert step == Forecast(state, users="none", days=days).outset(state).step

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,19 +17,19 @@ from tests.scenarios.forecasts.forecast_cases import contents, state_at
 
 
 @pytest.fixture(scope="module")
-def outset() -> Outset:
+def outset():
     """A day of the site, with users who react."""
     return Outset(state_at(), DAY, users="think-time", asked=[Asked(2, HOUR)])
 
 
 @pytest.fixture(scope="module")
-def alone(outset: Outset) -> list[bytes]:
+def alone(outset):
     """The first futures, one after the other."""
     return contents([outset.simulate(number, 3) for number in range(12)])
 
 
 @pytest.mark.slow
-def test_futures_are_the_same_in_processes(outset: Outset, alone: list[bytes]) -> None:
+def test_futures_are_the_same_in_processes(outset, alone):
     """As in this one, in order, with progress up to all of them."""
     seen: list[tuple[int, int]] = []
     engine = Processes(2)
@@ -46,7 +45,7 @@ def test_futures_are_the_same_in_processes(outset: Outset, alone: list[bytes]) -
 
 
 @pytest.mark.slow
-def test_dask_makes_the_same(outset: Outset, alone: list[bytes]) -> None:
+def test_dask_makes_the_same(outset, alone):
     """A Dask cluster makes the same futures."""
     pytest.importorskip("distributed")
     engine = engine_of("dask", workers=2)
@@ -56,9 +55,7 @@ def test_dask_makes_the_same(outset: Outset, alone: list[bytes]) -> None:
         engine.close()
 
 
-def test_what_is_kept_is_not_made_again(
-    outset: Outset, alone: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_kept_is_not_made_again(outset, alone, tmp_path, monkeypatch):
     """Files that are missing or damaged are; the futures are the same bytes."""
     assert alone[:3] == contents(make_futures(outset, 3, 3, folder=tmp_path, engine=Inline()))
     assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
@@ -80,7 +77,7 @@ def test_what_is_kept_is_not_made_again(
     assert [] == [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_damaged_files_are_never_mistaken(outset: Outset, tmp_path: Path) -> None:
+def test_damaged_files_are_never_mistaken(outset, tmp_path):
     """Whatever is changed in a file, it is as it was or not taken."""
     expected = contents(make_futures(outset, 2, 3, folder=tmp_path))
     (path,) = tmp_path.iterdir()
@@ -98,7 +95,7 @@ def test_damaged_files_are_never_mistaken(outset: Outset, tmp_path: Path) -> Non
     assert expected == contents(_kept(tmp_path, key))
 
 
-def test_kept_futures_of_others_are_not_taken(outset: Outset) -> None:
+def test_kept_futures_of_others_are_not_taken(outset):
     """Whatever differs, the names of the files differ; names of users count in some rules."""
     other, named = outset.state.jobs.copy(), outset.state.jobs.copy()
     other.requested_time[0] += 1
@@ -113,7 +110,7 @@ def test_kept_futures_of_others_are_not_taken(outset: Outset) -> None:
     assert 11 == len({*found, key_of(outset, 4)})
 
 
-def test_how_many() -> None:
+def test_how_many():
     """One at least."""
     with pytest.raises(QuantityError, match="futures 0"):
         make_futures(Outset(state_at(), DAY), 0)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hpcrowd.environment import write_swf
-from hpcrowd.environment.traces.trace import Trace
 
-from tests.support.page import BUSY, Opens, Reader, Serve, Served, started_page
+from tests.support.page import BUSY, Reader, started_page
 from tests.support.populations import small_log
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="session")
-def log(tmp_path_factory: pytest.TempPathFactory, make_trace: Callable[..., Trace]) -> Path:
+def log(tmp_path_factory, make_trace):
     """A log of twelve users over eight weeks."""
     path = tmp_path_factory.mktemp("page") / "log.swf"
     write_swf(small_log(make_trace), path)
@@ -28,7 +21,7 @@ def log(tmp_path_factory: pytest.TempPathFactory, make_trace: Callable[..., Trac
 
 
 @pytest.fixture
-def own_log(log: Path, tmp_path: Path) -> Path:
+def own_log(log, tmp_path):
     """A copy of it in a folder of the test."""
     path = tmp_path / "log.swf"
     path.write_bytes(log.read_bytes())
@@ -36,31 +29,31 @@ def own_log(log: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def served(log: Path) -> Iterator[Served]:
+def served(log):
     """A server that shows it."""
     with started_page(log) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def address(served: Served) -> str:
+def address(served):
     """The address of its page."""
     return served.address
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
+def serve():
     """A function that serves pages until the test is over."""
     with ExitStack() as stack:
         yield lambda *what: stack.enter_context(started_page(*what))
 
 
 @pytest.fixture
-def at(browser: Browser, address: str, serve: Serve) -> Iterator[Opens]:
+def at(browser, address, serve):
     """A function that opens pages at a busy second, in which nothing may go wrong."""
     opened: list[Reader] = []
 
-    def reader(query: str = f"at={BUSY}", address: str = address, **more: Any) -> Reader:
+    def reader(query=f"at={BUSY}", address=address, **more):
         opened.append(Reader(browser, address, f"?{query}", **more))
         return opened[-1]
 
@@ -70,7 +63,7 @@ def at(browser: Browser, address: str, serve: Serve) -> Iterator[Opens]:
 
 
 @pytest.fixture
-def slow_scenario(own_log: Path) -> Path:
+def slow_scenario(own_log):
     """A scenario that takes some seconds, whatever the machine."""
     own_log.with_name("slow.py").write_text(
         "import time\n"
@@ -104,7 +97,7 @@ periods = [{price = 0.1, opens = "22h", closes = "6h"}]
 
 
 @pytest.fixture
-def powered_log(own_log: Path) -> Path:
+def powered_log(own_log):
     """The log next to a description of power."""
     half_days = np.datetime64("2023-01-01T00") + 12 * np.arange(731)
     rows = [f"{str(at)[:13]}:00Z,{100 + 200 * (n % 2)}" for n, at in enumerate(half_days)]

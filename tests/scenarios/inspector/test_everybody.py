@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 
-from tests.support.page import BUSY, Opens, Reader, find_browser
+from tests.support.page import BUSY, find_browser
 
 pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
@@ -18,7 +18,7 @@ pytestmark = [
 PARTS = ("cluster", "users", "user", "delays", "forecast", "differences")
 
 
-def test_everything_by_keyboard(reader: Reader) -> None:
+def test_everything_by_keyboard(reader):
     """Tabs, rows, steps and play need no mouse, and the focus can be seen."""
     page = reader.page
     page.locator("body").press("ArrowRight")
@@ -52,7 +52,7 @@ def test_everything_by_keyboard(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_everybody_can_use_it(at: Opens, part: str) -> None:
+def test_everybody_can_use_it(at, part):
     """No finding of axe-core that keeps somebody out, in light and dark."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     more = "&two=1&b.scheduler=fcfs" if part in ("differences", "cluster") else ""
@@ -67,7 +67,7 @@ def test_everybody_can_use_it(at: Opens, part: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(390, 800), (650, 500), (3840, 2160)])
-def test_it_fits_from_phone_to_large_screen(at: Opens, width: int, height: int) -> None:
+def test_it_fits_from_phone_to_large_screen(at, width, height):
     """Nothing makes the page scroll sideways; 1,300 pixels at 200 % zoom are 650."""
     for part in ("cluster", "user", "forecast"):
         page = at(f"at={BUSY}&tab={part}&user=3&two=1", width=width, height=height).page
@@ -77,7 +77,7 @@ def test_it_fits_from_phone_to_large_screen(at: Opens, width: int, height: int) 
 
 
 @pytest.mark.parametrize("tab", PARTS)
-def test_every_button(at: Opens, tab: str) -> None:
+def test_every_button(at, tab):
     """Whatever can be pressed on a tab does its work without an error in the browser."""
     reader = at(f"at={BUSY}&tab={tab}&user=3&two=1&b.scheduler=fcfs")
     page = reader.page
@@ -105,7 +105,7 @@ def test_every_button(at: Opens, tab: str) -> None:
 
 
 @pytest.mark.parametrize("ratio", [1, 3])
-def test_charts_are_sharp(at: Opens, ratio: int) -> None:
+def test_charts_are_sharp(at, ratio):
     """The canvas of a chart has as many pixels as the screen, at any pixel ratio."""
     # Bokeh draws in the shadow of elements of its own.
     found = at(device_scale_factor=ratio).page.evaluate(

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pandas as pd
@@ -20,10 +18,7 @@ import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 from PIL import Image
 
-from tests.support.page import BUSY, NOT_EMPTY, Opens, Reader, Serve, find_browser, started_page
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from tests.support.page import BUSY, NOT_EMPTY, Reader, find_browser, started_page
 
 pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
@@ -45,7 +40,7 @@ NAMES = """submit,start,run_time,processors,requested_time,user_name
 
 
 @pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def names(tmp_path_factory):
     """The address of a page on a log of two hours, whose users have names."""
     path = tmp_path_factory.mktemp("names") / "names.csv"
     path.write_text(NAMES)
@@ -53,7 +48,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield served.address
 
 
-def picture(reader: Reader, name: str, height: int) -> None:
+def picture(reader, name, height):
     """Keep a picture of the page for the documentation, where that is asked for."""
     folder = os.environ.get("HPCROWD_PICTURES")
     if folder:
@@ -67,7 +62,7 @@ def picture(reader: Reader, name: str, height: int) -> None:
         reader.page.set_viewport_size(size)
 
 
-def test_opens_busy_and_steps(at: Opens) -> None:
+def test_opens_busy_and_steps(at):
     """The page opens where jobs wait; buttons move time on, to the end, and back again.
 
     A click on the time line goes to that time, the date field too, forward and back.
@@ -104,7 +99,7 @@ def test_opens_busy_and_steps(at: Opens) -> None:
     assert reader.time.startswith("Mon 20 Jan 1997 12:30:00")
 
 
-def see_everything(reader: Reader) -> None:
+def see_everything(reader):
     """See to it that no picture is empty, and that each part says what it should."""
     for panel in (*CLUSTER, "timeline"):
         assert reader.spread(panel) > NOT_EMPTY, panel
@@ -129,7 +124,7 @@ def see_everything(reader: Reader) -> None:
     assert reader.rows("delays-a")
 
 
-def test_every_panel_shows_something(reader: Reader) -> None:
+def test_every_panel_shows_something(reader):
     """At a busy hour no picture is empty, and the queue shows why jobs wait.
 
     Panels are saved as PNG, SVG and CSV. Without a description of power, there is no energy.
@@ -147,9 +142,7 @@ def test_every_panel_shows_something(reader: Reader) -> None:
     see_everything(reader)
 
 
-def test_a_finished_run_is_played_back(
-    at: Opens, log: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]], serve: Serve
-) -> None:
+def test_a_finished_run_is_played_back(at, log, tmp_path, call, serve):
     """A folder of results opens, moves both ways, and has its log of decisions."""
     assert 0 == call("replay", log, "--log-decisions", "--out", tmp_path / "run")[0]
     served = serve(tmp_path / "run")
@@ -160,7 +153,7 @@ def test_a_finished_run_is_played_back(
     assert BUSY == reader.at
 
 
-def test_to_the_end_while_it_is_not_known(at: Opens, slow_scenario: Path, serve: Serve) -> None:
+def test_to_the_end_while_it_is_not_known(at, slow_scenario, serve):
     """A long run is brought to its end, with progress in words, and can be stopped on the way."""
     served = serve(slow_scenario)
     reader = at("", served.address)
@@ -173,7 +166,7 @@ def test_to_the_end_while_it_is_not_known(at: Opens, slow_scenario: Path, serve:
     reader.until(lambda: reader.time.endswith("finished"))
 
 
-def test_one_job(reader: Reader) -> None:
+def test_one_job(reader):
     """Tooltips name job, user and times; a click chooses the job everywhere.
 
     One click on a waiting job shows who holds what it needs, in words and in the Gantt chart.
@@ -198,7 +191,7 @@ def test_one_job(reader: Reader) -> None:
     assert "asks for" in told or "requests" in told
 
 
-def test_wheel_and_drag_move_all_charts(reader: Reader) -> None:
+def test_wheel_and_drag_move_all_charts(reader):
     """Zoomed with the wheel and moved by dragging, the range is in the address and all charts."""
     box = reader.page.locator("#gantt-a [role=application]").bounding_box()
     assert box is not None
@@ -218,7 +211,7 @@ def test_wheel_and_drag_move_all_charts(reader: Reader) -> None:
     reader.until(lambda: "from=" not in reader.page.url)
 
 
-def test_f5_and_a_sent_link_show_the_same(reader: Reader) -> None:
+def test_f5_and_a_sent_link_show_the_same(reader):
     """The address holds time, part, user and settings."""
     reader.part("Users")
     reader.page.locator("#users-a tbody tr").nth(3).click()
@@ -249,14 +242,14 @@ def test_f5_and_a_sent_link_show_the_same(reader: Reader) -> None:
         ("at=300&two=1&edits=[{}]&since=-3", r"at=300$"),
     ],
 )
-def test_nonsense_in_the_address(at: Opens, names: str, query: str, kept: str) -> None:
+def test_nonsense_in_the_address(at, names, query, kept):
     """Whatever an address holds, the page opens on what of it makes sense."""
     reader = at(query, names)
     reader.until(lambda: re.search(kept, reader.page.url), reader.page.url)
     assert reader.rows("queue-a") or reader.at != 300
 
 
-def test_users_by_name(at: Opens, names: str) -> None:
+def test_users_by_name(at, names):
     """Addresses name users; a short log opens in the middle of what happens, shown whole.
 
     Settings list what reading assumed, such as the size of a log that gives none.
@@ -292,7 +285,7 @@ def test_users_by_name(at: Opens, names: str) -> None:
     assert 'User "adda" is not in this run.' in reader.page.locator("#alert").inner_text()
 
 
-def test_two_logs_with_different_clocks(at: Opens, log: Path, tmp_path: Path, serve: Serve) -> None:
+def test_two_logs_with_different_clocks(at, log, tmp_path, serve):
     """The page says whose times it shows; a short difference is not rounded to nothing."""
     (tmp_path / "names.csv").write_text(NAMES)
     served = serve(tmp_path / "names.csv", log)
@@ -302,7 +295,7 @@ def test_two_logs_with_different_clocks(at: Opens, log: Path, tmp_path: Path, se
     assert any(re.search(r"ada\tbob\t1\.\d", row) for row in reader.rows("delays-a"))
 
 
-def test_two_runs_and_their_difference(at: Opens) -> None:
+def test_two_runs_and_their_difference(at):
     """Another policy beside the first: numbers with the difference, users sorted by it.
 
     A click on a heading of one run's table sorts the other's by the same column.
@@ -327,7 +320,7 @@ def test_two_runs_and_their_difference(at: Opens) -> None:
     assert 0 == reader.page.locator("#load-b").count()
 
 
-def test_what_may_come(reader: Reader) -> None:
+def test_what_may_come(reader):
     """Fans, starts of waiting jobs, and two ways to submit; the address keeps what was asked."""
     page = reader.page
     reader.part("Forecast")
@@ -364,7 +357,7 @@ def test_what_may_come(reader: Reader) -> None:
     assert "Mon 3 Feb" in page.locator("#fans-a .about").inner_text()
 
 
-def test_edges_go_around_boxes(at: Opens) -> None:
+def test_edges_go_around_boxes(at):
     """In the graph, an edge along a lane bends around boxes between; its tooltip says the wait."""
     reader = at(f"at={BUSY}&tab=user&user=6&span=0")
     edges = reader.page.evaluate(
@@ -380,7 +373,7 @@ def test_edges_go_around_boxes(at: Opens) -> None:
     assert any(re.search(r"waits for \d+\nthink time", one) for one in told)
 
 
-def test_a_typo_in_a_setting_keeps_the_run(reader: Reader) -> None:
+def test_a_typo_in_a_setting_keeps_the_run(reader):
     """One line beside the field explains a mistake; a right value begins the run anew."""
     page = reader.page
     page.locator("summary").first.click()
@@ -396,7 +389,7 @@ def test_a_typo_in_a_setting_keeps_the_run(reader: Reader) -> None:
     reader.told[:] = [one for one in reader.told if "zero" not in one]
 
 
-def test_a_mistake_in_the_file_is_corrected(at: Opens, own_log: Path, serve: Serve) -> None:
+def test_a_mistake_in_the_file_is_corrected(at, own_log, serve):
     """A page opened on a scenario with a mistake says what to do; Reset then shows the run."""
     path = own_log.with_name("what.toml")
     text = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'
@@ -415,7 +408,7 @@ def test_a_mistake_in_the_file_is_corrected(at: Opens, own_log: Path, serve: Ser
     assert not reader.page.locator("#alert").is_visible()
 
 
-def test_going_on_from_here_as_a_second_run(reader: Reader) -> None:
+def test_going_on_from_here_as_a_second_run(reader):
     """A user who is given another behaviour goes on in run B, beside run A."""
     page = reader.page
     reader.part("Users")
@@ -454,11 +447,11 @@ document.documentElement.append(frame);
 class Quiet(SimpleHTTPRequestHandler):
     """Serves a folder without a word."""
 
-    def log_message(self, *arguments: object) -> None:
+    def log_message(self, *arguments):
         """Say nothing."""
 
 
-def test_a_hostile_page_in_the_same_browser(reader: Reader, address: str, tmp_path: Path) -> None:
+def test_a_hostile_page_in_the_same_browser(reader, address, tmp_path):
     """It can open no websocket, load nothing, frame nothing, and its own page is not ours."""
     port = urlsplit(address).port
     (tmp_path / "evil.html").write_text(HOSTILE.replace("PORT", str(port)))
@@ -487,9 +480,7 @@ def test_a_hostile_page_in_the_same_browser(reader: Reader, address: str, tmp_pa
         server.server_close()
 
 
-def test_the_server_is_killed_and_started_again(
-    browser: Browser, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_server_is_killed_and_started_again(browser, log, tmp_path, monkeypatch):
     """The page says so, and goes on at the same second when the server is there again."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with started_page(log) as first:
@@ -512,7 +503,7 @@ def test_the_server_is_killed_and_started_again(
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processor times of Linux")
-def test_an_open_page_is_idle(at: Opens, log: Path, serve: Serve) -> None:
+def test_an_open_page_is_idle(at, log, serve):
     """Nobody touches it: the server and its processes use less than 0.5 % of a core."""
     served = serve(log)
     reader = at("", served.address)
@@ -523,7 +514,7 @@ def test_an_open_page_is_idle(at: Opens, log: Path, serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("currency", ["EUR", "SEK"])
-def test_energy(at: Opens, powered_log: Path, currency: str, serve: Serve) -> None:
+def test_energy(at, powered_log, currency, serve):
     """Two runs show their energy and its difference, and a chart, which is read aloud.
 
     Costs in another currency are shown beside each other, but not subtracted.
@@ -553,7 +544,7 @@ def test_energy(at: Opens, powered_log: Path, currency: str, serve: Serve) -> No
 
 
 @pytest.mark.traces
-def test_a_real_log(at: Opens, traces: Path, serve: Serve) -> None:
+def test_a_real_log(at, traces, serve):
     """KTH in a busy week: every panel shows something, for the cluster and for the busiest user."""
     busy = "at=2000000"
     served = serve(traces / "KTH-SP2-1996-2.1-cln.swf.gz")

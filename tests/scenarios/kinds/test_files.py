@@ -5,14 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import tomllib
-from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-from hpcrowd.environment import QuantityError, Trace, write_swf
+from hpcrowd.environment import QuantityError, write_swf
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.toml_files import line_of
 from hpcrowd.scenarios.kinds.base import takes_settings
@@ -22,12 +19,9 @@ from hpcrowd.scenarios.kinds.files import KINDS, read_scenario, scenario_toml
 from tests.scenarios.sweeps.sweep_cases import write_busy
 from tests.support.populations import small_log
 
-Call = Callable[..., tuple[int, str, str]]
-Write = Callable[[str], Path]
-
 
 @pytest.fixture
-def write(tmp_path: Path, make_trace: Callable[..., Trace]) -> Write:
+def write(tmp_path, make_trace):
     """Return a function that writes a scenario file next to a small trace."""
     jobs = [
         {"submit": 100 * place, "wait": 0, "run": 300, "allocated_processors": 2,
@@ -36,7 +30,7 @@ def write(tmp_path: Path, make_trace: Callable[..., Trace]) -> Write:
     ]  # fmt: skip
     write_swf(make_trace(*jobs, header="; MaxProcs: 4"), tmp_path / "log.swf")
 
-    def writer(text: str) -> Path:
+    def writer(text):
         path = tmp_path / "scenario.toml"
         path.write_text(text)
         return path
@@ -70,7 +64,7 @@ SHORT = '[scenario]\nkind = "grid"\nsource = "das3"\n' + "".join(
 ) + "[scenario.grid]\ndays = 1\n"  # fmt: skip
 
 
-def test_places_and_dotted_names() -> None:
+def test_places_and_dotted_names():
     """A key is in the line where its value begins; dotted names lead through tables and lists."""
     text = 'a = 1\n\n[b]\nlong = [\n  1,\n  2,\n]\n\n[[b.c]]\nd = """\n= 3\n"""\n[[b.c]]\nd.e = 4\n'
     expected = {("a",): 1, ("b",): 3, ("b", "long"): 4, ("b", "c", 0, "d"): 10,
@@ -88,7 +82,7 @@ def test_places_and_dotted_names() -> None:
 
 
 @pytest.mark.parametrize("kind", ["replay", "resample", "populate"])
-def test_a_command_has_an_option_for_every_setting(kind: str) -> None:
+def test_a_command_has_an_option_for_every_setting(kind):
     """The command of a kind takes what its files take, with the same defaults and meanings."""
     command = import_module(f"hpcrowd.scenarios.commands.simulate.{kind}").command
     options = inspect.signature(command).parameters
@@ -105,9 +99,7 @@ def test_a_command_has_an_option_for_every_setting(kind: str) -> None:
 @pytest.mark.parametrize(
     "more", ["", "processors = 8\n", PLATFORM, '[[scenario.users.users]]\nbehaviour = "fluid"\n']
 )
-def test_completed_configuration_can_be_run_again(
-    write: Write, more: str, tmp_path: Path, call: Call
-) -> None:
+def test_completed_configuration_can_be_run_again(write, more, tmp_path, call):
     """What ``--show`` prints names every setting, and means the same when it is read again."""
     path = write(BASE + more)
     scenario = read_scenario(path)
@@ -153,7 +145,7 @@ def test_completed_configuration_can_be_run_again(
         (BASE.replace("replay", "resample") + "[scenario.pool]\nedge = 7", 4, ["pool: edge 7"]),
     ],
 )  # fmt: skip
-def test_mistakes_name_file_and_line(write: Write, text: str, line: int, words: list[str]) -> None:
+def test_mistakes_name_file_and_line(write, text, line, words):
     """A mistake is reported in one line with file, line, setting, value and rule."""
     path = write(text)
     with pytest.raises(QuantityError) as caught:
@@ -164,7 +156,7 @@ def test_mistakes_name_file_and_line(write: Write, text: str, line: int, words: 
     assert "\n" not in message
 
 
-def test_identity_is_that_of_contents(write: Write, tmp_path: Path) -> None:
+def test_identity_is_that_of_contents(write, tmp_path):
     """What decides about a run changes with what is in its files, not with where they are."""
     change = '[[changes]]\ndo = "resize"\nat = 5\nprocessors = 3\n'
     (tmp_path / "p.toml").write_text(change)
@@ -178,7 +170,7 @@ def test_identity_is_that_of_contents(write: Write, tmp_path: Path) -> None:
     assert first != read_scenario(moved / "scenario.toml").identity()
 
 
-def test_run_says_what_replay_says(write: Write, call: Call, tmp_path: Path) -> None:
+def test_run_says_what_replay_says(write, call, tmp_path):
     """``hpcrowd run`` and ``hpcrowd replay`` with the same settings give the same summary."""
     path = write(BASE + 'scheduler = "fcfs"\n')
     code, out, _ = call("run", path, "--json", "--out", tmp_path / "results")
@@ -191,7 +183,7 @@ def test_run_says_what_replay_says(write: Write, call: Call, tmp_path: Path) -> 
     assert (2, "", True) == (code, out, "line 4: seed 'x'" in err)
 
 
-def test_population_runs_from_a_file(tmp_path: Path, call: Call) -> None:
+def test_population_runs_from_a_file(tmp_path, call):
     """``kind = "populate"`` says what ``hpcrowd populate`` says, and sweeps like any other."""
     log, model = write_busy(tmp_path, jobs=400), tmp_path / "m.json"
     assert 0 == call("fit", "locality", log, "--arrivals", "poisson", "-o", model)[0]
@@ -213,7 +205,7 @@ def test_population_runs_from_a_file(tmp_path: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     "text", [GRID, SHORT, GRID.replace("grid_share = 0.5", "grid_share = 1.0\ncomponents = 4")]
 )
-def test_a_grid_is_shown_complete_and_runs_again(write: Write, tmp_path: Path, text: str) -> None:
+def test_a_grid_is_shown_complete_and_runs_again(write, tmp_path, text):
     """What is shown can be read from anywhere, says the same and has the same results."""
     first = read_scenario(write(text))
     shown = tmp_path / "elsewhere" / "shown.toml"
@@ -227,7 +219,7 @@ def test_a_grid_is_shown_complete_and_runs_again(write: Write, tmp_path: Path, t
     assert "think-time" in tomllib.loads(shown.read_text())["scenario"]["users"] or text is SHORT
 
 
-def swept(folder: Path, call: Any, text: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+def swept(folder, call, text):
     """Return the frame of a sweep, and its messages."""
     path, out = folder / "study.toml", folder / "out"
     path.write_text(text)
@@ -236,7 +228,7 @@ def swept(folder: Path, call: Any, text: str) -> tuple[pd.DataFrame, dict[str, A
     return pd.read_parquet(out / "frame.parquet"), json.loads(told)
 
 
-def test_a_sweep_over_brokers_and_shares(tmp_path: Path, call: Any) -> None:
+def test_a_sweep_over_brokers_and_shares(tmp_path, call):
     """Settings of a grid are axes, also inside of clusters; sites are columns of the frame."""
     write_busy(tmp_path)
     metrics = ["wait_mean_s", "site.grid.wait_s", "site.south.utilization"]
@@ -257,9 +249,7 @@ def test_a_sweep_over_brokers_and_shares(tmp_path: Path, call: Any) -> None:
     assert (tmp_path / "out" / "site.grid.wait_s.png").exists()
 
 
-def test_a_sweep_of_populations(
-    tmp_path: Path, make_trace: Callable[..., Trace], call: Any
-) -> None:
+def test_a_sweep_of_populations(tmp_path, make_trace, call):
     """Seeds draw populations, paired between speeds; accounts of the population are columns."""
     write_swf(small_log(make_trace), tmp_path / "log.swf")
     frame, _ = swept(

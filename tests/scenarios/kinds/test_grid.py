@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +16,7 @@ from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
 from hpcrowd.scenarios.whatif import grid_or_isolated
 
 
-def write_trace(path: Path, users: int = 6, jobs: int = 60, size: int = 4) -> Path:
+def write_trace(path, users=6, jobs=60, size=4):
     """A trace of users who take turns every ten minutes."""
     lines = ["; MaxProcs: 8", "; UnixStartTime: 1704697200", "; TimeZoneString: Europe/Stockholm"]
     for k in range(jobs):
@@ -29,7 +27,7 @@ def write_trace(path: Path, users: int = 6, jobs: int = 60, size: int = 4) -> Pa
     return path
 
 
-def write_grid(folder: Path, text: str) -> Path:
+def write_grid(folder, text):
     """A grid file next to two traces."""
     write_trace(folder / "north.swf")
     write_trace(folder / "south.swf", users=4)
@@ -58,7 +56,7 @@ reactions = [{ do = "switch", to = "grid", when = "recent-waits", wait = "1s" }]
 """
 
 
-def test_a_grid_of_one_trace_is_its_replay(tmp_path: Path) -> None:
+def test_a_grid_of_one_trace_is_its_replay(tmp_path):
     """Job for job, with a broker that no user uses."""
     path = write_grid(tmp_path, '[clusters.only]\nprocessors = 8\ntrace = "north.swf"')
     found = run_grid(read_grid(str(path), users="think-time"))
@@ -68,7 +66,7 @@ def test_a_grid_of_one_trace_is_its_replay(tmp_path: Path) -> None:
     assert alone.clock == found.clock
 
 
-def test_users_submit_here_or_there(tmp_path: Path) -> None:
+def test_users_submit_here_or_there(tmp_path):
     """Half of the north's users, by lot, go to the grid; the south's stay; all is accounted for."""
     found = run_grid(read_grid(str(write_grid(tmp_path, TWO))))
     jobs = found.jobs
@@ -86,13 +84,12 @@ def test_users_submit_here_or_there(tmp_path: Path) -> None:
     assert grid["wait_s"] == pytest.approx(grid["wait_by_grid_s"])
 
 
-def grid_jobs(folder: Path, text: str) -> int:
+def grid_jobs(folder, text):
     """Return how many jobs go to the grid."""
-    jobs: int = run_grid(read_grid(str(write_grid(folder, text)))).sites["grid"]["jobs"]
-    return jobs
+    return run_grid(read_grid(str(write_grid(folder, text)))).sites["grid"]["jobs"]
 
 
-def test_who_uses_the_grid(tmp_path: Path) -> None:
+def test_who_uses_the_grid(tmp_path):
     """With share 0 nobody, with 1 all, else by lot; who has waited long may switch to it."""
     assert 0 == grid_jobs(tmp_path, TWO.replace("0.5", "0"))
     assert 60 == grid_jobs(tmp_path, TWO.replace("0.5", "1.0"))
@@ -127,7 +124,7 @@ def test_who_uses_the_grid(tmp_path: Path) -> None:
         (TWO + "colour = 1", "colour: no such setting"),
     ],
 )  # fmt: skip
-def test_mistakes_give_one_line(tmp_path: Path, text: str, told: str) -> None:
+def test_mistakes_give_one_line(tmp_path, text, told):
     """With the file, the place in it and the rule."""
     with pytest.raises(QuantityError, match=r"two\.toml: ") as caught:
         read_grid(str(write_grid(tmp_path, text)))
@@ -135,7 +132,7 @@ def test_mistakes_give_one_line(tmp_path: Path, text: str, told: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_only_the_run_can_know(tmp_path: Path) -> None:
+def test_what_only_the_run_can_know(tmp_path):
     """Users who make up work, and a grid load where nothing is free."""
     with pytest.raises(QuantityError, match="users generative: generate their work"):
         run_grid(read_grid(str(write_grid(tmp_path, TWO)), users="generative"))
@@ -146,7 +143,7 @@ def test_what_only_the_run_can_know(tmp_path: Path) -> None:
         read_grid("x")
 
 
-def test_the_command(tmp_path: Path, call: Any) -> None:
+def test_the_command(tmp_path, call):
     """It prints a line for each site, or JSON; and leaves a folder of results."""
     path, out = write_grid(tmp_path, TWO), tmp_path / "out"
     code, text, _ = call("grid", path, "--out", out)
@@ -159,7 +156,7 @@ def test_the_command(tmp_path: Path, call: Any) -> None:
     assert read_grid(str(path)).model_dump() == GridConfig(**written).model_dump()
 
 
-def test_wide_jobs_of_a_grid_file_are_split(tmp_path: Path, call: Any) -> None:
+def test_wide_jobs_of_a_grid_file_are_split(tmp_path, call):
     """By the file or the command, which says how many; the folder says which."""
     source = write_grid(tmp_path, "components = 8\n" + TWO + '[grid]\ntrace = "wide.swf"\n')
     write_trace(tmp_path / "wide.swf", jobs=20, size=8)
@@ -191,7 +188,7 @@ def test_wide_jobs_of_a_grid_file_are_split(tmp_path: Path, call: Any) -> None:
     assert 2 == call("grid", source, "--components", "0")[0]
 
 
-def test_tables_join_by_submission() -> None:
+def test_tables_join_by_submission():
     """Users of later tables get higher numbers; what is unknown stays so."""
     one, two = JobTable(), JobTable()
     one.append(2, user=[3, -1], recorded_submit=[5, 9], run_time=[1, 2])
@@ -207,9 +204,7 @@ def test_tables_join_by_submission() -> None:
     assert [0, 4] == found.first_user.tolist()
 
 
-def test_pooled_clusters_are_between_apart_and_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pooled_clusters_are_between_apart_and_one(tmp_path, capsys):
     """Grids wait less than clusters apart, none less than one cluster; the script says so."""
     path = write_trace(tmp_path / "log.swf", users=12, jobs=200, size=2)
     path.write_text(path.read_text().replace("MaxProcs: 8", "MaxProcs: 7"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from hpcrowd.environment import (
     Resize,
     SpeedChange,
     SwitchPolicy,
-    Trace,
     parse_swf,
     write_swf,
 )
@@ -30,8 +28,6 @@ from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 from typer.testing import CliRunner
-
-MakeTrace = Callable[..., Trace]
 
 #: Every kind of change, dates and durations.
 FILE = """
@@ -48,10 +44,10 @@ changes = [
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str], str]:
+def write(tmp_path):
     """Return a function that writes a file and returns its path."""
 
-    def writer(text: str) -> str:
+    def writer(text):
         path = tmp_path / "outage.toml"
         path.write_text(text)
         return str(path)
@@ -59,7 +55,7 @@ def write(tmp_path: Path) -> Callable[[str], str]:
     return writer
 
 
-def job(submit: int, run: int, processors: int) -> dict[str, float]:
+def job(submit, run, processors):
     """A job of user 1."""
     return {
         "submit": submit, "wait": 0, "run": run, "requested_processors": processors,
@@ -67,7 +63,7 @@ def job(submit: int, run: int, processors: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-def test_every_kind(write: Callable[[str], str]) -> None:
+def test_every_kind(write):
     """Seconds, durations and local dates become seconds of the run."""
     config = PlatformConfig.read(write(FILE))
     monday = Clock(unix_start=1704697200, known=True)  # 2024-01-08 07:00 UTC
@@ -114,7 +110,7 @@ RESIZE = '[[changes]]\ndo = "resize"\n'
          "cluster home: switch at 1 s to 'recorded': not a scheduler to switch to"),
     ],
 )  # fmt: skip
-def test_mistakes(write: Callable[[str], str], text: str, words: str) -> None:
+def test_mistakes(write, text, words):
     """A mistake is reported in one line with the file, the place, the value and the rule."""
     monday = "; UnixStartTime: 1704697200\n"
     trace = parse_swf(monday + " 1 0 0 10 4 -1 -1 4 10 -1 1 1 1 -1 1 -1 -1 -1\n")
@@ -125,9 +121,7 @@ def test_mistakes(write: Callable[[str], str], text: str, words: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_dates_and_files_that_are_not_there(
-    make_trace: MakeTrace, write: Callable[[str], str]
-) -> None:
+def test_dates_and_files_that_are_not_there(make_trace, write):
     """Dates mean nothing where the trace has no start time; a missing file is named."""
     with pytest.raises(QuantityError, match="has no start time"):
         replay(make_trace(job(0, 10, 1)), platform=write(f'{RESIZE}at = "2024-01-08 10:00"'
@@ -145,9 +139,7 @@ def test_dates_and_files_that_are_not_there(
         ("conservative", [0, 100, 10, 150]),
     ],
 )
-def test_switch_to_any_policy(
-    make_trace: MakeTrace, write: Callable[[str], str], scheduler: str, starts: list[int]
-) -> None:
+def test_switch_to_any_policy(make_trace, write, scheduler, starts):
     """The policy that the file names, with its options, rules from its second on."""
     path = write(f'[[changes]]\ndo = "switch"\nat = 10\nscheduler = "{scheduler}"')
     trace = make_trace(job(0, 100, 3), job(1, 50, 4), job(2, 90, 1), job(3, 30, 1))
@@ -157,9 +149,7 @@ def test_switch_to_any_policy(
     assert [f"cluster home: scheduler {scheduler}"] == platform_lines(run.platform)
 
 
-def test_utilization_is_of_the_size_that_there_was(
-    make_trace: MakeTrace, write: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_utilization_is_of_the_size_that_there_was(make_trace, write, tmp_path):
     """A machine that is full before and after it grows is used at 100 %, read back as well."""
     path = write(f"{RESIZE}at = 50\nprocessors = 8")
     trace = make_trace(job(0, 100, 4), job(0, 50, 4))
@@ -175,7 +165,7 @@ def test_utilization_is_of_the_size_that_there_was(
     assert ([0, 50, 100], [4, 8, 8]) == tuple(list(data) for data in line.get_data())
 
 
-def test_runs_without_changes(make_trace: MakeTrace, write: Callable[[str], str]) -> None:
+def test_runs_without_changes(make_trace, write):
     """Where the run has ended before its changes, it says so; without any it says nothing."""
     path = write(f'{RESIZE}at = "2d"\nprocessors = 8')
     run = replay(make_trace(job(0, 100, 4)), platform=path)
@@ -185,7 +175,7 @@ def test_runs_without_changes(make_trace: MakeTrace, write: Callable[[str], str]
     assert run.configuration["platform"] is None
 
 
-def test_command(make_trace: MakeTrace, tmp_path: Path, write: Callable[[str], str]) -> None:
+def test_command(make_trace, tmp_path, write):
     """The command shows what happened, and its folder holds the runs that were stopped."""
     trace = tmp_path / "small.swf"
     write_swf(make_trace(job(0, 100, 4), job(10, 50, 4)), trace)

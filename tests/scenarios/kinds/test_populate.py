@@ -13,19 +13,19 @@ from hpcrowd.analysis.models.parts.base import Drawn
 from hpcrowd.environment import JobTable, QuantityError, Simulation
 
 
-def pool(*sizes: int, run: int = 100) -> BatchPool:
+def pool(*sizes, run=100):
     """Return a pool of batches of these sizes; jobs of one processor."""
     first = np.append(0, np.cumsum(sizes)).astype(np.int64)
     ones = np.ones(first[-1], np.int64)
     return BatchPool(first, run * ones, 2 * run * ones, ones)
 
 
-def member(number: int = 1, group: int = 1, wakes: int = 0, *pauses: int) -> PoolMember:
+def member(number=1, group=1, wakes=0, *pauses):
     """Return a member."""
     return PoolMember(number, group, wakes, np.array(pauses or (50,), np.int64))
 
 
-def simulated(members: list[PoolMember], pools: dict[int, BatchPool], **more: Any) -> JobTable:
+def simulated(members, pools, **more):
     """Return the jobs of a run on 2 processors."""
     simulation = Simulation(JobTable(), 2, "fcfs", seed=3)
     add_pool_users(simulation, members, pools, **more)
@@ -38,14 +38,14 @@ def simulated(members: list[PoolMember], pools: dict[int, BatchPool], **more: An
     [(2, True, [0, 150, 300]), (4, True, [0, 250]), (4, False, [0, 150, 300])],
     ids=["after the last has ended and the pause", "later if jobs wait", "unless oblivious"],
 )
-def test_when_the_next_batch_comes(batch: int, hears: bool, submits: list[int]) -> None:
+def test_when_the_next_batch_comes(batch, hears, submits):
     """Jobs of 100 s on two processors, a pause of 50 s, and so on up to the horizon."""
     jobs = simulated([member()], {1: pool(batch)}, horizon=400, hears=hears)
     assert np.repeat(submits, batch).tolist() == jobs.submit.tolist()
     assert {1} == set(jobs.user.tolist()) == set(jobs.group.tolist())
 
 
-def test_members_and_their_pools() -> None:
+def test_members_and_their_pools():
     """Each draws from its group and its own stream; what makes no population is named."""
     pools = {1: pool(1, 2, 3, run=10), 2: pool(1, run=7)}
     alone = simulated([member()], pools, horizon=2000)
@@ -61,13 +61,13 @@ def test_members_and_their_pools() -> None:
         pool()
 
 
-def made(drawn: Drawn) -> Generated:
+def made(drawn):
     """Return a generated workload of these jobs."""
     model: Any = SimpleNamespace(name="test")
     return Generated(model, drawn, 4, 0, ())
 
 
-def test_users_of_a_workload_become_members() -> None:
+def test_users_of_a_workload_become_members():
     """Pools by group, first submissions, pauses between own batches; bags stay whole."""
     drawn = Drawn.of(
         np.array([0.0, 10, 20, 30, 500]),

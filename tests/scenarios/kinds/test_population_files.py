@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hpcrowd.agents import (
@@ -18,21 +15,18 @@ from hpcrowd.agents import (
     Recipe,
     Shifts,
 )
-from hpcrowd.environment import State, Trace
+from hpcrowd.environment import State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.kinds import population_files
 from hpcrowd.scenarios.kinds.population_files import read_population
 
-Call = Callable[..., tuple[int, str, str]]
-MakeTrace = Callable[..., Trace]
-
 
 @pytest.fixture
-def read(tmp_path: Path) -> Callable[[str], Any]:
+def read(tmp_path):
     """Read a population from this text."""
 
-    def reader(text: str) -> Any:
+    def reader(text):
         path = tmp_path / "crowd.toml"
         path.write_text(text, encoding="utf-8")
         return read_population(path)
@@ -68,12 +62,12 @@ def read(tmp_path: Path) -> Callable[[str], Any]:
         ('behaviour = "fluid"\nwindow = "always"\nwaits = false', Recipe("batches", "own")),
     ],
 )
-def test_what_an_entry_means(read: Callable[[str], Any], entry: str, expected: Recipe) -> None:
+def test_what_an_entry_means(read, entry, expected):
     """A preset, or parts by name, or a preset with other parts or other numbers."""
     assert expected == read(f"[[users]]\n{entry}").users[0].recipe()
 
 
-def test_shares_and_names(read: Callable[[str], Any]) -> None:
+def test_shares_and_names(read):
     """Entries become parts of a mixture, one alone needs no share; the file gives the name."""
     text = '[[users]]\nshare = 1\n[[users]]\nbehaviour = "rigid"\nusers = [3]\ngroups = [1, 2]'
     population = read(text)
@@ -142,9 +136,7 @@ NO_USERS = [("", "users: missing"), ("users = []", "users []: "), ("users = 5", 
 @pytest.mark.parametrize(
     ("text", "expected"), [*((f"[[users]]\n{text}", told) for text, told in MISTAKES), *NO_USERS]
 )
-def test_mistake_is_one_line_before_anything_runs(
-    text: str, expected: str, call: Call, tmp_path: Path
-) -> None:
+def test_mistake_is_one_line_before_anything_runs(text, expected, call, tmp_path):
     """The command says in one line which file, where, what, and stops with 2."""
     path = tmp_path / "crowd.toml"
     path.write_text(text)
@@ -163,7 +155,7 @@ def test_mistake_is_one_line_before_anything_runs(
         ("crowd.yaml", "crowd.yaml': not known; choose rigid, think-time"),
     ],
 )
-def test_file_that_cannot_be_read(call: Call, tmp_path: Path, name: str, expected: str) -> None:
+def test_file_that_cannot_be_read(call, tmp_path, name, expected):
     """What is no file, text or preset is reported like mistakes in a file."""
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
@@ -179,7 +171,7 @@ TWO_JOBS = """; MaxProcs: 4
 """
 
 
-def test_population_runs_and_is_reported(call: Call, tmp_path: Path) -> None:
+def test_population_runs_and_is_reported(call, tmp_path):
     """A population from a file runs; the summary holds what it was."""
     trace, users = tmp_path / "tiny.swf", tmp_path / "evening.toml"
     trace.write_text(TWO_JOBS)
@@ -197,7 +189,7 @@ def test_population_runs_and_is_reported(call: Call, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def trace(make_trace: MakeTrace) -> Trace:
+def trace(make_trace):
     """A user with four jobs on one processor, the second and fourth a while after an end."""
     jobs = [
         {"submit": at, "wait": 0, "run": 100, "requested_processors": 1, "requested_time": 100,
@@ -207,7 +199,7 @@ def trace(make_trace: MakeTrace) -> Trace:
     return make_trace(*jobs, header="; MaxProcs: 1")
 
 
-def test_users_switch_to_a_cluster_of_the_file(trace: Trace, tmp_path: Path) -> None:
+def test_users_switch_to_a_cluster_of_the_file(trace, tmp_path):
     """After a wait of 90 s jobs go to the faster cluster; the second one's wait there is none."""
     path = tmp_path / "switch.toml"
     reaction = '{ do = "switch", to = "backup", when = "recent-waits", wait = "10s", last = 1 }'
@@ -222,7 +214,7 @@ def test_users_switch_to_a_cluster_of_the_file(trace: Trace, tmp_path: Path) -> 
     assert (3, "switch") == (run.processors, run.configuration["users"]["name"])
 
 
-def test_provenance_is_enough_to_run_it_again(trace: Trace, tmp_path: Path) -> None:
+def test_provenance_is_enough_to_run_it_again(trace, tmp_path):
     """The configuration of a run makes the same run; files it used are there with checksums."""
     price, path = tmp_path / "price.csv", tmp_path / "price.toml"
     price.write_text("time,value\n0,1\n1500,9\n3000,9\n")

@@ -3,44 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hpcrowd.analysis import read_results
-from hpcrowd.environment import QuantityError, Trace, read_swf, read_trace, write_swf
+from hpcrowd.environment import QuantityError, read_swf, read_trace, write_swf
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.scenarios import ResampleConfig, replay, resample
 from hpcrowd.scenarios.commands.setting_options import named_numbers
 from hpcrowd.scenarios.kinds.resample import pool_of
-from hpcrowd.scenarios.studies.rebound.draws import SHUFFLED, Draws, draws_of
+from hpcrowd.scenarios.studies.rebound.draws import SHUFFLED, draws_of
 from hpcrowd.scenarios.whatif.machine import made_up
 
 from tests.support.populations import small_log
 
-Call = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture(scope="module")
-def log(make_trace: Callable[..., Trace]) -> Trace:
+def log(make_trace):
     """Return a log of 12 users, half of them long-term."""
     return small_log(make_trace)
 
 
 @pytest.fixture
-def log_file(log: Trace, tmp_path: Path) -> Path:
+def log_file(log, tmp_path):
     """Return the path of the log."""
     write_swf(log, tmp_path / "log.swf")
     return tmp_path / "log.swf"
 
 
 @pytest.mark.parametrize("doing", ["rigid", "think-time", "think-time-windows", "generative"])
-def test_every_job_is_accounted_for(log: Trace, doing: str) -> None:
+def test_every_job_is_accounted_for(log, doing):
     """What is submitted ends, and nobody submits after the last week."""
     run = resample(log, users=doing, days=42, population="2x")
     assert 0 < len(run.jobs) == run.jobs.count(State.COMPLETED)
@@ -49,7 +44,7 @@ def test_every_job_is_accounted_for(log: Trace, doing: str) -> None:
     assert run.clock.local(0).isoformat().startswith("1996-12-30T00:00:00")
 
 
-def test_units_and_think_times(log: Trace) -> None:
+def test_units_and_think_times(log):
     """Units may be batches; fields 17 and 18 say which job let a session come."""
     choices = {"users": "think-time", "scheduler": "recorded", "sessions": "arrival:10h"}
     sessions, batches = (resample(log, unit=unit, **choices) for unit in ("sessions", "batches"))
@@ -64,7 +59,7 @@ def test_units_and_think_times(log: Trace) -> None:
     assert twice.jobs.submit.tolist() == count.jobs.submit.tolist()
 
 
-def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
+def test_users_of_groups_are_made_from_a_model(log):
     """Batches of its groups; a model that is handed over is not fitted again."""
     pytest.importorskip("kmedoids")
     from hpcrowd.analysis.features import Workload
@@ -78,9 +73,7 @@ def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
     assert run.jobs.submit.tolist() == again.jobs.submit.tolist()
 
 
-def test_results_can_be_read_repeated_and_compared(
-    log: Trace, log_file: Path, tmp_path: Path, call: Call
-) -> None:
+def test_results_can_be_read_repeated_and_compared(log, log_file, tmp_path, call):
     """The folder holds what it was drawn from, and runs of several seeds are one line."""
     options = ("--satisfaction", "alea", "--consequences", "leave=0.5", "--pool", "edge=0.0")
     for seed in ("1", "2"):
@@ -102,7 +95,7 @@ def test_results_can_be_read_repeated_and_compared(
     assert run.jobs.submit.tolist() == again.jobs.submit.tolist()
 
 
-def test_the_summary_tells_who_came_and_went(log_file: Path, call: Call) -> None:
+def test_the_summary_tells_who_came_and_went(log_file, call):
     """Lines for people; one JSON object for programs."""
     code, text, _ = call("resample", log_file, "--satisfaction", "habit", "--population", "1.5x")
     assert 0 == code
@@ -114,10 +107,10 @@ def test_the_summary_tells_who_came_and_went(log_file: Path, call: Call) -> None
     assert "resample" == found["configuration"]["kind"]
 
 
-def test_a_formula_of_ones_own_is_handed_over(log: Trace) -> None:
+def test_a_formula_of_ones_own_is_handed_over(log):
     """It takes the place of one with a name, and its name is kept."""
 
-    def always_bad(jobs: JobTable, rows: Int64s) -> float:
+    def always_bad(jobs, rows):
         return 3.0
 
     run = resample(log, formula=always_bad, consequences={"leave": 1.0, "returns": 0.0})
@@ -145,9 +138,7 @@ def test_a_formula_of_ones_own_is_handed_over(log: Trace) -> None:
         (["--users", "x"], "users 'x': "),
     ],
 )
-def test_what_is_wrong_gives_one_line(
-    log_file: Path, call: Call, options: list[str], what: str
-) -> None:
+def test_what_is_wrong_gives_one_line(log_file, call, options, what):
     """What, its value, the rule and the cure; exit code 2, nothing on standard output."""
     code, text, error = call("resample", log_file, *options)
     assert (2, "") == (code, text)
@@ -160,7 +151,7 @@ def test_what_is_wrong_gives_one_line(
     [("leave=x", "read"), ("=1", "read"), ("leave=1,leave=2", "read"), (",", "read"),
      ("x=1", "no setting 'x'; there are leave, away")],
 )  # fmt: skip
-def test_settings_are_names_and_numbers(text: str, message: str) -> None:
+def test_settings_are_names_and_numbers(text, message):
     """Whole numbers stay whole; each name once."""
     names = ("leave", "away")
     assert {"leave": 0.1, "away": 2} == named_numbers("consequences", "leave=0.1, away=2", names)
@@ -170,7 +161,7 @@ def test_settings_are_names_and_numbers(text: str, message: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def site_log(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+def site_log(tmp_path_factory):
     """Return three weeks of a third of the made-up site's users, without waits."""
     kinds = tuple(kind._replace(users=-(-kind.users // 3)) for kind in made_up.KINDS)
     with pytest.MonkeyPatch.context() as patch:
@@ -183,13 +174,13 @@ def site_log(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 
 
 @pytest.fixture(scope="module")
-def recorded(site_log: Trace) -> set[tuple[int | str, ...]]:
+def recorded(site_log):
     """Return what the jobs of the site ask for."""
     machine = made_up.made_up_machine()
     return kinds_of(replay(site_log, users="rigid", machine=machine, scheduler="fcfs").jobs)
 
 
-def kinds_of(jobs: JobTable) -> set[tuple[int | str, ...]]:
+def kinds_of(jobs):
     """Return the combinations of what jobs ask for: processors, partition, account and so on."""
     asked = jobs.requests
     assert asked is not None
@@ -201,7 +192,7 @@ def kinds_of(jobs: JobTable) -> set[tuple[int | str, ...]]:
     return set(zip(*(np.array(column).tolist() for column in columns), strict=True))
 
 
-def test_repeated_jobs_ask_for_the_same_in_their_own_words() -> None:
+def test_repeated_jobs_ask_for_the_same_in_their_own_words():
     """Words keep their texts, arrays get a number of their own, and dates are left out."""
     record, mine = Requests(4), Requests(6)
     record.set_texts(Ask.PARTITIONS, ["b", "a", "", "b"])
@@ -219,9 +210,7 @@ def test_repeated_jobs_ask_for_the_same_in_their_own_words() -> None:
 
 
 @pytest.mark.parametrize("users", ["rigid", "think-time", "generative"])
-def test_a_resampled_population_asks_for_what_was_recorded(
-    site_log: Trace, recorded: set[Any], users: str
-) -> None:
+def test_a_resampled_population_asks_for_what_was_recorded(site_log, recorded, users):
     """Every combination of size, partition, GPUs and memory is one of the log; all jobs run."""
     machine = made_up.made_up_machine()
     run = resample(site_log, users=users, machine=machine, scheduler="slurm", days=14, warm_up="7d")
@@ -231,14 +220,14 @@ def test_a_resampled_population_asks_for_what_was_recorded(
 
 
 @pytest.fixture(scope="module")
-def draws(kth: Trace) -> Draws:
+def draws(kth):
     """Return ten draws, and ten that are shuffled in the week."""
     return draws_of(kth, {"draw": {"users": "rigid", "scheduler": "recorded"}}, seeds=10)
 
 
 @pytest.mark.traces
 @pytest.mark.slow
-def test_pool_of_kth(kth: Trace) -> None:
+def test_pool_of_kth(kth):
     """188 of 214 users, 72 of them long-term; few jobs are lost."""
     pool, _ = pool_of(kth, ResampleConfig())
     assert (72, 116, 48) == (len(pool.long_term), len(pool.temporary), pool.weeks)
@@ -248,7 +237,7 @@ def test_pool_of_kth(kth: Trace) -> None:
 
 @pytest.mark.traces
 @pytest.mark.slow
-def test_draws_are_like_the_log(draws: Draws) -> None:
+def test_draws_are_like_the_log(draws):
     """Jobs per week are within 10 % of the log's on average, and within 15 % in each draw."""
     made, shuffled = draws.kinds["draw"], draws.kinds[SHUFFLED]
     jobs = np.array([draw.jobs_per_week for draw in made])
@@ -262,7 +251,7 @@ def test_draws_are_like_the_log(draws: Draws) -> None:
 
 @pytest.mark.traces
 @pytest.mark.slow
-def test_a_faster_machine_is_used_for_more(kth: Trace) -> None:
+def test_a_faster_machine_is_used_for_more(kth):
     """Twice as fast: rigid users submit the same, closed loops more, semi-open ones most."""
     kinds = {
         "rigid": {"users": "rigid"},

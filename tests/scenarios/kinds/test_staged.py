@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
-from pathlib import Path
 from pickle import dumps, loads
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import PRESETS, DecisionLog
-from hpcrowd.environment import Simulation, Trace, write_swf
+from hpcrowd.environment import write_swf
 from hpcrowd.scenarios import ReplayConfig
-from hpcrowd.scenarios.kinds.base import Staged
 from hpcrowd.scenarios.kinds.files import scenario_of
 
 from tests.support.populations import small_log
@@ -54,7 +51,7 @@ changes = [
 
 
 @pytest.fixture
-def made(tmp_path: Path, make_trace: Callable[..., Trace]) -> Callable[..., Any]:
+def made(tmp_path, make_trace):
     """Return a function that makes a scenario of a kind, or with other settings, on a small log."""
     write_swf(small_log(make_trace), tmp_path / "log.swf")
     (tmp_path / "changes.toml").write_text(CHANGES)
@@ -62,7 +59,7 @@ def made(tmp_path: Path, make_trace: Callable[..., Trace]) -> Callable[..., Any]
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_pieces_come_to_the_same(made: Callable[..., Any], name: str) -> None:
+def test_pieces_come_to_the_same(made, name):
     """Run in steps of an hour and logged, the table is that of one run without."""
     scenario = made(name)
     whole = scenario.run(scenario.prepare())
@@ -86,16 +83,14 @@ WAITING = [name for name in PRESETS if name != "rigid" and not name.startswith("
 
 @pytest.mark.parametrize("users", WAITING)
 @pytest.mark.parametrize("scheduler", ["easy", "conservative", "recorded"])
-def test_agents_hear_of_every_unit(
-    make_trace: Callable[..., Trace], users: str, scheduler: str
-) -> None:
+def test_agents_hear_of_every_unit(make_trace, users, scheduler):
     """Whatever they do, users submit each of their units once and hear that it is over."""
     staged = ReplayConfig(users=users, scheduler=scheduler).stage(small_log(make_trace))
     staged.model.run()
     check_heard(staged)
 
 
-def check_heard(staged: Staged) -> None:
+def check_heard(staged):
     """Check that agents submitted all units of a run and heard of each."""
     assert len(staged.users) > 1
     assert all(user.submitted == user.finished for user in staged.users)
@@ -108,16 +103,14 @@ def check_heard(staged: Staged) -> None:
     ids=["copied", "pickled and logged"],
 )
 @pytest.mark.parametrize("name", FORKED)
-def test_a_fork_is_the_same_run(
-    made: Callable[..., Any], name: str, copied: Callable[[Any], Simulation], logged: bool
-) -> None:
+def test_a_fork_is_the_same_run(made, name, copied, logged):
     """A run that is copied goes on as it would have, and so does its copy, each by itself."""
     scenario = made(name)
 
-    def begun() -> Simulation:
+    def begun():
         return scenario.stage(scenario.prepare(), DecisionLog() if logged else None).model
 
-    def table(model: Simulation) -> list[list[int]]:
+    def table(model):
         return [column.tolist() for column in model.jobs.matrix[:, : len(model.jobs)]]
 
     whole, parent = begun().run(), begun()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.refresh import page_of
 from hpcrowd.scenarios.studies.registry import study_entry
 
@@ -16,13 +12,11 @@ from tests.scenarios.studies.study_cases import CASES, Ran, write_input
 
 
 @pytest.fixture(scope="session")
-def input_of(
-    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Path]:
+def input_of(make_trace, tmp_path_factory):
     """Return a function that returns the folder that a study reads at a small size."""
 
     @cache
-    def made(name: str) -> Path:
+    def made(name):
         folder = tmp_path_factory.mktemp("study") / name
         folder.mkdir()
         write_input(name, make_trace, folder)
@@ -32,11 +26,11 @@ def input_of(
 
 
 @pytest.fixture(scope="session")
-def ran_of(input_of: Callable[[str], Path]) -> Callable[[str], Ran]:
+def ran_of(input_of):
     """Return a function that runs a study at a small size."""
 
     @cache
-    def ran(name: str) -> Ran:
+    def ran(name):
         steps: list[tuple[str, int, int]] = []
         folder = None if name == "minh2012-arrivals" else input_of(name)
         study = study_entry(name).run(
@@ -48,17 +42,17 @@ def ran_of(input_of: Callable[[str], Path]) -> Callable[[str], Ran]:
 
 
 @pytest.fixture(scope="module")
-def small(request: pytest.FixtureRequest, ran_of: Callable[[str], Ran]) -> Any:
+def small(request, ran_of):
     """Return the study of the folder of tests, at a small size."""
     return ran_of(study_of(request)).study
 
 
 @pytest.fixture(scope="module")
-def page(request: pytest.FixtureRequest) -> str:
+def page(request):
     """Return the page of that study."""
     return page_of(study_of(request)).read_text()
 
 
-def study_of(request: pytest.FixtureRequest) -> str:
+def study_of(request):
     """Return the name of the study of a folder of tests."""
     return request.path.parent.name.replace("_", "-")

@@ -6,9 +6,6 @@ import csv
 import inspect
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
@@ -27,7 +24,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from typer.testing import CliRunner
 
-from tests.scenarios.studies.study_cases import CASES, KTH_FILE, Ran, log_of_one_job, shown
+from tests.scenarios.studies.study_cases import CASES, KTH_FILE, log_of_one_job, shown
 
 STUDIES = study_names()
 
@@ -67,28 +64,27 @@ PUBLISHED = {
 
 
 @pytest.fixture(params=STUDIES)
-def ran(request: pytest.FixtureRequest, ran_of: Callable[[str], Ran]) -> Ran:
+def ran(request, ran_of):
     """Return each study at a small size."""
     return ran_of(request.param)
 
 
 @pytest.fixture
-def study(ran: Ran) -> PublishedStudy:
+def study(ran):
     """Return each study at a small size, without its steps."""
-    found: PublishedStudy = ran.study
-    return found
+    return ran.study
 
 
 # ---- declarations ----------------------------------------------------------------------------
 
 
-def test_every_study_has_its_case() -> None:
+def test_every_study_has_its_case():
     """A new study is run at a small size, too."""
     assert STUDIES == sorted(CASES)
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_what_a_study_declares(name: str) -> None:
+def test_what_a_study_declares(name):
     """Its name; rules that differ and say where they stand; its input first; the paper's jobs."""
     run, study = study_entry(name)
     assert name == study.name
@@ -99,7 +95,7 @@ def test_what_a_study_declares(name: str) -> None:
     assert all(rule.section for rule in study.rules)
 
 
-def test_studies_are_listed() -> None:
+def test_studies_are_listed():
     """The help has the line of each; a study that is not there is named with those that are."""
     listed = CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"})
     assert [] == [name for name in STUDIES if study_entry(name).study.about not in listed.output]
@@ -107,7 +103,7 @@ def test_studies_are_listed() -> None:
         study_entry("madon1999")
 
 
-def test_every_published_table_has_a_source() -> None:
+def test_every_published_table_has_a_source():
     """A study says where each of its tables comes from; one that is not there is refused."""
     declared: dict[str, str] = {}
     for name in STUDIES:
@@ -120,7 +116,7 @@ def test_every_published_table_has_a_source() -> None:
         published_rows("madon1999")
 
 
-def test_published_tables_are_whole() -> None:
+def test_published_tables_are_whole():
     """Every digit is as it was copied from the paper."""
     found = {}
     for path in FOLDER.glob("*/published/*.csv"):
@@ -133,7 +129,7 @@ def test_published_tables_are_whole() -> None:
 # ---- output ----------------------------------------------------------------------------------
 
 
-def test_data_are_plain_and_whole(study: PublishedStudy) -> None:
+def test_data_are_plain_and_whole(study):
     """JSON without NaN has the name, statements, what is required, and whether it is reached."""
     data = json.loads(json.dumps(study.to_json(), allow_nan=False))
     assert study.name == data["study"]
@@ -147,7 +143,7 @@ def test_data_are_plain_and_whole(study: PublishedStudy) -> None:
         assert {*study.listed} - {*study.absent} == {*getattr(study, "weeks", study.traces)}
 
 
-def test_a_terminal_shows_everything(study: PublishedStudy) -> None:
+def test_a_terminal_shows_everything(study):
     """Every table, sentence, listed statement and missed figure, within the width."""
     text = shown(study)
     flat = " ".join(text.split())
@@ -161,7 +157,7 @@ def test_a_terminal_shows_everything(study: PublishedStudy) -> None:
     assert [] == [line for line in long if "─" in line or "  " in line.strip()]
 
 
-def test_parts_have_their_place_on_the_page(study: PublishedStudy) -> None:
+def test_parts_have_their_place_on_the_page(study):
     """Every generated part is at one place, filled, and a table with cells in each row."""
     page = page_of(study.name).read_text()
     parts = study.page_parts()
@@ -177,7 +173,7 @@ def test_parts_have_their_place_on_the_page(study: PublishedStudy) -> None:
             assert len(cells) <= 1
 
 
-def test_steps_are_told_to_the_last(ran: Ran) -> None:
+def test_steps_are_told_to_the_last(ran):
     """None is beyond the last one, and the last one is the last of all."""
     _, done, total = ran.steps[-1]
     assert (CASES[ran.study.name].steps,) * 2 == (done, total)
@@ -188,7 +184,7 @@ def test_steps_are_told_to_the_last(ran: Ran) -> None:
 @pytest.mark.parametrize(
     ("name", "picture"), [(name, one) for name in STUDIES for one in CASES[name].pictures]
 )
-def test_pictures_are_drawn(ran_of: Callable[[str], Ran], name: str, picture: str) -> None:
+def test_pictures_are_drawn(ran_of, name, picture):
     """A picture has words, and panels with something in them; pyplot is left alone."""
     before = plt.get_fignums()
     (one,) = (one for one in ran_of(name).study.pictures() if one.name == picture)
@@ -205,9 +201,7 @@ def test_pictures_are_drawn(ran_of: Callable[[str], Ran], name: str, picture: st
     assert before == plt.get_fignums()
 
 
-def test_the_folder_is_whole(
-    study: PublishedStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_whole(study, tmp_path, monkeypatch):
     """Data, table, page, provenance and pictures, which here are empty; it may be replaced."""
     monkeypatch.setattr(Picture, "write", lambda self, path: path.write_bytes(b""))
     monkeypatch.setattr("hpcrowd.scenarios.studies.render._reduce_colours", lambda *_: None)
@@ -231,7 +225,7 @@ def test_the_folder_is_whole(
     assert {len(heading)} == {len(row) for row in rows}
 
 
-def test_a_folder_of_somebody_else_stays(ran_of: Callable[[str], Ran], tmp_path: Path) -> None:
+def test_a_folder_of_somebody_else_stays(ran_of, tmp_path):
     """A study is not written over what is not a folder of results."""
     (tmp_path / "mine.txt").touch()
     with pytest.raises(HpcrowdError, match="is not a folder of results"):
@@ -240,9 +234,7 @@ def test_a_folder_of_somebody_else_stays(ran_of: Callable[[str], Ran], tmp_path:
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_the_command_prints(
-    study: PublishedStudy, capsys: pytest.CaptureFixture[str], as_json: bool
-) -> None:
+def test_the_command_prints(study, capsys, as_json):
     """One object, or the tables; nothing on standard error; the answer says what was reached."""
     assert study.reached == run_study(lambda told: study, out=None, as_json=as_json)
     printed = capsys.readouterr()
@@ -258,12 +250,7 @@ def test_the_command_prints(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_command_line(
-    input_of: Callable[[str], Path],
-    tmp_path: Path,
-    call: Callable[..., tuple[int, str, str]],
-    name: str,
-) -> None:
+def test_the_command_line(input_of, tmp_path, call, name):
     """The command writes the folder with its pictures, and says what is reached by its code."""
     source = ["--records" if name == "slurm" else "--traces", input_of(name)]
     source = [] if name == "minh2012-arrivals" else source
@@ -280,9 +267,7 @@ def test_the_command_line(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
-def test_processes_do_not_change_the_results(
-    input_of: Callable[[str], Path], ran_of: Callable[[str], Ran], name: str
-) -> None:
+def test_processes_do_not_change_the_results(input_of, ran_of, name):
     """Two processes give what one gives, to the bit."""
     folder = None if name == "minh2012-arrivals" else input_of(name)
     again = study_entry(name).run(folder, **{**CASES[name].arguments, "workers": 2})
@@ -291,7 +276,7 @@ def test_processes_do_not_change_the_results(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["madon2024", "zakay2015"])
-def test_a_log_of_one_job(make_trace: Callable[..., Any], tmp_path: Path, name: str) -> None:
+def test_a_log_of_one_job(make_trace, tmp_path, name):
     """A log with nearly nothing in it still gives data, tables and pictures."""
     write_swf(log_of_one_job(make_trace), tmp_path / KTH_FILE)
     study = study_entry(name).run(tmp_path)
@@ -301,7 +286,7 @@ def test_a_log_of_one_job(make_trace: Callable[..., Any], tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_without_its_input_a_study_says_what_to_fetch(tmp_path: Path, name: str) -> None:
+def test_without_its_input_a_study_says_what_to_fetch(tmp_path, name):
     """One line names the folder, and a file with its page or what has to be there."""
     arguments = {"log": "Thunder"} if name == "minh2012-arrivals" else {}
     with pytest.raises(TraceError) as caught:
@@ -326,9 +311,7 @@ def test_without_its_input_a_study_says_what_to_fetch(tmp_path: Path, name: str)
         ("zakay2015", {"seeds": 0}, "seeds 0: at least 1"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(
-    input_of: Callable[[str], Path], name: str, arguments: dict[str, int], words: str
-) -> None:
+def test_numbers_that_make_no_sense_are_refused(input_of, name, arguments, words):
     """Before anything is run."""
     with pytest.raises(QuantityError, match=words):
         study_entry(name).run(input_of(name), **arguments)
@@ -338,7 +321,7 @@ def test_numbers_that_make_no_sense_are_refused(
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_data_are_read_back(ran_of: Callable[[str], Ran], name: str) -> None:
+def test_data_are_read_back(ran_of, name):
     """What is written as plain data gives the same study; rounded data keep their digits."""
     study = ran_of(name).study
     back = type(study).of_stored(json.loads(json.dumps(study.to_json(), allow_nan=False)))
@@ -350,9 +333,7 @@ def test_data_are_read_back(ran_of: Callable[[str], Ran], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_the_page_is_made_from_stored_runs(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_is_made_from_stored_runs(name, tmp_path, monkeypatch):
     """Runs of a folder of results are stored, rounded; the page and its pictures come out again."""
     dot = Image.new("RGB", (1, 1))
     monkeypatch.setattr(Picture, "write", lambda self, path: dot.save(path, "PNG"))

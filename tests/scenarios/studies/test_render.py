@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +40,7 @@ class Small(PublishedStudy):
     traces: dict[str, Any] = field(default_factory=dict)
     requirements = (MET, MISSED)
 
-    def tables(self) -> Sequence[render.Table]:
+    def tables(self):
         """Return a table by log, and one of a log."""
         rows = [["SDSC", "12"], ["KTH", "13"], ["DS", "14"]]
         return [
@@ -50,28 +48,28 @@ class Small(PublishedStudy):
             render.Table("Makespans, SDSC", ("users", "days"), [["rigid", "5"]], part="spans"),
         ]
 
-    def summary(self) -> list[str]:
+    def summary(self):
         """Return what was reached."""
         return [self.score]
 
-    def pictures(self) -> Sequence[render.Picture]:
+    def pictures(self):
         """Return none."""
         return []
 
-    def data(self) -> dict[str, Any]:
+    def data(self):
         """Return none."""
         return {}
 
-    def rows(self) -> render.Rows:
+    def rows(self):
         """Return none."""
         return [], []
 
-    def versions(self) -> Sequence[Version]:
+    def versions(self):
         """Return the numbers of jobs."""
         return [SP2, SAME, NEAR]
 
 
-def test_what_is_missed_is_named_and_counted() -> None:
+def test_what_is_missed_is_named_and_counted():
     """One of two is missed, so the study is not reached."""
     study = Small()
     assert ([MISSED], "1 of 2", False) == (study.failures, study.score, study.reached)
@@ -79,7 +77,7 @@ def test_what_is_missed_is_named_and_counted() -> None:
 
 
 @pytest.mark.parametrize(("holds", "expected"), [(np.True_, True), (False, False), (None, None)])
-def test_claims_are_plain(holds: bool | None, expected: bool | None) -> None:
+def test_claims_are_plain(holds, expected):
     """What a comparison of arrays gives becomes a bool of Python; open stays open."""
     rule = Rule("name", "VII", "what", lambda ratio: ({"ratio": ratio}, "0.50", holds))
     claim = rule.claim("KTH", 0.5)
@@ -89,7 +87,7 @@ def test_claims_are_plain(holds: bool | None, expected: bool | None) -> None:
     )  # fmt: skip
 
 
-def test_settings_are_called_as_the_study_calls_them() -> None:
+def test_settings_are_called_as_the_study_calls_them():
     """The setting is first under the name asked for, or is left out."""
     (data,) = as_data([MET], "log")
     assert ["log", "what", "ours", "required", "holds"] == list(data)
@@ -97,7 +95,7 @@ def test_settings_are_called_as_the_study_calls_them() -> None:
     assert ["what", "ours", "required", "holds"] == list(data)
 
 
-def test_no_stands_out_on_a_page() -> None:
+def test_no_stands_out_on_a_page():
     """Words are to the left, text is escaped, and a no is marked, without its Markdown."""
     rows = [*render.required_rows([MET, MISSED]), ["CEA", "`a`", "", "", "**no**: 4"]]
     text = render.html_table(("log", "what", "ours", "required", "reached"), rows, 2)
@@ -109,20 +107,20 @@ def test_no_stands_out_on_a_page() -> None:
 
 
 @pytest.mark.parametrize(("once", "times"), [(True, 1), (False, 2)])
-def test_first_column_is_said_once_on_a_terminal(once: bool, times: int) -> None:
+def test_first_column_is_said_once_on_a_terminal(once, times):
     """A log in two rows after each other is named in the first of them only, when asked."""
     console = Console(file=io.StringIO(), width=100)
     rows = render.required_rows([MET, MISSED])
     console.print(
         render.terminal_table(render.Table("Required", ("log", *"abcd"), rows, 5, once=once))
     )
-    assert times == console.file.getvalue().count("KTH")  # type: ignore[attr-defined]
+    assert times == console.file.getvalue().count("KTH")
 
 
-def test_pictures_are_described_by_who_drew_them(tmp_path: Path) -> None:
+def test_pictures_are_described_by_who_drew_them(tmp_path):
     """The docstring of the function is heading and alternative text; dots per inch are kept."""
 
-    def draw() -> Figure:
+    def draw():
         """Waits & queues."""
         return Figure(figsize=(2, 1))
 
@@ -136,7 +134,7 @@ def test_pictures_are_described_by_who_drew_them(tmp_path: Path) -> None:
         assert (100, 50) == image.size
 
 
-def test_generated_parts_are_replaced() -> None:
+def test_generated_parts_are_replaced():
     """Only what is between the marks of a part changes, and a second time nothing does."""
     page = "a\n<!-- generated: x -->\nold\n<!-- end of x -->\nb\n"
     once = render.refresh_page(page, {"x": "new", "elsewhere": "?"})
@@ -147,7 +145,7 @@ def test_generated_parts_are_replaced() -> None:
 # ---- other versions of logs ------------------------------------------------------------------
 
 
-def test_lines_name_both_numbers_of_jobs() -> None:
+def test_lines_name_both_numbers_of_jobs():
     """A log with other jobs is named with both numbers; one with the same number is not."""
     assert [
         f"{LINE}, on which figures of SDSC† rest",
@@ -155,7 +153,7 @@ def test_lines_name_both_numbers_of_jobs() -> None:
     ] == version_lines([SP2, SAME, NEAR], "section 5.1")
 
 
-def test_figures_on_another_version_are_marked_everywhere() -> None:
+def test_figures_on_another_version_are_marked_everywhere():
     """Terminal, HTML page, generated Markdown and data all say it; without one nothing changes."""
     study = Small()
     for text in (shown(study), render.study_page(study, [])):

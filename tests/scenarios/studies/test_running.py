@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import typer
 from hpcrowd.environment.errors import QuantityError, TraceError
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.options import Option, arguments_of, options_of, parse_loads
 from hpcrowd.scenarios.studies.refresh import MEASURED, page_of, refresh
 from hpcrowd.scenarios.studies.refresh import command as refresh_command
@@ -19,7 +17,7 @@ from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, log_name, 
 from hpcrowd.scenarios.studies.study import of_plain, plain
 
 
-def test_logs_are_found_by_their_names(tmp_path: Path) -> None:
+def test_logs_are_found_by_their_names(tmp_path):
     """Plain or gzipped, any version that the star stands for, in the order asked for."""
     for name in ("LANL-CM5-1994-4.1-cln.swf.gz", "KTH-SP2-1996-2.1-cln.swf", "other.swf"):
         (tmp_path / name).touch()
@@ -31,7 +29,7 @@ def test_logs_are_found_by_their_names(tmp_path: Path) -> None:
         find_logs(tmp_path, LOGS)
 
 
-def test_what_is_not_found_is_one_line(tmp_path: Path) -> None:
+def test_what_is_not_found_is_one_line(tmp_path):
     """The message names what was looked for, or the log that is needed, and where to fetch it."""
     for needed, begins, place in (
         ((), ": no trace of KTH, SDSC-SP2, ", "fetch one, such as KTH-SP2-1996-2.1-cln.swf.gz"),
@@ -45,7 +43,7 @@ def test_what_is_not_found_is_one_line(tmp_path: Path) -> None:
         assert "\n" not in message
 
 
-def test_steps_are_counted_from_nothing_done() -> None:
+def test_steps_are_counted_from_nothing_done():
     """Each step is reported with those done before it; the last call says done."""
     calls: list[tuple[str, int, int]] = []
     steps = Steps(2, lambda *call: calls.append(call))
@@ -55,7 +53,7 @@ def test_steps_are_counted_from_nothing_done() -> None:
     assert [("a", 0, 2), ("b", 1, 2), ("done", 2, 2)] == calls
 
 
-def test_ties_change_places_and_nothing_else(make_trace: Callable[..., Trace]) -> None:
+def test_ties_change_places_and_nothing_else(make_trace):
     """Job numbers move only among the jobs of one second."""
     trace = make_trace(*({"submit": second, "run": 5} for second in (0, 7, 7, 7, 9, 9)))
     seen = {tuple(swap_ties(trace, seed)["number"].tolist()) for seed in range(100)}
@@ -89,7 +87,7 @@ def run(
     """A study's function."""
 
 
-def test_options_are_those_of_parameters_and_plans() -> None:
+def test_options_are_those_of_parameters_and_plans():
     """Annotated parameters and fields are options; texts are parsed; plans are made."""
     options = options_of(run)
     assert ["place", "jobs", "at"] == [one.name for one in options]
@@ -98,14 +96,14 @@ def test_options_are_those_of_parameters_and_plans() -> None:
     assert {"place": "here", "size": Size(7), "loads": (0.9,)} == found
 
 
-def test_loads_are_numbers_between_commas() -> None:
+def test_loads_are_numbers_between_commas():
     """Anything else is refused with an example."""
     assert (0.7, 1.0) == parse_loads("0.7,1")
     with pytest.raises(QuantityError, match=r"loads '0\.7;0\.9': not numbers; write for example"):
         parse_loads("0.7;0.9")
 
 
-def test_plain_data_are_read_back() -> None:
+def test_plain_data_are_read_back():
     """Arrays, tuples and dataclasses come out again; what is not a number is null in between."""
     values = {"degrees": [1.23456, 2.0], "jobs": 3}
     assert Size(3, (1.23456, 2.0)) == of_plain(Size, values)
@@ -117,9 +115,7 @@ def test_plain_data_are_read_back() -> None:
 
 
 @pytest.mark.parametrize("name", ["zakay2015", *MEASURED])
-def test_page_needs_traces_that_are_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_page_needs_traces_that_are_there(tmp_path, capsys, name):
     """Without a folder of traces, or without a trace in it, one line says so; exit code 2."""
     words = {"zakay2015": "no trace of", "validation": "no KTH-SP2"}.get(name, "")
     for traces, told in ((None, f"{name}: its page is made from traces; give"), (tmp_path, words)):
@@ -130,7 +126,7 @@ def test_page_needs_traces_that_are_there(
         assert told in error
 
 
-def test_part_that_nobody_makes_is_an_error(tmp_path: Path) -> None:
+def test_part_that_nobody_makes_is_an_error(tmp_path):
     """A page that asks for a generated part that its study does not have is left as it is."""
     name = "minh2012-correlation"
     (tmp_path / "studies").mkdir()

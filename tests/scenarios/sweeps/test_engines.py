@@ -13,7 +13,6 @@ import time
 import warnings
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,14 @@ needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no dis
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(tmp_path_factory):
     """Return the file of a study of 8 runs that keeps jobs."""
     text = SCENARIO + STUDY.replace("seed = 5", "seed = 2")
     return write_study(tmp_path_factory.mktemp("engines"), 'keep = "jobs"\n' + text)
 
 
 @pytest.fixture(scope="module")
-def alone(study: Path) -> Path:
+def alone(study):
     """Return the folder of the sweep in this process."""
     sweep(read_study(study), study.parent / "alone", engine=Inline())
     return study.parent / "alone"
@@ -47,9 +46,7 @@ def alone(study: Path) -> Path:
     ("name", "workers"),
     [("processes", 1), ("processes", 2), pytest.param("dask", 2, marks=needs_dask)],
 )
-def test_results_are_the_same_whoever_does_the_runs(
-    study: Path, alone: Path, tmp_path: Path, name: str, workers: int
-) -> None:
+def test_results_are_the_same_whoever_does_the_runs(study, alone, tmp_path, name, workers):
     """Tables, pictures and the files of every run are the same bytes."""
     engine = engine_of(name, workers=workers)
     try:
@@ -70,16 +67,16 @@ def test_results_are_the_same_whoever_does_the_runs(
 class Counting(Inline):
     """Counts futures that are not finished: results come only when room is full."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.flying: list[tuple[Future[Any], Any, Any]] = []
         self.most = 0
 
-    def room(self) -> int:
+    def room(self):
         """Four at once."""
         return 4
 
-    def submit(self, function: Any, task: Any) -> Future[Any]:
+    def submit(self, function, task):
         """Keep tasks back until four are there, or it is the last."""
         future: Future[Any] = Future()
         self.flying.append((future, function, task))
@@ -91,7 +88,7 @@ class Counting(Inline):
         return future
 
 
-def test_any_executor_will_do(study: Path, alone: Path, tmp_path: Path) -> None:
+def test_any_executor_will_do(study, alone, tmp_path):
     """Whatever has ``submit`` and returns futures can do the runs, only a few at once."""
     counting = Counting()
     with ThreadPoolExecutor(1) as threads:
@@ -104,11 +101,11 @@ def test_any_executor_will_do(study: Path, alone: Path, tmp_path: Path) -> None:
 class Broken(Inline):
     """The fourth run ends in an error of the engine, not of the run, or in Ctrl-C."""
 
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error):
         super().__init__()
         self.left, self.error = 3, error
 
-    def submit(self, function: Any, task: Any) -> Future[Any]:
+    def submit(self, function, task):
         """Do three tasks, and fail at the fourth."""
         self.left -= 1
         if self.left >= 0:
@@ -129,9 +126,7 @@ class Broken(Inline):
         (KeyboardInterrupt(), "3 of 8 runs are done and kept .* --resume"),
     ],
 )
-def test_engine_that_breaks_down_is_reported(
-    study: Path, alone: Path, tmp_path: Path, error: BaseException, message: str
-) -> None:
+def test_engine_that_breaks_down_is_reported(study, alone, tmp_path, error, message):
     """Where runs cannot be done at all one line says so; what was done stays."""
     with pytest.raises(HpcrowdError, match=message) as caught:
         sweep(read_study(study), tmp_path / "out", engine=Broken(error))
@@ -151,14 +146,14 @@ def test_engine_that_breaks_down_is_reported(
         ("dask", {"address": "tcp://a:1", "workers": 2}, "leave out --workers"),
     ],
 )
-def test_wrong_engines_are_reported(name: str, more: dict[str, Any], message: str) -> None:
+def test_wrong_engines_are_reported(name, more, message):
     """An engine that is not known, or has no such option, is reported in one line."""
     with pytest.raises(QuantityError, match=message):
         engine_of(name, **more)
 
 
 @needs_dask
-def test_missing_dask_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_dask_is_reported(monkeypatch):
     """Where no scheduler answers its address is named; without the library its extra is."""
     monkeypatch.setattr("hpcrowd.scenarios.sweeps.engines.PATIENCE", "100ms")
     with pytest.raises(HpcrowdError, match=r"--address tcp://127\.0\.0\.1:9: no Dask scheduler"):
@@ -168,13 +163,13 @@ def test_missing_dask_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         engine_of("dask")
 
 
-def million_over(number: float) -> float:
+def million_over(number):
     """Return a million divided by a number, as numpy does."""
     return float(np.float64(1e6) / np.float64(number))
 
 
 @pytest.mark.slow
-def test_floating_errors_raise_in_workers_too() -> None:
+def test_floating_errors_raise_in_workers_too():
     """A division by zero is an error in a worker if it is in the process that began it."""
     engine = Processes(1)
     with warnings.catch_warnings():
@@ -188,29 +183,27 @@ def test_floating_errors_raise_in_workers_too() -> None:
 
 
 @pytest.fixture(scope="module")
-def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def longer(tmp_path_factory):
     """Return the file of a study of 88 runs, so that every kill finds something to disturb."""
     text = SCENARIO + STUDY.replace("seed = 5", "seed = 22")
     return write_study(tmp_path_factory.mktemp("killed"), text)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(longer: Path) -> dict[str, bytes]:
+def undisturbed(longer):
     """Return the results of a sweep that nobody disturbs, in one process."""
     sweep(read_study(longer), longer.parent / "undisturbed", engine=Inline())
     return results(longer.parent / "undisturbed")
 
 
 @pytest.mark.endurance
-def test_killed_ten_times_the_results_are_the_same(
-    longer: Path, undisturbed: dict[str, bytes], root: Path, tmp_path: Path
-) -> None:
+def test_killed_ten_times_the_results_are_the_same(longer, undisturbed, root, tmp_path):
     """A sweep killed at random moments and resumed repeats nothing and ends as if undisturbed."""
     chance = random.Random(7)
     known: dict[str, tuple[int, int]] = {}
     out, said = tmp_path / "out", tmp_path / "said"
 
-    def begin(workers: int) -> subprocess.Popen[bytes]:
+    def begin(workers):
         command = [sys.executable, "-W", "error", "-m", "hpcrowd", "sweep", longer, "--out", out]
         command += ["--resume", "--workers", workers]
         with said.open("wb") as errors:
@@ -239,7 +232,7 @@ def test_killed_ten_times_the_results_are_the_same(
     assert known == {name: finished[name] for name in known}
 
 
-def test_torn_index_is_made_again(study: Path, alone: Path, tmp_path: Path) -> None:
+def test_torn_index_is_made_again(study, alone, tmp_path):
     """An index that ends in half a line, lacks runs or is gone is made again from their files."""
     out = shutil.copytree(alone, tmp_path / "torn")
     index = out / "index.jsonl"
@@ -256,7 +249,7 @@ def test_torn_index_is_made_again(study: Path, alone: Path, tmp_path: Path) -> N
     assert results(alone) == results(out)
 
 
-def pids_of(engine: Any) -> list[int]:
+def pids_of(engine):
     """Return the processes of an engine."""
     if isinstance(engine, Dask):
         return [one.pid for one in engine.cluster.workers.values() if one.pid is not None]
@@ -267,14 +260,12 @@ def pids_of(engine: Any) -> list[int]:
 @pytest.mark.parametrize(
     ("made", "times"), [(Processes, 2), pytest.param(Dask, 3, marks=needs_dask)]
 )
-def test_workers_may_die(
-    longer: Path, undisturbed: dict[str, bytes], tmp_path: Path, made: Any, times: int
-) -> None:
+def test_workers_may_die(longer, undisturbed, tmp_path, made, times):
     """Workers that are killed now and then are replaced; no run is lost or failed for it."""
     engine = made(workers=2)
     chance, killed = random.Random(11), []
 
-    def tell(over: int, total: int, failed: int) -> None:
+    def tell(over, total, failed):
         time.sleep(0.03)  # a longer sweep, so that there is something to kill
         if len(killed) < times and chance.random() < 0.2:
             # They come and go while we look.

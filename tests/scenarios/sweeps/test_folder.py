@@ -7,7 +7,6 @@ import mmap
 import multiprocessing
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,12 +25,12 @@ from tests.scenarios.sweeps.sweep_cases import SCENARIO, landed, write_study
 SHORT = SCENARIO + '[axes]\nspeed = ["1x", "0.7x"]\nseed = 2\n'
 
 
-def run(path: Path, out: Path, *, resume: bool = False) -> Any:
+def run(path, out, *, resume=False):
     """Sweep in this process."""
     return sweep(read_study(path), out, resume=resume)
 
 
-def test_rows_are_those_of_replays(tmp_path: Path) -> None:
+def test_rows_are_those_of_replays(tmp_path):
     """Each row of the frame holds the metrics of the same replay by itself; files say the same."""
     path, out = write_study(tmp_path, 'keep = "jobs"\n' + SHORT), tmp_path / "out"
     found = run(path, out)
@@ -60,7 +59,7 @@ def test_rows_are_those_of_replays(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def swept(tmp_path_factory):
     """Return a folder with a study that was swept into ``out``."""
     folder = tmp_path_factory.mktemp("folder")
     run(write_study(folder, SHORT), folder / "out")
@@ -68,13 +67,13 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def done(swept: Path, tmp_path: Path) -> tuple[Path, Path]:
+def done(swept, tmp_path):
     """Return a copy of the study and its folder."""
     shutil.copytree(swept, tmp_path, dirs_exist_ok=True)
     return tmp_path / "study.toml", tmp_path / "out"
 
 
-def test_extended_axes_do_only_what_is_new(tmp_path: Path, done: tuple[Path, Path]) -> None:
+def test_extended_axes_do_only_what_is_new(tmp_path, done):
     """More values and more axes do their own runs; those that are there stay as they are."""
     _, out = done
     before = landed(out)
@@ -85,7 +84,7 @@ def test_extended_axes_do_only_what_is_new(tmp_path: Path, done: tuple[Path, Pat
     assert before == {name: after[name] for name in before}
 
 
-def test_folder_of_another_study_is_refused(tmp_path: Path, done: tuple[Path, Path]) -> None:
+def test_folder_of_another_study_is_refused(tmp_path, done):
     """A folder of another study, of something else, or with runs is refused in plain words."""
     path, out = done
     with pytest.raises(HpcrowdError, match="holds 4 runs of this study already; add --resume"):
@@ -105,12 +104,12 @@ def test_folder_of_another_study_is_refused(tmp_path: Path, done: tuple[Path, Pa
     assert ["notes.txt"] == [one.name for one in strange.iterdir() if one.name != ".lock"]
 
 
-def test_beginning_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beginning_may_be_killed(tmp_path, monkeypatch):
     """A folder whose sweep was killed before its first run is that of the study all the same."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
     whole = Path.mkdir
 
-    def fails(self: Path, *arguments: Any, **options: Any) -> None:
+    def fails(self, *arguments, **options):
         if self.name == "runs":
             raise InterruptedError
         whole(self, *arguments, **options)
@@ -123,9 +122,7 @@ def test_beginning_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert 4 == run(path, out).over
 
 
-def test_what_has_changed_is_told(
-    tmp_path: Path, done: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_changed_is_told(tmp_path, done, monkeypatch):
     """Another version is named and the runs stay; files of only some values are looked at, too."""
     versions = {**results_module.versions(), "numpy": "9.9"}
     with monkeypatch.context() as patch:
@@ -141,7 +138,7 @@ def test_what_has_changed_is_told(
         run(path, tmp_path / "two", resume=True)
 
 
-def hold(path: Path, ready: Any, end: Any) -> None:
+def hold(path, ready, end):
     """Hold the folder until notified."""
     with locked(path):
         ready.set()
@@ -149,7 +146,7 @@ def hold(path: Path, ready: Any, end: Any) -> None:
 
 
 @pytest.mark.slow
-def test_second_sweep_is_refused_and_a_dead_one_is_not(tmp_path: Path) -> None:
+def test_second_sweep_is_refused_and_a_dead_one_is_not(tmp_path):
     """While a sweep works in a folder another is refused; when it was killed, it is not."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
     context = multiprocessing.get_context("spawn")
@@ -166,14 +163,12 @@ def test_second_sweep_is_refused_and_a_dead_one_is_not(tmp_path: Path) -> None:
     assert 4 == run(path, out).over
 
 
-def test_failed_runs_are_recorded_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_runs_are_recorded_and_tried_again(tmp_path, monkeypatch):
     """What goes wrong in a run is its row; the others continue, and resuming tries it again."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
     whole = ReplayConfig.run
 
-    def fails(self: ReplayConfig, prepared: Any, progress: Any = None) -> Any:
+    def fails(self, prepared, progress=None):
         if (self.speed, self.seed) == ("0.7x", 1):
             raise MemoryError("too\nlarge")
         return whole(self, prepared, progress)
@@ -194,7 +189,7 @@ def test_failed_runs_are_recorded_and_tried_again(
     assert ["done"] * 4 == again.result.frame["state"].tolist()
 
 
-def test_runs_that_cannot_be_are_recorded(tmp_path: Path, call: Any) -> None:
+def test_runs_that_cannot_be_are_recorded(tmp_path, call):
     """Settings that do not go together are rows with errors; the exit code and the first say so."""
     axes = '[axes]\nusers = ["rigid", "adjusted"]\nsessions = ["arrival:60m", "preceding"]\n'
     path, out = write_study(tmp_path, SCENARIO + axes), tmp_path / "out"
@@ -207,7 +202,7 @@ def test_runs_that_cannot_be_are_recorded(tmp_path: Path, call: Any) -> None:
     assert "2 of 4 runs done, 2 failed" in call("sweep", path, "--out", out, "--status")[1]
 
 
-def test_shared_inputs_are_private_copies(tmp_path: Path) -> None:
+def test_shared_inputs_are_private_copies(tmp_path):
     """What is read from a shared file can be written to, and the next reader sees none of it."""
     arrays = {"a": np.arange(10_000), "b": np.arange(3, dtype=np.int8)}
     value = {**arrays, "again": arrays["a"], "text": "x"}
@@ -227,14 +222,14 @@ def test_shared_inputs_are_private_copies(tmp_path: Path) -> None:
         read_shared(tmp_path / "none.shared")
 
 
-def _owner(array: Any) -> Any:
+def _owner(array):
     """Return what owns the memory of an array."""
     while (below := getattr(array, "base", None)) is not None:
         array = below
     return array.obj if isinstance(array, memoryview) else array
 
 
-def test_drawn_requests_share_the_trace_alone(tmp_path: Path) -> None:
+def test_drawn_requests_share_the_trace_alone(tmp_path):
     """Where requested times are drawn, each seed has its own and all share what was recorded."""
     axes = '[axes]\nrequested = ["tsafrir:fitted+all", "given"]\nseed = 3\n'
     study = read_study(write_study(tmp_path, SCENARIO + axes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ metrics = ["wait_mean_s", "utilization"]
 """
 
 
-def write_posterior(folder: Path) -> Posterior:
+def write_posterior(folder):
     """Write a posterior of two parameters that go together."""
     slope = np.linspace(0, 1.9, 20)
     values = np.column_stack([slope, 3600 - 1800 * slope])
@@ -51,7 +50,7 @@ def write_posterior(folder: Path) -> Posterior:
     return found
 
 
-def test_each_seed_has_a_draw_of_all_parameters(tmp_path: Path) -> None:
+def test_each_seed_has_a_draw_of_all_parameters(tmp_path):
     """Runs with the same seed have the same draw, whatever the other settings."""
     posterior = write_posterior(tmp_path)
     study = read_study(write_study(tmp_path, STUDY))
@@ -59,7 +58,7 @@ def test_each_seed_has_a_draw_of_all_parameters(tmp_path: Path) -> None:
     for point in study.points():
         line = study.settings(point)["users"]["users"][0]["line"]
         assert posterior.draw(point["seed"]) == dict(zip(NAMES, line.values(), strict=True))
-        population = study.scenario_at(point).population  # type: ignore[attr-defined]
+        population = study.scenario_at(point).population
         assert line["slope"] == population.users[0].line.slope
     assert 12 == len({run.key for run in planned(study)})
     result = sweep(study, tmp_path / "out").result
@@ -76,7 +75,7 @@ def test_each_seed_has_a_draw_of_all_parameters(tmp_path: Path) -> None:
     assert "predictive (quantiles of the runs)" in text
 
 
-def test_a_predictive_interval_does_not_shrink_with_more_runs() -> None:
+def test_a_predictive_interval_does_not_shrink_with_more_runs():
     """Of a normal distribution it is that of the distribution; that of the mean is narrower."""
     values = np.random.default_rng(0).standard_normal(4000)
     found = over_seeds(list(values), "predictive", 0.9)
@@ -84,7 +83,7 @@ def test_a_predictive_interval_does_not_shrink_with_more_runs() -> None:
     assert over_seeds([3.0], "predictive").low is None
 
 
-def test_a_study_without_seeds_gets_some(tmp_path: Path) -> None:
+def test_a_study_without_seeds_gets_some(tmp_path):
     """Without seeds it gets some, the same if read again; another posterior is another study."""
     write_posterior(tmp_path)
     study = read_study(write_study(tmp_path, STUDY.replace("seed = 6\n", "")))
@@ -109,9 +108,7 @@ def test_a_study_without_seeds_gets_some(tmp_path: Path) -> None:
         ("p.json", "busy.swf", "busy.swf: damaged, not JSON"),
     ],
 )
-def test_what_contradicts_a_posterior_is_refused(
-    tmp_path: Path, change: str, by: str, rule: str
-) -> None:
+def test_what_contradicts_a_posterior_is_refused(tmp_path, change, by, rule):
     """In one line, before anything runs."""
     write_posterior(tmp_path)
     with pytest.raises(QuantityError, match=rule):

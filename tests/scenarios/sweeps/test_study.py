@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,19 +20,16 @@ from hpcrowd.scenarios.sweeps.study import (
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, write_study
 
-Call = Callable[..., tuple[int, str, str]]
-
-
 #: A change of the platform that axes may lead into.
 CHANGE = '[scenario.platform]\n[[scenario.platform.changes]]\ndo = "down"\nat = 5\n'
 
 
-def points(path: Path) -> list[tuple[object, ...]]:
+def points(path):
     """Return the settings of all runs of a study."""
     return [tuple(point.values()) for point in read_study(path).points()]
 
 
-def test_axes(tmp_path: Path) -> None:
+def test_axes(tmp_path):
     """Every value meets every other, the last axis fastest; axes may lie deep and leave out."""
     axes = '[axes]\nspeed = ["1x", "2x"]\nseed = 2\nscheduler = ["easy", "fcfs"]\n'
     path = write_study(tmp_path, SCENARIO + axes)
@@ -52,7 +47,7 @@ def test_axes(tmp_path: Path) -> None:
     assert [False, True] == ["platform" in study.settings(point) for point in study.points()]
 
 
-def test_scenario_may_be_a_file_elsewhere(tmp_path: Path) -> None:
+def test_scenario_may_be_a_file_elsewhere(tmp_path):
     """Its files are looked for next to it; a mistake in it is reported with its line."""
     base = tmp_path / "base"
     base.mkdir()
@@ -69,12 +64,12 @@ def test_scenario_may_be_a_file_elsewhere(tmp_path: Path) -> None:
         read_study(path)
 
 
-def keys(folder: Path, text: str = SCENARIO + STUDY) -> set[str]:
+def keys(folder, text=SCENARIO + STUDY):
     """Return the keys of the runs of a study."""
     return {run.key for run in planned(read_study(write_study(folder, text)))}
 
 
-def test_keys_are_those_of_settings_and_inputs(tmp_path: Path) -> None:
+def test_keys_are_those_of_settings_and_inputs(tmp_path):
     """Runs keep their keys when axes grow or move; trimming and inputs make other ones."""
     before = keys(tmp_path)
     assert 20 == len(before)
@@ -87,7 +82,7 @@ def test_keys_are_those_of_settings_and_inputs(tmp_path: Path) -> None:
     assert not keys(tmp_path) & before
 
 
-def test_completed_study_can_be_run_again(tmp_path: Path, call: Call) -> None:
+def test_completed_study_can_be_run_again(tmp_path, call):
     """``--show`` prints every setting; read again, it has the same runs with the same keys."""
     more = '[trim]\nwarm_up = "1h"\n[result]\nconfidence = 0.9\n'
     axes = '[axes]\nspeed = ["1x", "2x"]\nplatform.changes.0.processors = [1, 3]\nseed = [3, 8]\n'
@@ -128,9 +123,7 @@ def test_completed_study_can_be_run_again(tmp_path: Path, call: Call) -> None:
         ("keep = 'all'\n" + SCENARIO + "[axes]\nseed = 2\n", 1, ["keep 'all'", "metrics"]),
     ],
 )  # fmt: skip
-def test_mistakes_name_file_and_line(
-    tmp_path: Path, text: str, line: int, words: list[str]
-) -> None:
+def test_mistakes_name_file_and_line(tmp_path, text, line, words):
     """A mistake is reported in one line with file, line, setting, value and rule."""
     path = write_study(tmp_path, text)
     with pytest.raises(QuantityError) as caught:
@@ -141,9 +134,7 @@ def test_mistakes_name_file_and_line(
     assert "\n" not in message
 
 
-def test_progress_tells_the_time_left(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_tells_the_time_left(monkeypatch, capsys):
     """Where there is no terminal a line comes now and then; runs kept from before need no time."""
     clock = [1000.0]
     monkeypatch.setattr(sweep_command.time, "monotonic", lambda: clock[0])
@@ -155,7 +146,7 @@ def test_progress_tells_the_time_left(
     assert ["56 of 100 runs, 88 s left"] == capsys.readouterr().err.splitlines()
 
 
-def test_command_sweeps_and_tells(tmp_path: Path, call: Call) -> None:
+def test_command_sweeps_and_tells(tmp_path, call):
     """The command runs the study, prints means and differences, and says how far it is."""
     path, out = write_study(tmp_path), tmp_path / "out"
     for more, rule in (((), "give a folder"), (("--out", out, "--status"), "no such folder")):
@@ -181,7 +172,7 @@ def test_command_sweeps_and_tells(tmp_path: Path, call: Call) -> None:
     assert 2 * (4 + 2 + 2) == len(told["summary"])
 
 
-def test_methods_section_says_what_was_run(tmp_path: Path, call: Call) -> None:
+def test_methods_section_says_what_was_run(tmp_path, call):
     """Versions, checksums, settings, design and statistics; nothing is run."""
     (tmp_path / "mine.py").write_text(
         "from hpcrowd.environment import Priority\n"

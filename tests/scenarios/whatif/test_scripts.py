@@ -5,16 +5,13 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Recipe
 from hpcrowd.environment import JobTable, Signal, State, read_swf
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.traces.trace import Trace, take_jobs
+from hpcrowd.environment.traces.trace import take_jobs
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.whatif import (
     carbon_window,
@@ -37,18 +34,18 @@ MACHINES = (
 SCRIPTS = [*ON_TRACES, *(f"machine.{name}" for name in MACHINES)]
 
 
-def script(name: str) -> ModuleType:
+def script(name):
     """Return a script."""
     return importlib.import_module(f"hpcrowd.scenarios.whatif.{name}")
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def log(tmp_path_factory):
     """Return the path of a busy log of 14 days."""
     return write_busy(tmp_path_factory.mktemp("scripts"), jobs=1200)
 
 
-def test_comparison_runs_both_users_before_and_after(log: Path) -> None:
+def test_comparison_runs_both_users_before_and_after(log):
     """Doubling the nodes shortens waits; on slow nodes users who wait for their jobs wait less."""
     found = what_if(read_swf(log), {"processors": "2x"}, scheduler="easy")
     assert USERS == tuple(found.before) == tuple(found.after)
@@ -66,9 +63,7 @@ def test_comparison_runs_both_users_before_and_after(log: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ON_TRACES)
-def test_script_prints_its_table(
-    name: str, log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_script_prints_its_table(name, log, capsys, monkeypatch):
     """With a trace, a script prints its table with every heading or metric and returns 0."""
     monkeypatch.setattr(outage_week, "WEEK", 0)
     monkeypatch.setattr(shorter_jobs, "ANSWERS", ("no limit", "preferred"))
@@ -82,9 +77,7 @@ def test_script_prints_its_table(
 
 @pytest.mark.parametrize("arguments", [["a"], ["a", "b", "c"], ["--help"]])
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_script_says_how_to_call_it(
-    name: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_script_says_how_to_call_it(name, arguments, capsys):
     """With other arguments than it takes, a script says how to call it in one line; code 2."""
     if name in ON_TRACES and arguments == ["a"]:
         arguments = []
@@ -96,9 +89,7 @@ def test_script_says_how_to_call_it(
 
 
 @pytest.mark.parametrize("name", [*ON_TRACES, "machine.scavenger"])
-def test_script_tells_a_bad_trace(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_script_tells_a_bad_trace(name, tmp_path, capsys):
     """A trace that is missing or no trace is reported in one line, exit code 2."""
     wrong = tmp_path / "wrong.swf"
     wrong.write_text("no jobs here\n")
@@ -109,7 +100,7 @@ def test_script_tells_a_bad_trace(
         assert 1 == error.count("\n")
 
 
-def test_short_trace_is_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_short_trace_is_reported(capsys, tmp_path):
     """A log that ends before the outage is reported with what to change."""
     path = tmp_path / "short.swf"
     path.write_text("; MaxProcs: 4\n1 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n")
@@ -118,10 +109,10 @@ def test_short_trace_is_reported(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 
 @pytest.mark.slow
-def test_scripts_run_as_programs(log: Path, root: Path, tmp_path: Path) -> None:
+def test_scripts_run_as_programs(log, root, tmp_path):
     """``python -m`` of a script works, by its path too, and its exit code is the script's."""
 
-    def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    def run(*command):
         line = [sys.executable, "-W", "error", *map(str, command)]
         return subprocess.run(line, cwd=root, capture_output=True, text=True, check=False)
 
@@ -136,7 +127,7 @@ def test_scripts_run_as_programs(log: Path, root: Path, tmp_path: Path) -> None:
     assert "At most 4 running jobs of a user: jobs.txt" in done.stdout
 
 
-def test_table_keeps_words_left_and_numbers_right(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_keeps_words_left_and_numbers_right(capsys):
     """Words stand to the left, numbers to the right; brackets are printed as they are."""
     ScriptTable("[red] title", ("who", "n"), [("ann", "7"), ("b", "1,000")], words=1).show()
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
@@ -146,12 +137,12 @@ def test_table_keeps_words_left_and_numbers_right(capsys: pytest.CaptureFixture[
 
 
 @pytest.fixture(scope="module")
-def busy(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+def busy(tmp_path_factory):
     """Return a busy log of 35 days."""
     return read_swf(write_busy(tmp_path_factory.mktemp("scripts"), jobs=3000))
 
 
-def finished(*jobs: tuple[int, int, int, int]) -> JobTable:
+def finished(*jobs):
     """Return jobs that ran: submission, start, end, processors."""
     table = JobTable(len(jobs))
     table.submit[:], table.start[:], table.end[:], table.processors[:] = np.array(jobs).T
@@ -160,14 +151,14 @@ def finished(*jobs: tuple[int, int, int, int]) -> JobTable:
 
 
 @pytest.mark.parametrize("zone", [Clock(), Clock(1704870000)])
-def test_outage_is_a_week_from_a_monday_morning(zone: Clock) -> None:
+def test_outage_is_a_week_from_a_monday_morning(zone):
     """The outage begins on a Monday at 8:00 local time, and has ended seven days later."""
     begin, end = outage_week.outage_of(zone)
     assert (0, 8) == (zone.local(begin).weekday(), zone.local(begin).hour)
     assert 7 * DAY == end - begin
 
 
-def test_nothing_ends_in_the_outage(busy: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_ends_in_the_outage(busy, monkeypatch):
     """In the week no job starts or ends; work is lost; rigid users submit what they had to."""
     monkeypatch.setattr(outage_week, "WEEK", 2)
     monkeypatch.setattr(outage_week, "USERS", ("rigid", "think-time"))
@@ -188,7 +179,7 @@ def test_nothing_ends_in_the_outage(busy: Trace, monkeypatch: pytest.MonkeyPatch
     assert thinking < rigid
 
 
-def test_queue_and_fairness() -> None:
+def test_queue_and_fairness():
     """A job that starts at once is never in the queue; fairness is 1 if all are alike."""
     times, level = outage_week.queue(finished((0, 0, 9, 1), (2, 5, 9, 1), (3, 5, 9, 1)))
     assert [(0, 0), (2, 1), (3, 2), (5, 0)] == list(zip(times, level, strict=True))
@@ -197,9 +188,7 @@ def test_queue_and_fairness() -> None:
     assert np.isnan(policy_fairness.fairness(np.zeros(0)))
 
 
-def test_carbon_is_that_of_the_hours_in_which_jobs_run(
-    make_trace: Callable[..., Trace], busy: Trace
-) -> None:
+def test_carbon_is_that_of_the_hours_in_which_jobs_run(make_trace, busy):
     """Carbon is that of the hours in which processors are used; the signal is of the local day."""
     signal = Signal(np.array([0, HOUR, 2 * HOUR]), np.array([100.0, 400.0, 7.0]))
     job = {"submit": HOUR // 2, "run": 3 * HOUR // 2, "requested_processors": 2, "user": 1}
@@ -215,7 +204,7 @@ def test_carbon_is_that_of_the_hours_in_which_jobs_run(
         assert carbon_window.INTENSITY[clock.local(second).hour] == signal.values[place]
 
 
-def test_who_takes_part_submits_in_the_window(busy: Trace) -> None:
+def test_who_takes_part_submits_in_the_window(busy):
     """When all users take part no job is submitted while carbon is high, and carbon is saved."""
     table = carbon_window.table(busy)
     assert len(carbon_window.USERS) * len(carbon_window.SHARES) == len(table.rows)
@@ -225,7 +214,7 @@ def test_who_takes_part_submits_in_the_window(busy: Trace) -> None:
         assert float(last[2]) < float(first[2])
 
 
-def test_users_are_grouped_by_work_and_paired_with_themselves(busy: Trace) -> None:
+def test_users_are_grouped_by_work_and_paired_with_themselves(busy):
     """Groups have as many users each, rising in work; under the old policy nobody is changed."""
     run = replay(busy, users="rigid")
     groups = policy_fairness.groups_of(run)
@@ -238,7 +227,7 @@ def test_users_are_grouped_by_work_and_paired_with_themselves(busy: Trace) -> No
     assert [("0", "0")] * 4 == [line[5:7] for line in lines[4:]]
 
 
-def test_tasks_under_a_shorter_limit(busy: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_under_a_shorter_limit(busy, monkeypatch):
     """Killed at the limit, no long task is done; cut into pieces, all of them are."""
     monkeypatch.setattr(shorter_jobs, "LIMIT", HOUR // 2)
     busy = take_jobs(busy, np.arange(500))

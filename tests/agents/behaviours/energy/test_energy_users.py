@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -22,11 +21,9 @@ from hpcrowd.agents import (
     Delay,
     During,
     LookAgain,
-    Reaction,
     Reconfigure,
     Recorded,
     Renounce,
-    ReplayUser,
     SameWindow,
     SessionDefinition,
     SessionGraph,
@@ -38,7 +35,7 @@ from hpcrowd.agents.populations.component_users import Member
 from hpcrowd.agents.populations.openness import Consequences
 from hpcrowd.agents.populations.semi_open import Roster
 from hpcrowd.analysis import account, notes_of
-from hpcrowd.environment import Clock, JobTable, QuantityError, Simulation, State
+from hpcrowd.environment import Clock, QuantityError, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, second_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hypothesis import given, settings
@@ -47,26 +44,25 @@ from hypothesis import strategies as st
 from tests.support.behaviours import STOCKHOLM, both, join, react, renounced
 from tests.support.populations import pool_of, simulated, submissions
 
-MakeJobs = Callable[..., JobTable]
 TOGETHER = {"sessions": SessionDefinition("max", 60), "when": SessionGraph}
 
 
 class OneKilowatt:
     """Power of a machine whose processors draw 1 kW each, but only while they are busy."""
 
-    def __init__(self, jobs: JobTable) -> None:
+    def __init__(self, jobs):
         self.jobs = jobs
 
-    def energy(self, rows: Any) -> Any:
+    def energy(self, rows):
         """Return what jobs need, kWh."""
         return self.jobs.processors[rows] * self.jobs.run_time[rows] / HOUR
 
-    def requested_energy(self, rows: Any) -> Any:
+    def requested_energy(self, rows):
         """Return what they need if they run for as long as requested, kWh."""
         return self.jobs.processors[rows] * self.jobs.requested_time[rows] / HOUR
 
 
-def run(jobs: JobTable, *reactions: Reaction, **options: Any) -> list[ReplayUser]:
+def run(jobs, *reactions, **options):
     """Replay jobs with users who react, on a machine whose power is known."""
     return react(jobs, *reactions, power=OneKilowatt(jobs), **options)
 
@@ -101,7 +97,7 @@ STORIES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 
 @both
 @pytest.mark.parametrize("states", STORIES)
-def test_what_counts_against_a_budget(make_jobs: MakeJobs, plain: bool, states: str) -> None:
+def test_what_counts_against_a_budget(make_jobs, plain, states):
     """Users renounce the jobs that would exceed their budget, and no others."""
     rows, budget, options = STORIES[states]
     jobs = make_jobs(*rows)
@@ -110,7 +106,7 @@ def test_what_counts_against_a_budget(make_jobs: MakeJobs, plain: bool, states: 
 
 
 @both
-def test_delays_wait_for_the_next_period(make_jobs: MakeJobs, plain: bool) -> None:
+def test_delays_wait_for_the_next_period(make_jobs, plain):
     """What exceeds the budget of January comes on 1 February, 00:00 local time, and counts then."""
     february, march = (second_of(datetime(2024, month, 1), STOCKHOLM) for month in (2, 3))
     jobs = make_jobs((0, HOUR, 2), (HOUR, HOUR, 2), (february + DAY, HOUR, 2))
@@ -127,7 +123,7 @@ def test_delays_wait_for_the_next_period(make_jobs: MakeJobs, plain: bool) -> No
     st.sampled_from(["Europe/Stockholm", "America/Sao_Paulo", "Australia/Lord_Howe", "UTC"]),
 )
 @settings(max_examples=60)
-def test_every_second_is_in_one_period(second: int, per: str, zone: str) -> None:
+def test_every_second_is_in_one_period(second, per, zone):
     """Periods follow each other; each begins on the first day, by the clock of the zone.
 
     Beyond the last date of Python, in the year 10000, the calendar repeats.
@@ -148,7 +144,7 @@ def test_every_second_is_in_one_period(second: int, per: str, zone: str) -> None
         assert days[0] * DAY - HOUR <= length <= days[1] * DAY + HOUR
 
 
-def test_reactions_share_a_budget(make_jobs: MakeJobs) -> None:
+def test_reactions_share_a_budget(make_jobs):
     """It counts each job once, when it comes: degraded, renounced if that is not enough."""
     budget = Budget(6)
     jobs = make_jobs((0, HOUR, 4), (1, HOUR, 4), (2, HOUR, 4))
@@ -168,7 +164,7 @@ def test_reactions_share_a_budget(make_jobs: MakeJobs) -> None:
     assert [1] == renounced(jobs)
 
 
-def test_what_a_run_lacks_is_told_before_it_begins(make_jobs: MakeJobs) -> None:
+def test_what_a_run_lacks_is_told_before_it_begins(make_jobs):
     """A budget needs a description of power; nothing comes back under the recorded schedule."""
     with pytest.raises(QuantityError, match="trigger budget: needs a description of power; give"):
         react(make_jobs((0, 1, 1)), Renounce(Budget(1)))
@@ -184,9 +180,7 @@ mechanics = st.sampled_from([Recorded, SessionGraph, BatchOrder])
 
 @given(jobs_of_a_run, mechanics, st.floats(0.5, 30))
 @settings(max_examples=20)
-def test_nobody_exceeds_its_budget(
-    make_jobs: MakeJobs, rows: list[Any], when: Any, kwh: float
-) -> None:
+def test_nobody_exceeds_its_budget(make_jobs, rows, when, kwh):
     """Users keep to it each week; a large one changes nothing, one of 0 leaves nothing."""
     rows = [(at, min(run, asked), size, asked, user) for at, run, size, asked, user in rows]
     jobs, untouched, large, none = (make_jobs(*rows) for _ in range(4))
@@ -207,7 +201,7 @@ def test_nobody_exceeds_its_budget(
 # ---- fatigue ----------------------------------------------------------------------------------
 
 
-def every(gap: int, count: int) -> list[tuple[int, ...]]:
+def every(gap, count):
     """Return jobs of a user who submits one each ``gap`` s."""
     return [(gap * one, 1, 1) for one in range(count)]
 
@@ -223,9 +217,7 @@ def every(gap: int, count: int) -> list[tuple[int, ...]]:
         ([(0, 1, 1), (1, 1, 1), (1000, 1, 1), (1001, 1, 1)], 2000, TOGETHER, [0, 1]),
     ],
 )
-def test_who_tires_at_once_follows_one_request(
-    make_jobs: MakeJobs, rows: Any, recovery: int, options: dict[str, Any], followed: list[int]
-) -> None:
+def test_who_tires_at_once_follows_one_request(make_jobs, rows, recovery, options, followed):
     """With a fatigue of 0 only a request is followed before which all others are forgotten."""
     jobs = make_jobs(*rows)
     run(jobs, Renounce(Always(), fatigue=0.0, recovery=recovery), **options)
@@ -236,7 +228,7 @@ def test_who_tires_at_once_follows_one_request(
     assert [500, 1000] == jobs.submit.tolist()
 
 
-def test_fewer_follow_each_time(make_jobs: MakeJobs) -> None:
+def test_fewer_follow_each_time(make_jobs):
     """Of 1,000 users a half follows the first request, a quarter the second, an eighth the next."""
     rows = [(10 * one, 1, 1, 1, user) for one in range(3) for user in range(1, 1001)]
     jobs = make_jobs(*rows)
@@ -250,7 +242,7 @@ def test_fewer_follow_each_time(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_a_renounced_job_comes_back(make_jobs: MakeJobs, plain: bool) -> None:
+def test_a_renounced_job_comes_back(make_jobs, plain):
     """For its user it is over now; an hour later a new job like it comes, with what it asked."""
     jobs = make_jobs((0, 100, 3, 200), (150, 10, 1))  # the second thinks for 50 s
     log = DecisionLog()
@@ -271,7 +263,7 @@ def test_a_renounced_job_comes_back(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_what_a_degraded_job_lacks_comes_back(make_jobs: MakeJobs, plain: bool) -> None:
+def test_what_a_degraded_job_lacks_comes_back(make_jobs, plain):
     """5 of 8 processors are taken away: a job of 5 comes, for the same run time."""
     jobs = make_jobs((0, 100, 8, 150))
     run(jobs, Degrade(Always(), factor=0.4, rebound=1.0, rebound_after=60), plain=plain)
@@ -279,7 +271,7 @@ def test_what_a_degraded_job_lacks_comes_back(make_jobs: MakeJobs, plain: bool) 
     assert ([0, 60], [100, 160]) == (jobs.start.tolist(), jobs.end.tolist())
 
 
-def test_it_comes_back_when_the_user_is_at_work(make_jobs: MakeJobs) -> None:
+def test_it_comes_back_when_the_user_is_at_work(make_jobs):
     """A job of 10:00 would come back at 22:00; it comes at 8:00, or not if the user has left."""
     reaction = Renounce(Always(), rebound=1.0, rebound_after=12 * HOUR)
     window = {"window": SameWindow(ActivityWindow(8 * HOUR, 18 * HOUR))}
@@ -304,9 +296,7 @@ chosen = st.tuples(
 
 @given(jobs_of_a_run, mechanics, st.lists(chosen, min_size=1, max_size=2))
 @settings(max_examples=20)
-def test_jobs_in_are_jobs_out(
-    make_jobs: MakeJobs, rows: list[Any], when: Any, given: list[Any]
-) -> None:
+def test_jobs_in_are_jobs_out(make_jobs, rows, when, given):
     """All jobs end, with those that came back; work adds up; both engines do the same, twice."""
     seen = []
     for plain in (False, True, False):
@@ -343,14 +333,14 @@ ME = Roster((Member(7, 0, -1),), ())
 FIRST = During([(0, 2 * DAY)])
 
 
-def population(*reactions: Reaction, **more: Any) -> tuple[JobTable, Any]:
+def population(*reactions, **more):
     """Return the jobs of a population of the one user who comes on Tuesdays, and the user."""
     options: dict[str, Any] = {"scheduler": "easy", "weeks": 9, **more}
     jobs, _, [user] = simulated(pool_of(TUESDAYS), ME, reactions=reactions, **options)
     return jobs, user
 
 
-def test_users_who_come_and_go_react() -> None:
+def test_users_who_come_and_go_react():
     """The first Tuesday is in the period: delayed, renounced or degraded there, the others not."""
     jobs, _ = population(Delay(FIRST))
     assert [2 * DAY + week * WEEK for week in range(4)] == submissions(jobs, 7)
@@ -363,7 +353,7 @@ def test_users_who_come_and_go_react() -> None:
     assert [0] == renounced(jobs)
 
 
-def test_lost_work_of_a_population_comes_back() -> None:
+def test_lost_work_of_a_population_comes_back():
     """Its units are as without it, and it is not submitted after the horizon."""
     jobs, user = population(Degrade(Always(), rebound=1.0, rebound_after=HOUR))
     assert ([2] * 8, 4, 8) == (jobs.processors.tolist(), user.finished, jobs.count(State.COMPLETED))
@@ -376,7 +366,7 @@ def test_lost_work_of_a_population_comes_back() -> None:
     assert one.matrix[:, : len(one)].tolist() == other.matrix[:, : len(other)].tolist()
 
 
-def test_users_mind_what_they_are_asked() -> None:
+def test_users_mind_what_they_are_asked():
     """A unit all of whose jobs were changed counts for the doublings that are asked for."""
     moods = []
     for asked in (0.0, 1.0):
@@ -391,7 +381,7 @@ def test_users_mind_what_they_are_asked() -> None:
 @pytest.mark.parametrize(
     "reaction", [LookAgain(Always()), Cut(Always(), limit=5), Switch(Always(), "other")]
 )
-def test_some_reactions_need_a_record(reaction: Reaction) -> None:
+def test_some_reactions_need_a_record(reaction):
     """They put off or divide recorded units, or need another cluster: one line before the run."""
     with pytest.raises(QuantityError, match="not for a population that comes and goes"):
         population(reaction)

@@ -16,7 +16,6 @@ from hpcrowd.agents import (
     LookAgain,
     Patience,
     Reaction,
-    ReplayUser,
     Switch,
     Trigger,
 )
@@ -28,7 +27,7 @@ from hpcrowd.agents.behaviours.machine.requests import (
 )
 from hpcrowd.agents.behaviours.machine.standing import AtLimit, FairShareBelow
 from hpcrowd.analysis.accounts.reactions import account, notes_of
-from hpcrowd.environment import ClusterSpec, Simulation, State
+from hpcrowd.environment import ClusterSpec, State
 from hpcrowd.environment.machine.model import (
     Account,
     Limits,
@@ -58,14 +57,14 @@ ALWAYS = During([(0, 10**6)])
 ENFORCED = {"scheduling": {"enforce_limits": True}}
 
 
-def run(model: Simulation, *reactions: Reaction, **options: Any) -> list[ReplayUser]:
+def run(model, *reactions, **options):
     """Run with users who submit each job at its recorded second, unless they react."""
     users = join(model, *reactions, **options)
     model.run()
     return users
 
 
-def limited(**limits: Any) -> dict[str, Any]:
+def limited(**limits):
     """Return the settings of a machine that enforces limits."""
     return {"qos": (Qos(name="normal", limits=Limits(**limits)),), **ENFORCED}
 
@@ -73,7 +72,7 @@ def limited(**limits: Any) -> dict[str, Any]:
 # ---- what users see ---------------------------------------------------------------------------
 
 
-def test_partitions_at_one_second() -> None:
+def test_partitions_at_one_second():
     """Nodes, cores and GPUs that are free, what waits, and the limits of each partition."""
     parts = (
         Partition(name="cpu", nodes=("n[1-2]",), max_time=900, max_nodes=1),
@@ -96,7 +95,7 @@ def test_partitions_at_one_second() -> None:
     ] == list(model.cluster.look().machine.partitions.values())
 
 
-def test_standing_of_a_user() -> None:
+def test_standing_of_a_user():
     """Account, QOS, jobs against the limits, and fair share with its rank."""
     site = two(
         qos=(Qos(name="few", limits=Limits(max_jobs=2, max_submit=9)),),
@@ -120,7 +119,7 @@ def test_standing_of_a_user() -> None:
     assert ["AssocMaxJobsLimit", "", ""] == [outlook.limit(row) for row in (0, 3, 4)]
 
 
-def test_standing_is_that_of_now_on_a_quiet_machine() -> None:
+def test_standing_is_that_of_now_on_a_quiet_machine():
     """Usage counts up to the last period also when nothing has happened since."""
     site = two(priority=PrioritySettings(weight_fair_share=1, calculation_period=10, half_life=0))
     model = model_of(site, {"user": 1, "run": 900}, {"user": 2, "run": 900, "cores": 2, "at": 50})
@@ -130,7 +129,7 @@ def test_standing_is_that_of_now_on_a_quiet_machine() -> None:
         assert ranks == tuple(model.cluster.look().machine.standing(row).rank for row in (1, 0))
 
 
-def test_starts_are_foretold() -> None:
+def test_starts_are_foretold():
     """By priority: of what is to be submitted, in any partition, and of what waits."""
     jobs = [
         BUSY,
@@ -159,13 +158,13 @@ def test_starts_are_foretold() -> None:
     assert see is model.cluster.look().machine  # nothing has happened
 
 
-def test_what_ended_this_second_has_left() -> None:
+def test_what_ended_this_second_has_left():
     """A user who hears of the end of a job sees its node free, although no pass has been since."""
     model = model_of(two(), BUSY, {**FULL, "at": 500})
     seen: list[Any] = []
 
     class Listener:
-        def on_finished(self, unit: int, now: int) -> None:
+        def on_finished(self, unit, now):
             see = model.cluster.look().machine
             seen.append((now, see.partitions["normal"].free_nodes, see.forecast(1).start))
 
@@ -174,7 +173,7 @@ def test_what_ended_this_second_has_left() -> None:
     assert [(500, 1, 500)] == seen
 
 
-def test_no_start_is_foretold_at_a_limit() -> None:
+def test_no_start_is_foretold_at_a_limit():
     """Slurm foretells nothing for a job that a limit keeps; its word is the reason."""
     model = model_of(two(**limited(max_jobs=1)), {"run": 500}, {"run": 10}, {"run": 10, "user": 2})
     model.cluster.submit([0], 0)
@@ -184,7 +183,7 @@ def test_no_start_is_foretold_at_a_limit() -> None:
     assert 5 == see.forecast(2).start
 
 
-def test_new_users_have_a_place_by_priority() -> None:
+def test_new_users_have_a_place_by_priority():
     """A start is foretold with the fair share of the user: behind those who have used less."""
     site = two(priority=PrioritySettings(weight_fair_share=1000, calculation_period=10))
     others = [{**FULL, "at": 100, "run": run, "user": u} for run, u in ((50, 2), (70, 1), (70, 3))]
@@ -202,7 +201,7 @@ def test_new_users_have_a_place_by_priority() -> None:
 
 
 @both
-def test_a_job_that_left_an_empty_queue_counts_no_more(plain: bool) -> None:
+def test_a_job_that_left_an_empty_queue_counts_no_more(plain):
     """The last job that waits is taken back; its user may submit another one at the limit."""
     jobs = {**BUSY, "user": 2}, {**FULL, "user": 2}, {"user": 2}
     model = model_of(two(**limited(max_submit=2)), *jobs, plain=plain)
@@ -226,7 +225,7 @@ NAMES = ("at", "run", "limit", "cores", "user", "partitions", "qos")
     st.integers(1, 20),
     st.sampled_from(["slurm", "easy", "conservative"]),
 )
-def test_looking_changes_nothing(rows: list[Any], period: int, scheduler: str) -> None:
+def test_looking_changes_nothing(rows, period, scheduler):
     """A run in which users look at everything is the same, second for second."""
     jobs = [dict(zip(NAMES, row, strict=True)) for row in rows]
     low = Partition(name="low", priority_tier=0, preempt_mode="requeue")
@@ -245,7 +244,7 @@ def test_looking_changes_nothing(rows: list[Any], period: int, scheduler: str) -
         rows = np.arange(len(model.jobs))
         model.cluster.submit(rows, model.jobs.recorded_submit)
 
-        def look(model: Simulation = model) -> None:
+        def look(model=model):
             see = model.cluster.look().machine
             _ = see.partitions
             for row in np.flatnonzero(model.jobs.start < 0).tolist():
@@ -295,13 +294,13 @@ MOVED, LESS_GPUS = ("partition", "normal", "debug"), ((0, "gpus", "2", "1"), (1,
 class Crowded(Trigger):
     """An own trigger, which may look at anything that users see."""
 
-    def which(self, user: ReplayUser, intention: Any) -> Any:
+    def which(self, user, intention):
         """Look at the cores of normal."""
         see = user.site.look().machine
         return np.array([not see.partitions["normal"].free_cores] * len(intention.rows))
 
 
-def less_time(requested: int) -> tuple[Any, ...]:
+def less_time(requested):
     """Return the change of the job that asks for 500 s."""
     return ((2, "requested_time", "500", str(requested)),)
 
@@ -345,7 +344,7 @@ ASKS: dict[str, tuple[Any, Any, Reaction, Any, list[int], dict[int, tuple[int, i
 
 
 @pytest.mark.parametrize("story", ASKS)
-def test_users_ask_otherwise(story: str) -> None:
+def test_users_ask_otherwise(story):
     """What users ask for when their trigger says so, when jobs start then, how long they run."""
     site, jobs, reaction, expected, starts, times = ASKS[story]
     model, log = model_of(site, *jobs, overrun="kill"), DecisionLog()
@@ -367,7 +366,7 @@ def test_users_ask_otherwise(story: str) -> None:
     assert any(one.words().endswith(words) for one in Decisions.of(log))
 
 
-def test_jobs_that_ask_for_nothing_switch_too() -> None:
+def test_jobs_that_ask_for_nothing_switch_too():
     """Without requests a job is in the partition of its queue, with its memory and account."""
     debug = Partition(name="debug", nodes=("d1",), allow_accounts=("a",))
     site = machine(
@@ -384,7 +383,7 @@ def test_jobs_that_ask_for_nothing_switch_too() -> None:
     assert [0, 500, 6, 106] == model.jobs.start.tolist()
 
 
-def test_patience_ends_in_another_partition() -> None:
+def test_patience_ends_in_another_partition():
     """A job that has waited goes where it would start sooner; while nothing is sooner it stays."""
     jobs = [
         BUSY,
@@ -402,7 +401,7 @@ def test_patience_ends_in_another_partition() -> None:
     assert "session 2: job 3 leaves the queue to come again in partition debug" in words
 
 
-def test_other_clusters_are_left_alone() -> None:
+def test_other_clusters_are_left_alone():
     """A job that goes to another cluster keeps its partition."""
     model = model_of(two(), BUSY, {**FULL, "at": 10}, others={"pool": ClusterSpec(4)})
     users = run(model, Switch(ALWAYS, "pool"), SwitchPartition(ALWAYS, to="debug"))
@@ -413,7 +412,7 @@ def test_other_clusters_are_left_alone() -> None:
 # ---- fair share and limits --------------------------------------------------------------------
 
 
-def test_users_wait_because_of_their_fair_share() -> None:
+def test_users_wait_because_of_their_fair_share():
     """Whoever has used most goes behind the others, and may wait until the ranks have changed."""
     accounts = [Account(account="a"), *(Account(account="a", user=f"u{one}") for one in (1, 2))]
     weights = PrioritySettings(weight_fair_share=1000, calculation_period=10, half_life=0)
@@ -434,7 +433,7 @@ def test_users_wait_because_of_their_fair_share() -> None:
     assert [0, 250, 100] == model.jobs.start.tolist()
 
 
-def test_users_at_a_limit_come_later() -> None:
+def test_users_at_a_limit_come_later():
     """While as many of a user's jobs run as may, the next one is put off."""
     enforced = limited(max_jobs=1, max_tres_per_user={"cpu": 4})
     jobs = [
@@ -453,7 +452,7 @@ def test_users_at_a_limit_come_later() -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative"])
-def test_users_see_partitions_under_other_policies(scheduler: str) -> None:
+def test_users_see_partitions_under_other_policies(scheduler):
     """Starts are foretold by a conservative plan on the nodes, and users switch as under Slurm."""
     jobs = [
         BUSY,
@@ -485,7 +484,7 @@ def test_users_see_partitions_under_other_policies(scheduler: str) -> None:
     refused(lambda: run(model, Delay(FairShareBelow(0.5), by=1)), told)
 
 
-def test_less_time_on_a_pool() -> None:
+def test_less_time_on_a_pool():
     """Requested times also count on a pool of equal processors."""
     model = pool_of({"run": 60, "limit": 500}, {"run": 60})
     users = run(model, LessTime(ALWAYS, factor=0.25))
@@ -493,7 +492,7 @@ def test_less_time_on_a_pool() -> None:
     assert [(0, 0, "requested_time", "500", "170")] == changes(users)
 
 
-def test_fewer_processors_are_fewer_tasks_and_nodes() -> None:
+def test_fewer_processors_are_fewer_tasks_and_nodes():
     """A request follows when a reaction, or patience, changes the processors."""
     site = machine(NodeType(name="n[1-4]", cores=4))
     names = Ask.NODES, Ask.MAX_NODES, Ask.TASKS, Ask.TASKS_PER_NODE, Ask.CORES_PER_TASK
@@ -528,18 +527,18 @@ def test_fewer_processors_are_fewer_tasks_and_nodes() -> None:
         (Delay(AtLimit(), by=1), "trigger at-limit: needs a machine of nodes; give --machine FILE"),
     ],
 )
-def test_a_pool_has_no_partitions(reaction: Reaction, told: str) -> None:
+def test_a_pool_has_no_partitions(reaction, told):
     """Before anything runs, one line says that such users need a machine of nodes."""
     refused(lambda: run(pool_of({}), reaction), told)
 
 
-def test_what_machines_do_not_have() -> None:
+def test_what_machines_do_not_have():
     """What a pool has not, and names of partitions, are refused in a line before all runs."""
     pool = pool_of({})
     refused(lambda: pool.cluster.look().machine, "partitions: a pool of equal processors has none")
     elsewhere = {"patience": Patience(5, then="elsewhere")}
     refused(lambda: run(pool, parts=elsewhere), "patience elsewhere: needs a machine of nodes")
     for wrong in ({"to": "debgu"}, {"among": ("debgu",)}):
-        reaction = SwitchPartition(ALWAYS, **wrong)  # type: ignore[arg-type]
+        reaction = SwitchPartition(ALWAYS, **wrong)
         told = "during: partition 'debgu': not known; did you mean debug?"
         refused(lambda found=reaction: run(model_of(two(), {}), found), told)

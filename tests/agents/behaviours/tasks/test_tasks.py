@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -29,7 +28,7 @@ from hpcrowd.agents import (
     give_behaviour,
 )
 from hpcrowd.analysis import account, notes_of, read_results, write_results
-from hpcrowd.environment import ClusterSpec, JobTable, Simulation, State
+from hpcrowd.environment import ClusterSpec, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
@@ -47,13 +46,12 @@ from hypothesis import strategies as st
 from tests.agents.behaviours.machine.node_cases import model_of, two
 from tests.support.behaviours import both, join, react
 
-MakeJobs = Callable[..., JobTable]
 HOW = ("preferred", "adaptive", "at-once")
 
 run = partial(react, when=SessionGraph)
 
 
-def pieces(cut: Cut, jobs: JobTable, row: int = 0) -> list[tuple[int, int, int]]:
+def pieces(cut, jobs, row=0):
     """Return start, end and processors of each piece of a job."""
     rows = cut.tasks[row].pieces
     columns = jobs.start, jobs.end, jobs.processors
@@ -90,7 +88,7 @@ STORIES: dict[str, tuple[Any, dict[str, Any], dict[int, list[tuple[int, int, int
 
 @both
 @pytest.mark.parametrize("story", STORIES)
-def test_pieces(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+def test_pieces(make_jobs, plain, story):
     """Start, end and processors of each piece of a task."""
     rows, settings, expected = STORIES[story]
     jobs = make_jobs(*rows)
@@ -102,7 +100,7 @@ def test_pieces(make_jobs: MakeJobs, plain: bool, story: str) -> None:
 
 
 @both
-def test_preferred_pieces_follow_each_other(make_jobs: MakeJobs, plain: bool) -> None:
+def test_preferred_pieces_follow_each_other(make_jobs, plain):
     """25 s under a limit of 10 s are three jobs; what waits for the task waits for the last."""
     jobs, log = make_jobs((0, 25, 3, 50), (30, 5, 1, 5)), DecisionLog()  # thinks for 5 s
     cut = Cut(Always(), limit=10)
@@ -126,9 +124,7 @@ def test_preferred_pieces_follow_each_other(make_jobs: MakeJobs, plain: bool) ->
         ((21, 1), [(0, 10, 1), (0, 10, 1), (0, 1, 1)], 19),
     ],
 )
-def test_all_at_once(
-    make_jobs: MakeJobs, plain: bool, job: tuple[int, int], expected: Any, following: int
-) -> None:
+def test_all_at_once(make_jobs, plain, job, expected, following):
     """Pieces run side by side; the user goes on after the last to end, whichever piece that is."""
     jobs = make_jobs((0, *job), (30, 5, 1, 5))
     cut = Cut(Always(), how="at-once", limit=10)
@@ -137,7 +133,7 @@ def test_all_at_once(
     assert {} == users[0].preceded
 
 
-def test_what_keeps_to_the_limits_stays(make_jobs: MakeJobs) -> None:
+def test_what_keeps_to_the_limits_stays(make_jobs):
     """Without a limit nothing changes; a longer request is cut down to the limit."""
     rows = ((0, 25, 3, 50), (30, 5, 1, 5), (60, 9, 2, 9, 2))
     expected, found = make_jobs(*rows), make_jobs(*rows)
@@ -156,7 +152,7 @@ def test_what_keeps_to_the_limits_stays(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_next_piece_comes_when_the_user_is_at_work(make_jobs: MakeJobs, plain: bool) -> None:
+def test_next_piece_comes_when_the_user_is_at_work(make_jobs, plain):
     """A piece that ends in the evening is followed by the next one in the morning."""
     jobs = make_jobs((9 * HOUR, 20 * HOUR, 1, 20 * HOUR))
     cut = Cut(Always(), limit=10 * HOUR)
@@ -165,7 +161,7 @@ def test_next_piece_comes_when_the_user_is_at_work(make_jobs: MakeJobs, plain: b
 
 
 @both
-def test_patience_gives_up_the_rest(make_jobs: MakeJobs, plain: bool) -> None:
+def test_patience_gives_up_the_rest(make_jobs, plain):
     """If a piece leaves the queue for good, the rest is renounced; one that comes back is not."""
     jobs = make_jobs((0, 25, 8, 25), (30, 5, 1, 5), (5, 40, 8, 40, 2))
     how = {"scheduler": "fcfs", "plain": plain}
@@ -183,7 +179,7 @@ def test_patience_gives_up_the_rest(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_other_reactions(make_jobs: MakeJobs, plain: bool) -> None:
+def test_other_reactions(make_jobs, plain):
     """Reactions before it change the task, those after it its first submission and its cluster."""
     jobs = make_jobs((60, 25, 6, 25), (60, 25, 6, 25, 2), (60, 25, 2, 25, 3))
     calm = During([(50, 100)])
@@ -201,7 +197,7 @@ def test_other_reactions(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_jobs_of_a_batch_keep_their_spaces(make_jobs: MakeJobs, plain: bool) -> None:
+def test_jobs_of_a_batch_keep_their_spaces(make_jobs, plain):
     """A job that is cut does not change when the others of its batch come."""
     jobs = make_jobs((0, 25, 1, 25), (7, 5, 1, 5), (12, 30, 1, 30), (60, 1, 1, 1))
     cut = Cut(Always(), limit=10)
@@ -211,7 +207,7 @@ def test_jobs_of_a_batch_keep_their_spaces(make_jobs: MakeJobs, plain: bool) -> 
 
 
 @both
-def test_stopped_pieces_come_again(make_jobs: MakeJobs, plain: bool) -> None:
+def test_stopped_pieces_come_again(make_jobs, plain):
     """A piece that a change of the platform stops is submitted again, and the task goes on."""
     jobs = make_jobs((0, 25, 3, 25))
     cut = Cut(Always(), limit=10)
@@ -221,7 +217,7 @@ def test_stopped_pieces_come_again(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_pieces_wait_for_clean_energy(make_jobs: MakeJobs, plain: bool) -> None:
+def test_pieces_wait_for_clean_energy(make_jobs, plain):
     """The first waits 30 s for its window, as a whole job would; the others follow at once."""
     jobs, cut = make_jobs((0, 25, 3, 25)), Cut(Always(), limit=10)
     carbon = Signal(np.array([0, 30, 60, 90]), np.array([9.0, 1.0, 1.0, 1.0]))
@@ -235,7 +231,7 @@ def test_pieces_wait_for_clean_energy(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_users_who_leave(make_jobs: MakeJobs, how: Any) -> None:
+def test_users_who_leave(make_jobs, how):
     """A user who is removed submits no further piece; what is left is renounced."""
     jobs = make_jobs((0, 50, 8, 50), (0, 50, 8, 50))
     model = Simulation(jobs, 8)
@@ -247,7 +243,7 @@ def test_users_who_leave(make_jobs: MakeJobs, how: Any) -> None:
     assert [State.COMPLETED] * 2 == jobs.state[2:].tolist()
 
 
-def test_machine_of_nodes() -> None:
+def test_machine_of_nodes():
     """The limit is MaxTime of the partition; pieces ask for the partition too."""
     debug = {"limit": 3000, "cores": 2, "partitions": "debug"}
     jobs = [{**debug, "run": 2500}, {"run": 2500, "limit": 3000, "cores": 2}, {**debug, "run": 900}]
@@ -284,9 +280,7 @@ settings_of_users = st.fixed_dictionaries(
 
 @settings(max_examples=40)
 @given(tasks, settings_of_users, st.sampled_from([Recorded, SessionGraph, BatchOrder]))
-def test_work_and_limits_are_kept(
-    make_jobs: MakeJobs, rows: list[Any], chosen: dict[str, Any], when: Any
-) -> None:
+def test_work_and_limits_are_kept(make_jobs, rows, chosen, when):
     """The pieces do exactly the work of the task, none is too long, never too many at once."""
     seen = []
     for plain in (False, True):
@@ -325,7 +319,7 @@ def test_work_and_limits_are_kept(
     assert seen[0] == seen[1]
 
 
-def most_at_once(jobs: JobTable, rows: list[int]) -> int:
+def most_at_once(jobs, rows):
     """Return the most jobs of one user among ``rows`` that were in the system together."""
     found = 0
     for at, user in zip(jobs.submit[rows].tolist(), jobs.user[rows].tolist(), strict=True):
@@ -341,7 +335,7 @@ ONE = """; MaxProcs: 8
 9 70 0 10 3 -1 -1 3 20 -1 1 1 1 -1 1 -1 -1 -1"""
 
 
-def test_results(tmp_path: Any) -> None:
+def test_results(tmp_path):
     """Pieces have numbers of their own, say whose pieces they are, and precede each other."""
     settings = {"do": "cut", "when": "always", "limit": "25s"}
     recipe = Recipe("batches", reactions=(reaction_from(settings),))
@@ -359,7 +353,7 @@ def test_results(tmp_path: Any) -> None:
     assert found.summary() == again.summary()
 
 
-def test_where_tasks_cannot_be_cut(make_jobs: MakeJobs) -> None:
+def test_where_tasks_cannot_be_cut(make_jobs):
     """Pieces have no recorded start, and would not wait for what the recorded job waits for."""
     jobs, cut = make_jobs((0, 25, 3, 25), (0, 5, 1, 5)), Cut(Always(), limit=10)
     with pytest.raises(QuantityError, match="cut always: under the recorded schedule jobs start"):
@@ -371,7 +365,7 @@ def test_where_tasks_cannot_be_cut(make_jobs: MakeJobs) -> None:
         join(model, cut)
 
 
-def test_not_with_changes_by_hand(make_jobs: MakeJobs) -> None:
+def test_not_with_changes_by_hand(make_jobs):
     """Graphs of users who cut cannot be changed, nor their behaviour while a task goes on."""
     jobs = make_jobs((0, 25, 3, 25), (30, 5, 1, 5))
     model = Simulation(jobs, 8)

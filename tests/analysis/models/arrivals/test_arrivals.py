@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import variance
 
@@ -28,7 +27,6 @@ from hpcrowd.analysis.models.model import arrival_model
 from hpcrowd.analysis.models.parts.cycle import Cycle, clock_times, operational_times
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import ModelFitError, QuantityError
-from hpcrowd.environment.traces.trace import Trace
 from scipy.stats import gamma
 
 from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
@@ -40,13 +38,13 @@ COUNTS = [int(digit) for digit in "31415926535897932384626433832795"]
 CUT = [0, 2, 8, 8, 4]
 
 
-def counted(counts: Sequence[int], scale: float = 900.0) -> Workload:
+def counted(counts, scale=900.0):
     """Return arrivals that are counted so over a time scale; the first is at 0 s."""
     submit = np.repeat(np.arange(len(counts)) * scale, counts)
     return Workload.of(submit, 1, settings=Settings(time_scale_s=scale))
 
 
-def plain_loop(counts: list[int]) -> tuple[float, float, list[float]]:
+def plain_loop(counts):
     """Return mu_c, sigma_c and p by Eqs. 4.1, 4.2, 4.7 and 4.8, one number after the other."""
     scaling, squares = [float(count) for count in counts], []
     for _ in range(int(math.log2(len(counts) / 4))):
@@ -65,7 +63,7 @@ def plain_loop(counts: list[int]) -> tuple[float, float, list[float]]:
     ("length", "coarse", "splits"),
     [(8, 4, 1), (15, 7, 1), (16, 4, 2), (52, 6, 3), (121_760, 7, 14)],
 )
-def test_a_length_is_cut_to_a_power_of_two(length: int, coarse: int, splits: int) -> None:
+def test_a_length_is_cut_to_a_power_of_two(length, coarse, splits):
     """C of 4 to 7 times 2^S, the longest that fits; the synthesis takes the transform back."""
     scales = scales_of(counted([1, 3, 2, 5] * (length // 4) + [1] * (length % 4)), "wavelet")
     found = (scales.intervals, len(scales.scaling[0]), len(scales.scaling), len(scales.counts))
@@ -77,7 +75,7 @@ def test_a_length_is_cut_to_a_power_of_two(length: int, coarse: int, splits: int
 
 
 @pytest.mark.parametrize("events", ["exact", "poisson"])
-def test_long_draws_go_on_with_further_syntheses(events: str) -> None:
+def test_long_draws_go_on_with_further_syntheses(events):
     """As many as asked for, rising, at the trace's rate; fewer are the beginning of more."""
     model = Wavelet.fit(counted(COUNTS)).model_copy(update={"events": events})
     many = model.times(20_000, np.random.default_rng(4))
@@ -95,7 +93,7 @@ def test_long_draws_go_on_with_further_syntheses(events: str) -> None:
         assert found[1::2].var() == pytest.approx(3, rel=0.06)
 
 
-def test_estimation_is_that_of_a_plain_loop() -> None:
+def test_estimation_is_that_of_a_plain_loop():
     """Mean, spread and beta parameters of fresh data; the notes say what was cut."""
     mean, sd, p = plain_loop(COUNTS)
     found = Wavelet.fit(counted(COUNTS + CUT))
@@ -109,7 +107,7 @@ def test_estimation_is_that_of_a_plain_loop() -> None:
     assert (found.p, ()) == (again.p, again.notes)
 
 
-def test_synthesis_has_the_multipliers_it_is_given() -> None:
+def test_synthesis_has_the_multipliers_it_is_given():
     """Positive rates; at each scale the variance of multipliers is 1 / (2 p + 1), Eq. 4.6."""
     coarse, betas = 4000, (8.0, 2.0, 0.7, 0.3)
     model = Wavelet(time_scale_s=900, coarse=coarse, mean=50, sd=5, p=betas)
@@ -143,14 +141,14 @@ def test_synthesis_has_the_multipliers_it_is_given() -> None:
         ([20, 0, 20, 0] * 2 + [1, 1, 0, 0, 0, 0, 1, 1], r"p_2, scale 2 .* has p = -0"),
     ],
 )
-def test_a_parameter_that_is_not_positive_is_named(counts: list[int], message: str) -> None:
+def test_a_parameter_that_is_not_positive_is_named(counts, message):
     """Too short, too regular and too rough: the scale and the value are in one line."""
     with pytest.raises(ModelFitError, match=message) as caught:
         Wavelet.fit(counted(counts))
     assert "\n" not in str(caught.value)
 
 
-def test_events_are_where_the_integral_is_whole() -> None:
+def test_events_are_where_the_integral_is_whole():
     """Interpolated inside intervals, none in empty ones; what is left over is carried on."""
     expected = np.array([1.5, 0, 0.5, 2.0, 0.25])
     times, left = integrate_and_fire(expected, 10)
@@ -167,7 +165,7 @@ def test_events_are_where_the_integral_is_whole() -> None:
     assert COUNTS + CUT == inside.tolist()
 
 
-def test_runs_of_empty_intervals() -> None:
+def test_runs_of_empty_intervals():
     """The example of section 4.4 has runs of 4, 3 and 1; each goes to its scale."""
     data = np.array([0.01, 0.02, 0, 0, 0, 0, 0.09, 0, 0, 0, 0.02, 0.03, 0])
     assert [4, 3, 1] == zero_runs(data).tolist()
@@ -180,7 +178,7 @@ def test_runs_of_empty_intervals() -> None:
     assert (0.0, 0.0) == zero_shares(np.ones(8), 2, "length")
 
 
-def test_zeros_are_as_many_and_as_long_as_asked() -> None:
+def test_zeros_are_as_many_and_as_long_as_asked():
     """Each scale turns its share to 0 under parents that are not; nothing that arrives is lost."""
     zeros = (0.1, 0.0, 0.2, 0.05)
     model = WaveletZeros(time_scale_s=900, coarse=50, mean=40, sd=4, p=(5.0,) * 4, zeros=zeros)
@@ -198,7 +196,7 @@ def test_zeros_are_as_many_and_as_long_as_asked() -> None:
     assert 4 == int((most.rates(np.random.default_rng(6)) == 0).sum())
 
 
-def test_zeros_are_fitted_with_the_wavelets() -> None:
+def test_zeros_are_fitted_with_the_wavelets():
     """The modified model has the plain one's parameters and the trace's share of zeros."""
     counts = COUNTS[:20] + [0] * 4 + [5, 0, 6, 7, 0, 0, 9, 8]
     plain, found = (kind.fit(counted(counts)) for kind in (Wavelet, WaveletZeros))
@@ -208,7 +206,7 @@ def test_zeros_are_fitted_with_the_wavelets() -> None:
     assert found.zeros != WaveletZeros.fit(counted(counts), weighing="number").zeros
 
 
-def test_the_nearest_is_taken_and_the_numbers_are_reported() -> None:
+def test_the_nearest_is_taken_and_the_numbers_are_reported():
     """Notes name the choice and have a line for the trace and each candidate."""
     workload = bursty_workload(6000, 3)
     found = Auto.fit(workload)
@@ -226,10 +224,10 @@ def test_the_nearest_is_taken_and_the_numbers_are_reported() -> None:
     assert taken.model_copy(update={"notes": found.notes}) == found
     assert Auto.fit(workload) == found
     with pytest.raises(TypeError, match="abstract"):
-        Auto()  # type: ignore[abstract]
+        Auto()
 
 
-def test_what_is_too_short_or_too_regular_becomes_poisson() -> None:
+def test_what_is_too_short_or_too_regular_becomes_poisson():
     """The reason is in the notes; asked for by name, the wavelet model refuses."""
     for submit in (np.arange(0, 3000.0, 100), np.arange(0, 900 * 64, 90.0)):
         workload = Workload.of(submit, 1)
@@ -244,7 +242,7 @@ def test_what_is_too_short_or_too_regular_becomes_poisson() -> None:
         assert 1800 == getattr(arrival_model(name).fit(hourly), "time_scale_s", None)
 
 
-def test_distance_of_evidence() -> None:
+def test_distance_of_evidence():
     """Twice the CV counts ln 2, the other two as they are; an unknown Hurst does not count."""
     one, other = Evidence(2, 0.5, 0.7), Evidence(4, 0.4, 0.9)
     assert np.log(2) + 0.1 + 0.2 == pytest.approx(one.apart(other))
@@ -256,7 +254,7 @@ def test_distance_of_evidence() -> None:
 @pytest.mark.parametrize(
     ("log", "name"), [("LLNL-Thunder", "wavelet-zeros"), ("HPC2N-2002-2.1", "wavelet")]
 )
-def test_choice_on_traces(read_trace: Callable[[str], Trace], log: str, name: str) -> None:
+def test_choice_on_traces(read_trace, log, name):
     """Thunder needs zeros by length, HPC2N is better without; studies have the figures."""
     found = Auto.fit(Workload.from_trace(read_trace(log)))
     assert (name, "length") == (found.name, getattr(found, "weighing", "length"))
@@ -265,7 +263,7 @@ def test_choice_on_traces(read_trace: Callable[[str], Trace], log: str, name: st
 WEEKLY = Cycle(rates=tuple((np.random.default_rng(5).random(168) + 0.1).tolist()))
 
 
-def test_weights_are_the_programs() -> None:
+def test_weights_are_the_programs():
     """Half hour (i - 1) mod 48 has the gamma's share between i - 0.5 and i + 0.5, i in 11..58."""
     for kind, (_, _, anum, bnum, _) in PUBLISHED.items():
         i = np.arange(11, 59)
@@ -282,7 +280,7 @@ def test_weights_are_the_programs() -> None:
     assert after[-1] < 2000 * np.exp(5) < before[-1]
 
 
-def walk(gaps: list[float], weights: list[float]) -> list[float]:
+def walk(gaps, weights):
     """Return arrival times as the paper tells it: pay bucket by bucket, the rest is a part."""
     times, now, points, bucket, past = [], 0.0, 0.0, 0, 0.0
     for gap in gaps:
@@ -298,7 +296,7 @@ def walk(gaps: list[float], weights: list[float]) -> list[float]:
     return times
 
 
-def test_time_goes_by_at_the_pace_of_the_weights() -> None:
+def test_time_goes_by_at_the_pace_of_the_weights():
     """The inverse of the integral gives what paying bucket by bucket gives, over many days."""
     weights = Lublin.published("typeless").day_weights
     gaps = np.random.default_rng(1).exponential(2500, 2000)
@@ -307,7 +305,7 @@ def test_time_goes_by_at_the_pace_of_the_weights() -> None:
 
 
 @pytest.mark.parametrize("kind", PUBLISHED)
-def test_published_gaps(kind: str) -> None:
+def test_published_gaps(kind):
     """In the time of the day's pace the logs of gaps are gamma of aarr x arar, below the cap."""
     model = Lublin.published(kind)
     count = 40_000
@@ -325,7 +323,7 @@ def test_published_gaps(kind: str) -> None:
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
-def test_mean_of_a_capped_gap(scale: float) -> None:
+def test_mean_of_a_capped_gap(scale):
     """Known means: exponential logs below a cap, for scales below, at and above 1."""
     x = np.linspace(0, 6.0, 400_001)
     density = gamma.pdf(x, 3.0, scale=scale)
@@ -333,7 +331,7 @@ def test_mean_of_a_capped_gap(scale: float) -> None:
     assert expected == pytest.approx(_mean_gap(3.0, scale, 6.0), rel=1e-5)
 
 
-def test_a_fit_finds_what_it_was_drawn_from() -> None:
+def test_a_fit_finds_what_it_was_drawn_from():
     """Weights in local time, mean and spread of logs of gaps, and the rate come back."""
     model = Lublin.published("typeless")
     submit = model.times(50_000, np.random.default_rng(3))
@@ -352,7 +350,7 @@ def test_a_fit_finds_what_it_was_drawn_from() -> None:
     assert [0, 12, 24, 36] == np.flatnonzero(np.array(found.weights) > 0).tolist()
 
 
-def test_hours_without_arrivals_stay_empty() -> None:
+def test_hours_without_arrivals_stay_empty():
     """Nothing is put into hours of rate 0, whatever rounding does."""
     cycle = Cycle(rates=tuple(np.isin(np.arange(168), [10, 30]) * 1.0))
     inside = cycle.warp(np.arange(500.0, 8 * WEEK, 997.0))
@@ -362,7 +360,7 @@ def test_hours_without_arrivals_stay_empty() -> None:
     assert {10, 11, 30, 31} >= set((edges % WEEK // HOUR).astype(int))
 
 
-def test_a_cycle_is_fitted() -> None:
+def test_a_cycle_is_fitted():
     """Hours have the rates that jobs were drawn with; short or empty traces are reported."""
     times = np.sort(np.random.default_rng(4).uniform(0, 20 * WEEK, 100_000))
     workload = Workload.of(WEEKLY.warp(times), 1)
@@ -378,7 +376,7 @@ def test_a_cycle_is_fitted() -> None:
     assert "no arrivals in" in Cycle.fit(bursty_workload(1500, 2)).notes[-1]
 
 
-def test_what_cannot_be_fitted() -> None:
+def test_what_cannot_be_fitted():
     """Few jobs, one second and equal gaps are one line; a fit that is far off has a note."""
     for submit in ([0.0], [0.0, 5.0], [7.0] * 50, list(np.arange(0, 86_400 * 2, 1800.0))):
         with pytest.raises(ModelFitError, match=r"arrivals lublin: .*poisson"):
@@ -386,14 +384,14 @@ def test_what_cannot_be_fitted() -> None:
     short = Lublin.fit(poisson_workload(200, 30, 1))
     assert {1.0} == set(short.weights)
     with pytest.raises(QuantityError, match="kind 'soup': not known; choose batch"):
-        Lublin.published("soup")  # type: ignore[arg-type]
+        Lublin.published("soup")
     submit = np.repeat(np.arange(60) * 2.5 * DAY, 3000)
     found = Lublin.fit(Workload.of(submit, 1))
     assert "mean of ln(gap in s)" in found.notes[-1]
     assert found.mean_gap_s == pytest.approx(np.diff(submit).mean(), rel=0.01)
 
 
-def test_a_cycle_keeps_the_mean_rate() -> None:
+def test_a_cycle_keeps_the_mean_rate():
     """Whole weeks stay in place, order and inverse hold, and each hour gets its share."""
     times = np.sort(np.random.default_rng(4).uniform(0, 50 * WEEK, 40_000))
     warped = WEEKLY.warp(times)

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from tests.analysis.features.feature_cases import bursty_workload
 
 
-def two_classes(*processors: tuple[int, int, int]) -> JobClasses:
+def two_classes(*processors):
     """Return classes of short and long jobs, which need what is given."""
     return JobClasses(
         weights=(0.25, 0.75), means_s=(5.0, 1000.0), sds_s=(10.0, 50.0), processors=processors
@@ -37,13 +37,13 @@ def two_classes(*processors: tuple[int, int, int]) -> JobClasses:
 Rows = tuple[tuple[int, int, int], ...]
 
 
-def parallelism(counts: Rows) -> dict[int, int]:
+def parallelism(counts):
     """Return the class of parallelism of each number of processors (section 5.1.3)."""
     jobs = {p: sum(n for _, other, n in counts if other == p) for _, p, _ in counts}
     return {p: math.floor(math.log2(n) + 0.5) + 1 for p, n in jobs.items()}
 
 
-def conditional(counts: Rows) -> np.ndarray:
+def conditional(counts):
     """Return Pr(c, l) of Algorithm 1, shape (classes from 1 on, classes of run time)."""
     label = parallelism(counts)
     table = np.zeros((max(label.values()), 1 + max(k for k, _, _ in counts)))
@@ -52,7 +52,7 @@ def conditional(counts: Rows) -> np.ndarray:
     return table / table.sum(axis=0)
 
 
-def test_one_draw_of_processors_stands_for_two() -> None:
+def test_one_draw_of_processors_stands_for_two():
     """Pr(c, l) times the share in the multiset of both labels is the share of what is drawn."""
     assert {4: 9, 10: 9, 7: 1} == parallelism(((0, 4, 200), (1, 4, 50), (1, 10, 300), (0, 7, 1)))
     counts = ((0, 1, 64), (0, 2, 60), (0, 8, 3), (1, 1, 7), (1, 2, 1), (1, 64, 9))
@@ -75,7 +75,7 @@ def test_one_draw_of_processors_stands_for_two() -> None:
     st.booleans(),
     st.integers(0, 99),
 )
-def test_bags_keep_sizes_and_gaps(gaps: list[int], leave: float, wait: bool, seed: int) -> None:
+def test_bags_keep_sizes_and_gaps(gaps, leave, wait, seed):
     """No bag gets more jobs than its size, within the gap; of bags that wait none is cut."""
     arrivals = np.cumsum(gaps).astype(float)
     random = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ def test_bags_keep_sizes_and_gaps(gaps: list[int], leave: float, wait: bool, see
     assert (np.diff(arrivals[order])[same] <= 100).all()
 
 
-def test_run_times_are_normal_and_not_negative() -> None:
+def test_run_times_are_normal_and_not_negative():
     """Whole seconds; mean of the class; where it reaches below 0, that of the part above."""
     classes = two_classes((0, 1, 1), (1, 1, 1))
     drawn = classes.draw_run_times(np.repeat([0, 1], 40_000), np.random.default_rng(2))
@@ -111,7 +111,7 @@ def test_run_times_are_normal_and_not_negative() -> None:
     st.lists(st.integers(0, 250), min_size=1, max_size=40),
     st.lists(st.integers(1, 5), min_size=40, max_size=40),
 )
-def test_bags_are_those_of_algorithm_1(gaps: list[int], sizes: list[int]) -> None:
+def test_bags_are_those_of_algorithm_1(gaps, sizes):
     """Compiled, bags are those of the loop as printed."""
     arrivals = np.cumsum(gaps).astype(float)
     places, jobs, bag, size = [0], 1, 0, sizes[0]
@@ -125,7 +125,7 @@ def test_bags_are_those_of_algorithm_1(gaps: list[int], sizes: list[int]) -> Non
     assert places == found.tolist()
 
 
-def test_the_largest_bag_that_fits_is_next() -> None:
+def test_the_largest_bag_that_fits_is_next():
     """A bag of three waits for three jobs that come in time, and then comes before a smaller one.
 
     Where not even a waiting one fits, a single job begins. Bags that are left take turns; of
@@ -145,12 +145,12 @@ def test_the_largest_bag_that_fits_is_next() -> None:
     assert np.bincount(many).max() <= 50
 
 
-def bag_sizes_of(size: np.ndarray) -> BagSizes:
+def bag_sizes_of(size):
     """Return the fit to bags of one class of jobs."""
     return BagSizes.fit(size, np.repeat(size, size), np.zeros(size.sum(), int))
 
 
-def test_heavier_sizes_have_mean_and_largest() -> None:
+def test_heavier_sizes_have_mean_and_largest():
     """Single jobs, mean, largest and exponent are those of the bags; draws follow the shares."""
     size = np.random.default_rng(5).zipf(2.1, 5000)
     found = bag_sizes_of(size)
@@ -167,7 +167,7 @@ def test_heavier_sizes_have_mean_and_largest() -> None:
         assert found.draw(50, "zipf", np.random.default_rng(6)).max() <= 50
 
 
-def test_single_jobs_and_bags_have_their_own_run_times() -> None:
+def test_single_jobs_and_bags_have_their_own_run_times():
     """a_k p_k and (1 - a_k) p_k, each over its sum (section 5.1.2); what is missing is all."""
     sizes = BagSizes(zipf=2.0, single=0.5, largest=9, single_of_class=(0.2, 0.6))
     single, real = sizes.classes(np.array([0.4, 0.6]))
@@ -177,7 +177,7 @@ def test_single_jobs_and_bags_have_their_own_run_times() -> None:
     assert [[0.4, 0.6]] * 2 == [part.tolist() for part in never.classes(np.array([0.4, 0.6]))]
 
 
-def test_bags_of_users_skip_what_others_submit() -> None:
+def test_bags_of_users_skip_what_others_submit():
     """Jobs 1, 2 and 4 of one user are a bag of three, one of whose two steps is not a neighbour."""
     workload = Workload.of([0, 10, 20, 30, 500], 60, user=[1, 1, 2, 1, 1])
     size, size_of_job, leave = user_bags(workload)
@@ -185,7 +185,7 @@ def test_bags_of_users_skip_what_others_submit() -> None:
     assert [2, 1, 1, 1] == bags(workload).size.tolist()
 
 
-def test_small_machines_get_what_fits() -> None:
+def test_small_machines_get_what_fits():
     """What exceeds the machine is left out; a class of nothing else gets the whole machine."""
     classes = two_classes((0, 1, 1), (0, 32, 99), (1, 64, 5))
     drawn = classes.draw_processors(np.array([0, 0, 1, 1]), 8, np.random.default_rng(1))
@@ -195,7 +195,7 @@ def test_small_machines_get_what_fits() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"bag_sizes": "heavy", "interleave": True}])
-def test_jobs_of_a_bag_are_alike(options: dict[str, object]) -> None:
+def test_jobs_of_a_bag_are_alike(options):
     """All jobs of a bag have one user, run time, number of processors and executable."""
     bursts = bursty_workload(600, 8)
     model = Comprehensive.fit(bursts, **options)
@@ -217,7 +217,7 @@ def test_jobs_of_a_bag_are_alike(options: dict[str, object]) -> None:
     assert pytest.approx(40 * DAY, rel=0.01) == made.drawn.submit[-1]
 
 
-def test_runs_are_as_long_as_in_the_table() -> None:
+def test_runs_are_as_long_as_in_the_table():
     """Each class has its own lengths, with their shares; which is next goes by the table."""
     lengths = Table.of([(0, 1, 3), (0, 4, 1), (1, 2, 7), (2, 1, 1)])
     follows = Table.of([(0, 1, 9), (0, 2, 1), (1, 0, 1), (2, 0, 1)])
@@ -234,7 +234,7 @@ def test_runs_are_as_long_as_in_the_table() -> None:
     assert run_lengths(run).tolist() == run_lengths(label).tolist()
 
 
-def test_two_kinds_of_jobs_come_back_in_runs() -> None:
+def test_two_kinds_of_jobs_come_back_in_runs():
     """Run times, their runs and their processors are those of the workload."""
     long = np.repeat(np.arange(8) % 2, [3, 5, 3, 1, 3, 5, 3, 5])
     columns = {"user": 1, "machine": 8}
@@ -249,7 +249,7 @@ def test_two_kinds_of_jobs_come_back_in_runs() -> None:
     assert {3, 1, 5} == {*run_lengths(made.run_time)[:-1].tolist()}
 
 
-def test_jobs_of_a_run_have_one_user() -> None:
+def test_jobs_of_a_run_have_one_user():
     """A run is a bag: user, group and executable are those of all its jobs."""
     recorded = bursty_workload(400, 3)
     drawn = Locality.fit(recorded).jobs(recorded.submit, 64, Streams(1))

@@ -36,7 +36,7 @@ from tests.analysis.features.feature_cases import FAR, bursty_workload, near, po
 kinds = pytest.mark.parametrize("kind", PUBLISHED)
 
 
-def probability(sizes: TwoStage, machine: int) -> np.ndarray:
+def probability(sizes, machine):
     """Return the probability of 1, 2, ..., ``machine`` processors, shape (machine,)."""
     shares = np.array([sizes.serial, sizes.power, 1 - sizes.serial - sizes.power])
     return shares @ sizes.ways(np.arange(1, machine + 1), machine)
@@ -44,7 +44,7 @@ def probability(sizes: TwoStage, machine: int) -> np.ndarray:
 
 @kinds
 @pytest.mark.parametrize("machine", [1, 3, 100, 128])
-def test_sizes_are_as_the_formula_says(kind: str, machine: int) -> None:
+def test_sizes_are_as_the_formula_says(kind, machine):
     """Drawn sizes have the probabilities of the model, which add up to 1; none is too large."""
     model = PUBLISHED[kind].sizes
     expected = probability(model, machine)
@@ -63,13 +63,13 @@ def test_sizes_are_as_the_formula_says(kind: str, machine: int) -> None:
 
 @kinds
 @pytest.mark.parametrize("size", [1, 64])
-def test_run_times_are_as_the_formula_says(kind: str, size: int) -> None:
+def test_run_times_are_as_the_formula_says(kind, size):
     """Logs of run times are a mixture of two gammas, cut off at the cap; run times are whole."""
     model = PUBLISHED[kind].run_times
     first = float(model.share(np.array([size]))[0])
     parts = ((first, model.a1, model.b1), (1 - first, model.a2, model.b2))
 
-    def below(log: float) -> float:
+    def below(log):
         return float(sum(share * gamma.cdf(log, a, scale=b) for share, a, b in parts))
 
     cap = model.longest_log_s
@@ -83,7 +83,7 @@ def test_run_times_are_as_the_formula_says(kind: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("machine", [128, 500])
-def test_two_stage_is_found_again(machine: int) -> None:
+def test_two_stage_is_found_again(machine):
     """Shares and bounds of the sizes come out of what the model draws."""
     made = TwoStage(serial=0.25, power=0.5, low=1.1, med_below_high=2.6, lower_probability=0.85)
     found, _ = fit_two_stage(made.draw(60_000, machine, np.random.default_rng(3)), machine)
@@ -92,7 +92,7 @@ def test_two_stage_is_found_again(machine: int) -> None:
     assert made.lower_probability == pytest.approx(found.lower_probability, abs=0.03)
 
 
-def test_hyper_gamma_is_found_again() -> None:
+def test_hyper_gamma_is_found_again():
     """Gammas, and how the first one's probability goes with the size."""
     made = HyperGamma(a1=9, b1=0.5, a2=300, b2=0.033, pa=-0.004, pb=0.8)
     sizes = np.random.default_rng(4).integers(1, 101, 60_000)
@@ -104,7 +104,7 @@ def test_hyper_gamma_is_found_again() -> None:
     assert made.pb == pytest.approx(found.pb, abs=0.02)
 
 
-def test_kinds_come_with_their_own_arrivals() -> None:
+def test_kinds_come_with_their_own_arrivals():
     """Queue 0 is interactive and 1 batch; each has its share, its sizes and its times."""
     model, arrivals = published("lublin", 128), LublinTypes.published()
     assert arrivals.model_dump() == model.arrivals.model_dump()
@@ -124,7 +124,7 @@ def test_kinds_come_with_their_own_arrivals() -> None:
     near(arrivals.interactive_share, plain.queue == INTERACTIVE)
 
 
-def test_kinds_are_distinguished_by_the_queue() -> None:
+def test_kinds_are_distinguished_by_the_queue():
     """With 100 jobs of queue 0 and of others, kinds have their own parameters."""
     random = np.random.default_rng(6)
     queue = (random.random(4000) < 0.7).astype(int) * 3
@@ -132,19 +132,19 @@ def test_kinds_are_distinguished_by_the_queue() -> None:
     workload = poisson_workload(4000, 300, 1, queue=queue, run_time=times)
     model = fit("lublin", workload)
     assert isinstance(model.arrivals, LublinTypes)
-    assert np.mean(queue == 0) == pytest.approx(model.jobs.interactive_share)  # type: ignore[attr-defined]
+    assert np.mean(queue == 0) == pytest.approx(model.jobs.interactive_share)
     drawn = generate(model, jobs=3000).drawn
     quick = drawn.queue == INTERACTIVE
     assert np.median(drawn.run_time[quick]) < 100 < np.median(drawn.run_time[~quick])
     one = fit("lublin", workload, options={"kinds": "one"}).jobs
     same = fit("lublin-typeless", workload)
-    assert (None, same.jobs.batch) == (one.interactive, one.batch)  # type: ignore[attr-defined]
+    assert (None, same.jobs.batch) == (one.interactive, one.batch)
     assert {-1} == set(generate(same, jobs=50).drawn.queue.tolist())
     assert isinstance(fit("lublin", poisson_workload(500, 300, 1)).arrivals, Lublin)
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.3, 1.0, 1.7, 3.0])
-def test_speedup_is_continuous(sigma: float) -> None:
+def test_speedup_is_continuous(sigma):
     """Branches meet; one processor has speedup 1, none is above parallelism or processors."""
     a = np.array([1.0, 1.5, 2.0, 7.3, 64.0])[:, None]
     for edge in (a, 2 * a - 1, a + a * sigma - sigma):
@@ -161,7 +161,7 @@ def test_speedup_is_continuous(sigma: float) -> None:
     assert np.minimum(n, 20) == pytest.approx(speedup(n, 20, 0))
 
 
-def test_jobs_are_log_uniform() -> None:
+def test_jobs_are_log_uniform():
     """Parallelism and work are, and the load is the one that was chosen."""
     model = published("downey", 256)
     jobs = generate(model, jobs=50_000)
@@ -177,7 +177,7 @@ def test_jobs_are_log_uniform() -> None:
     assert 0.7 == pytest.approx(jobs.load, rel=0.05)
 
 
-def test_ranges_are_found_again() -> None:
+def test_ranges_are_found_again():
     """Both ranges come out of what the model draws; sigma is kept."""
     made = Downey.published(128).model_copy(update={"work_min": 500.0, "work_max": 5e5})
     drawn = made.jobs(np.arange(50_000.0), 128, Streams(2))
@@ -194,7 +194,7 @@ def test_ranges_are_found_again() -> None:
 versions = pytest.mark.parametrize("name", ["feitelson96", "feitelson97"])
 
 
-def test_shares_of_sizes_and_run_lengths() -> None:
+def test_shares_of_sizes_and_run_lengths():
     """Of n^-1.5 over 1 to 128, 0.4105 is serial; r^-2.5 has a known beginning and mean."""
     found = size_shares(128, 1.5, 9, 1.0, 1.0)
     assert 0.4105 == pytest.approx(found[0], abs=5e-5)
@@ -212,7 +212,7 @@ def test_shares_of_sizes_and_run_lengths() -> None:
 
 
 @pytest.mark.parametrize("repeats", ["same", "new"])
-def test_a_repetition_follows_at_once(repeats: str) -> None:
+def test_a_repetition_follows_at_once(repeats):
     """It comes when the one before ends without waiting, and is the same but for a new run time."""
     model = published("feitelson97", 32)
     kind = model.jobs.model_copy(update={"repeats": repeats})
@@ -235,7 +235,7 @@ def test_a_repetition_follows_at_once(repeats: str) -> None:
     assert np.where(follows < 0, -1, 0).tolist() == trace["think_time"].tolist()
 
 
-def test_runs_in_a_workload() -> None:
+def test_runs_in_a_workload():
     """A run ends where the user asks for something else; others in between do not matter."""
     columns = {"user": [1, 2, 1, 1, 2, 1, 2, 2], "executable": [1, 1, 1, 1, 1, 1, 1, 2]}
     found = find_runs(Workload.of(np.arange(8), 1, [4, 4, 4, 2, 4, 4, 1, 1], **columns))
@@ -243,20 +243,20 @@ def test_runs_in_a_workload() -> None:
     assert [2, 2, 1, 1, 1, 1] == found.lengths.tolist()
 
 
-def test_arrivals_are_those_of_first_executions() -> None:
+def test_arrivals_are_those_of_first_executions():
     """A fit takes the rate of first executions: repetitions are not to be counted twice."""
     workload = bursty_workload(3000, 2)
     model = fit("feitelson97", workload, options={"repeats": "new"})
-    assert "new" == model.jobs.repeats  # type: ignore[attr-defined]
+    assert "new" == model.jobs.repeats
     submit = workload.submit[find_runs(workload).first]
     expected = (submit[-1] - submit[0]) / (len(submit) - 1)
-    assert expected == pytest.approx(model.arrivals.mean_gap_s)  # type: ignore[attr-defined]
+    assert expected == pytest.approx(model.arrivals.mean_gap_s)
     assert len(workload) > 1.5 * len(submit)
     with pytest.raises(QuantityError, match="published_gap_s is unknown"):
         model.jobs.published_arrivals()
 
 
-def test_generated_jobs_are_as_the_formulas_say() -> None:
+def test_generated_jobs_are_as_the_formulas_say():
     """First executions have the sizes, mean run times and run lengths of the model."""
     model = published("feitelson96", 64)
     jobs = generate(model, jobs=60_000, seed=3).drawn
@@ -275,7 +275,7 @@ def test_generated_jobs_are_as_the_formulas_say() -> None:
 
 
 @versions
-def test_a_load_stretches_first_executions_only(name: str) -> None:
+def test_a_load_stretches_first_executions_only(name):
     """Series stay the same, and first executions come to the end, without a tail of repetitions."""
     model = published(name, 64)
     assert 0.7 == pytest.approx(model.jobs.work(64) / (64 * model.arrivals.mean_gap_s))
@@ -295,7 +295,7 @@ def test_a_load_stretches_first_executions_only(name: str) -> None:
     assert per_week.min() > 0.5 * per_week.mean()
 
 
-def test_fitted_to_itself() -> None:
+def test_fitted_to_itself():
     """Parameters are found again in what the model makes up, within what chance leaves."""
     made = Feitelson1996.published(128).model_copy(
         update={"order": 1.2, "small_factor": 2.0, "power_factor": 5.0, "repetitions": 2.2}
@@ -314,7 +314,7 @@ def test_fitted_to_itself() -> None:
     assert made.small_factor == pytest.approx(found["small_factor"], rel=0.15)
 
 
-def test_stages_are_found_again() -> None:
+def test_stages_are_found_again():
     """Means of the stages, and shares that are linear in the size."""
     random = np.random.default_rng(6)
     size = random.random(40_000)

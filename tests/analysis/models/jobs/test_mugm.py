@@ -12,7 +12,7 @@ from hpcrowd.analysis.models.model import fit
 from hpcrowd.environment.errors import QuantityError
 
 
-def two_kinds(jobs: int, seed: int, **columns: object) -> Workload:
+def two_kinds(jobs, seed, **columns):
     """Return short serial jobs of users 1 to 8, and long parallel ones of users 11 to 18."""
     random = np.random.default_rng(seed)
     large = random.random(jobs) < 0.3
@@ -25,20 +25,20 @@ def two_kinds(jobs: int, seed: int, **columns: object) -> Workload:
     return Workload.of(np.sort(random.uniform(0, 1e6, jobs)), **made)
 
 
-def group(**changes: object) -> UserGroup:
+def group(**changes):
     """Return a group of jobs around 16 processors and an hour."""
     mixture = Mixture(weights=(1.0,), means=((4.0, 12.0),), covariances=((0.5, 0.1, 1.0),))
     made = {"jobs": (3, 1), "area": 1.0, "mixture": mixture, "powers": 0.5, "powers_drawn": 0.2}
     return UserGroup(**(made | changes))
 
 
-def model(*groups: UserGroup, **changes: object) -> Mugm:
+def model(*groups, **changes):
     """Return a model on 64 processors."""
     made = {"groups": groups, "run_time_medoids": (12.0,), "machine": 64, "longest_s": 1e5}
     return Mugm(**(made | changes))
 
 
-def test_users_who_submit_alike_are_a_group() -> None:
+def test_users_who_submit_alike_are_a_group():
     """Two kinds of users are two groups, the one with more area first, with their jobs."""
     workload = two_kinds(4000, 1)
     found = Mugm.fit(workload, groups=2, clusters=2)
@@ -52,7 +52,7 @@ def test_users_who_submit_alike_are_a_group() -> None:
     assert [list(range(1, 9)), list(range(9, 17))] == [one.tolist() for one in found.users]
 
 
-def test_the_share_of_powers_of_two_is_met_or_overshoots() -> None:
+def test_the_share_of_powers_of_two_is_met_or_overshoots():
     """(f - h) / (1 - h) meets f; the probability f of the paper gives h + (1 - h) f."""
     base = group()
     random = np.random.default_rng(4)
@@ -72,7 +72,7 @@ def test_the_share_of_powers_of_two_is_met_or_overshoots() -> None:
     assert [1] == nearest_power(np.array([1]), 1).tolist()
 
 
-def test_what_is_generated_is_like_the_trace() -> None:
+def test_what_is_generated_is_like_the_trace():
     """Shares of groups and users, run times and powers of two come out, within chance."""
     workload = two_kinds(4000, 2)
     fitted = fit("mugm", workload, arrivals="poisson", options={"groups": 2})
@@ -90,7 +90,7 @@ def test_what_is_generated_is_like_the_trace() -> None:
     assert 1 <= drawn.run_time.min() <= drawn.run_time.max() <= np.ceil(workload.run_time.max())
 
 
-def test_a_group_is_drawn_alone() -> None:
+def test_a_group_is_drawn_alone():
     """Run times and processors of one group, the same for the same stream; others are refused."""
     found = model(group(), group(jobs=(2,)))
     first, second = (found.draw_group(2, 50, np.random.default_rng(5)) for _ in range(2))
@@ -102,7 +102,7 @@ def test_a_group_is_drawn_alone() -> None:
             found.draw_group(wrong, 1, np.random.default_rng(5))
 
 
-def test_what_counts_is_reported() -> None:
+def test_what_counts_is_reported():
     """Jobs with a run time of 0 and without a user are listed, and too few groups."""
     found = Mugm.fit(Workload.of(range(4), [0, 5, 9, 7], user=[1, -1, 2, 3]), groups=3)
     assert 3 == sum(one.size for one in found.groups)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import Workload
@@ -18,9 +15,7 @@ from hpcrowd.analysis.models.jobs.comprehensive import Comprehensive, user_bags
 from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.analysis.models.jobs.mugm import Mugm
 from hpcrowd.analysis.models.model import fit
-from hpcrowd.environment import Streams, Trace
-
-ReadTrace = Callable[[str], Trace]
+from hpcrowd.environment import Streams
 
 #: Workloads that figures are means of; repetitions make single ones differ.
 SEEDS = range(4)
@@ -28,7 +23,7 @@ SEEDS = range(4)
 pytestmark = [pytest.mark.slow, pytest.mark.traces]
 
 
-def mean_ks(recorded: Workload, drawn: Sequence[Any], column: str) -> float:
+def mean_ks(recorded, drawn, column):
     """Return the Kolmogorov-Smirnov distance of a column, mean over generated workloads."""
     known = getattr(recorded, column)
     return float(np.mean([apart(known, getattr(one, column)).ks for one in drawn]))
@@ -45,9 +40,7 @@ def mean_ks(recorded: Workload, drawn: Sequence[Any], column: str) -> float:
         ("HPC2N-2002-2.1", "lublin", 0.06, 0.11),
     ],
 )
-def test_parametric_models(
-    read_trace: ReadTrace, log: str, name: str, run_time: float, processors: float
-) -> None:
+def test_parametric_models(read_trace, log, name, run_time, processors):
     """Distances of run times and processors are small."""
     workload = Workload.from_trace(read_trace(log))
     model = fit(name, workload)
@@ -56,7 +49,7 @@ def test_parametric_models(
     assert mean_ks(workload, drawn, "processors") <= processors
 
 
-def test_users_of_kth(kth: Trace) -> None:
+def test_users_of_kth(kth):
     """MUGM stays below the distances of its paper, 0.05 and 0.07, and below 0.05."""
     workload = Workload.from_trace(kth, "all")
     made = [Mugm.fit(workload).jobs(np.arange(len(workload)) * 1.0, 100, Streams(0))]
@@ -66,7 +59,7 @@ def test_users_of_kth(kth: Trace) -> None:
 
 #: Traces with what they are known for, negative and positive correlation among them.
 @pytest.mark.parametrize("name", ["HPC2N-2002-2.1", "LLNL-Thunder", "KTH-SP2", "DAS2-fs1"])
-def test_locality_is_that_of_the_trace(name: str, read_trace: ReadTrace) -> None:
+def test_locality_is_that_of_the_trace(name, read_trace):
     """The exponent of run lengths is within 0.2 of the trace's, as near as readings of Table 3.5.
 
     Distributions are within 0.03, the correlation within 0.03.
@@ -89,9 +82,7 @@ def test_locality_is_that_of_the_trace(name: str, read_trace: ReadTrace) -> None
 
 @pytest.mark.parametrize("interleave", [False, True])
 @pytest.mark.parametrize("log", ["HPC2N-2002-2.1-cln", "LLNL-Thunder-2007-1.1-cln"])
-def test_heavier_bags_are_those_of_the_trace(
-    read_trace: ReadTrace, log: str, interleave: bool
-) -> None:
+def test_heavier_bags_are_those_of_the_trace(read_trace, log, interleave):
     """With recorded arrivals all distances are small, of bags in order or of those of users."""
     recorded = Workload.from_trace(read_trace(log))
     model = Comprehensive.fit(recorded, bag_sizes="heavy", interleave=interleave)
@@ -114,7 +105,7 @@ def test_heavier_bags_are_those_of_the_trace(
         assert pytest.approx(sizes[0].max(), rel=0.2) == np.mean([s.max() for s in sizes[1:]])
 
 
-def test_interactive_jobs_of_a_trace(read_trace: ReadTrace) -> None:
+def test_interactive_jobs_of_a_trace(read_trace):
     """On DataStar queue 0 is interactive: its jobs are shorter, and come with their own rhythm."""
     workload = Workload.from_trace(read_trace("SDSC-DS"))
     model = fit("lublin", workload)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.generation import Generated, generate, population
+from hpcrowd.analysis.models.generation import generate, population
 from hpcrowd.analysis.models.model import WorkloadModel, fit, read_model, write_model
 from hpcrowd.analysis.models.parts.gate import Gate
 from hpcrowd.analysis.models.parts.requests import MachineRequests, steps_of
@@ -21,7 +20,7 @@ from hpcrowd.environment.errors import ModelFileError
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.files.toml_text import write_machine
 from hpcrowd.environment.machine.model import Account, Machine, NodeType, Partition, Qos
-from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
+from hpcrowd.environment.machine.requests import WORDS, Ask
 from hpcrowd.environment.traces.formats.registry import read_trace, write_trace
 from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.scenarios.kinds.populate import populate
@@ -30,14 +29,13 @@ from hpcrowd.scenarios.whatif.machine import made_up
 
 from tests.analysis.features.feature_cases import poisson_workload
 
-Call = Callable[..., tuple[int, str, str]]
 Fitted = Callable[[str], WorkloadModel]
 
 GB = 1024
 
 
 @pytest.fixture(scope="module")
-def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def log_file(tmp_path_factory):
     """Return the path of three weeks of the made-up site, without waits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(made_up, "DAYS", 21)
@@ -48,18 +46,18 @@ def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def workload(log_file: Path) -> Workload:
+def workload(log_file):
     """Return the workload of the log."""
     return Workload.from_trace(read_trace(log_file))
 
 
 @pytest.fixture(scope="module")
-def models(workload: Workload) -> Fitted:
+def models(workload):
     """Return a function that fits a model to the log, once."""
     return cache(lambda name: fit(name, workload, arrivals="poisson"))
 
 
-def gpus_of(requests: Requests) -> np.ndarray[Any, Any]:
+def gpus_of(requests):
     """Return the GPUs of each job, however it asks for them; 0 for none."""
     nodes = np.maximum(requests[Ask.NODES], 1)
     return np.maximum.reduce(
@@ -67,7 +65,7 @@ def gpus_of(requests: Requests) -> np.ndarray[Any, Any]:
     )
 
 
-def refusals(made: Generated, machine: Machine) -> list[str]:
+def refusals(made, machine):
     """Return why a machine would reject the jobs of a workload, without empty reasons."""
     jobs = JobTable(len(made))
     jobs.user[:], jobs.processors[:] = made.drawn.user, made.drawn.processors
@@ -77,7 +75,7 @@ def refusals(made: Generated, machine: Machine) -> list[str]:
     return [reason for row in range(len(jobs)) if (reason := admission.refusal(row))]
 
 
-def test_size_run_time_and_requests_stay_together(workload: Workload, models: Fitted) -> None:
+def test_size_run_time_and_requests_stay_together(workload, models):
     """By class of size and run time: shares of GPUs and partitions, and memory, as in the log."""
     recorded = workload.requests()
     made = generate(models("locality"), jobs=6000, seed=4)
@@ -105,7 +103,7 @@ def test_size_run_time_and_requests_stay_together(workload: Workload, models: Fi
     assert [] == refusals(made, made_up.made_up_machine())
 
 
-def test_kinds_of_jobs_draw_from_their_own_kind(models: Fitted) -> None:
+def test_kinds_of_jobs_draw_from_their_own_kind(models):
     """One of two kinds of equal jobs, and the groups of MUGM with learners, have the GPUs."""
     size = 4000
     random = np.random.default_rng(1)
@@ -159,7 +157,7 @@ SCALED: list[tuple[dict[str, Any], int, int, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-def test_jobs_of_a_bag_and_repetitions_ask_for_the_same(models: Fitted) -> None:
+def test_jobs_of_a_bag_and_repetitions_ask_for_the_same(models):
     """Equal jobs of a bag have equal requests, and so have repetitions of a job."""
     made = generate(models("feitelson97"), jobs=3000, seed=1)
     drawn, partitions = made.drawn, np.array(made.requests.texts(Ask.PARTITIONS))
@@ -174,15 +172,13 @@ ROOM = Room(cores=192, nodes=6, node_cores=32, node_gpus=4, node_memory=128 * GB
 
 
 @pytest.mark.parametrize(("asked", "before", "cores", "expected"), SCALED)
-def test_requests_are_scaled_to_the_size(
-    asked: dict[str, Any], before: int, cores: int, expected: dict[str, Any]
-) -> None:
+def test_requests_are_scaled_to_the_size(asked, before, cores, expected):
     """Memory and GPUs per core are kept, and what nodes have is not exceeded."""
     found = scaled(Asked.of(asked), before, cores, ROOM)
     assert expected == {ask.name.lower(): value for ask, value in found.items()}
 
 
-def test_scaled_requests_fit_the_nodes() -> None:
+def test_scaled_requests_fit_the_nodes():
     """Whatever the donor and the size: no more GPUs, memory or nodes than the partition has."""
     random = np.random.default_rng(3)
     for before, cores in random.integers(1, 192, (2000, 2), endpoint=True).tolist():
@@ -197,7 +193,7 @@ def test_scaled_requests_fit_the_nodes() -> None:
 
 
 @pytest.mark.parametrize("name", ["locality", "mugm", "feitelson97", "lublin"])
-def test_generated_jobs_are_accepted(models: Fitted, name: str) -> None:
+def test_generated_jobs_are_accepted(models, name):
     """No job is rejected by the machine, and no time limit is longer than the partition's."""
     machine = made_up.made_up_machine()
     made = generate(models(name), jobs=2000, seed=3, machine=machine)
@@ -208,7 +204,7 @@ def test_generated_jobs_are_accepted(models: Fitted, name: str) -> None:
     assert (made.drawn.run_time <= most).all()
 
 
-def test_another_machine_accepts_jobs_that_are_cut_to_it(models: Fitted) -> None:
+def test_another_machine_accepts_jobs_that_are_cut_to_it(models):
     """Unknown partitions give way to the default one; sizes, times and memory are cut, and said."""
     normal = Partition(name="normal", nodes=("a[1-2]",), default=True, max_time=DAY // 4)
     gpu = Partition(name="gpu", nodes=("b1",), allow_accounts=("two",), allow_qos=("standard",),
@@ -233,7 +229,7 @@ def test_another_machine_accepts_jobs_that_are_cut_to_it(models: Fitted) -> None
     assert "would run for longer than a partition allows" in notes
 
 
-def test_partitions_without_nodes_give_way_to_the_default_one() -> None:
+def test_partitions_without_nodes_give_way_to_the_default_one():
     """So do unknown ones; features, QOS and GPUs that are not there are no longer asked for."""
     parts = Partition(name="empty", nodes=()), Partition(name="all", default=True)
     gate = Gate(Machine(nodes=(NodeType(name="a1", cores=4),), partitions=parts))
@@ -247,7 +243,7 @@ def test_partitions_without_nodes_give_way_to_the_default_one() -> None:
     assert 4 == passed[1]
 
 
-def test_logs_of_many_jobs_or_without_requests(workload: Workload) -> None:
+def test_logs_of_many_jobs_or_without_requests(workload):
     """Of many jobs evenly spaced ones are kept; without requests no key and column is made."""
     few = MachineRequests.fit(workload, most_donors=50)
     assert 50 == sum(count for *_, count in few.donors)
@@ -260,7 +256,7 @@ def test_logs_of_many_jobs_or_without_requests(workload: Workload) -> None:
     assert (None, {}) == (made.requests, made.trace().extra)
 
 
-def test_users_of_a_model_work_on_the_machine(models: Fitted) -> None:
+def test_users_of_a_model_work_on_the_machine(models):
     """Batches carry their requests; nothing is rejected, and GPUs and partitions are in use."""
     machine, model = made_up.made_up_machine(), models("locality")
     pools = population(generate(model, days=5, machine=machine)).pools.values()
@@ -272,7 +268,7 @@ def test_users_of_a_model_work_on_the_machine(models: Fitted) -> None:
     assert {0, 1} <= set(gpus_of(run.jobs.requests).tolist())
 
 
-def test_commands_take_a_machine(call: Call, log_file: Path, tmp_path: Path) -> None:
+def test_commands_take_a_machine(call, log_file, tmp_path):
     """Fit and generate; SWF says what it cannot hold, and populate what it cannot have."""
     site, model = tmp_path / "site.toml", tmp_path / "m.json"
     write_machine(made_up.made_up_machine(), site)
@@ -293,7 +289,7 @@ def test_commands_take_a_machine(call: Call, log_file: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_generated_traces_keep_the_requests(models: Fitted, tmp_path: Path, ending: str) -> None:
+def test_generated_traces_keep_the_requests(models, tmp_path, ending):
     """What is read back is what was generated, and a replay runs all jobs on the machine."""
     machine = made_up.made_up_machine()
     made = generate(models("locality"), jobs=400, seed=5, machine=machine)
@@ -310,7 +306,7 @@ def test_generated_traces_keep_the_requests(models: Fitted, tmp_path: Path, endi
     assert len(made) == run.jobs.count(State.COMPLETED)
 
 
-def test_models_keep_requests_in_their_files(models: Fitted, tmp_path: Path) -> None:
+def test_models_keep_requests_in_their_files(models, tmp_path):
     """A model that was read generates the same; a damaged one is one line."""
     path = tmp_path / "model.json"
     write_model(models("locality"), path)

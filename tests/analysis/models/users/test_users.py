@@ -13,7 +13,7 @@ from hpcrowd.analysis.models.parts.users import Requests, UserShares
 from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
 
 
-def test_users_have_their_shares_of_the_bags() -> None:
+def test_users_have_their_shares_of_the_bags():
     """Each user comes as often as fitted, and after itself by chance plus what stays."""
     n = 40_000
     for stay in (0.0, 0.6):
@@ -26,7 +26,7 @@ def test_users_have_their_shares_of_the_bags() -> None:
         assert same == pytest.approx(stay + (1 - stay) * 0.46, abs=4 * 0.5 / n**0.5)
 
 
-def test_a_fit_takes_shares_groups_and_persistence() -> None:
+def test_a_fit_takes_shares_groups_and_persistence():
     """The most active user is number 1; a workload without users has one."""
     columns = {"user": [7] * 5 + [3] * 3, "group": [20] * 5 + [10] * 3}
     found = UserShares.fit(Workload.of(np.arange(8) * 1000, 5, **columns))
@@ -39,7 +39,7 @@ def test_a_fit_takes_shares_groups_and_persistence() -> None:
     assert ("no users recorded: one for all",) == alone.notes
 
 
-def test_jobs_of_a_bag_ask_for_the_same() -> None:
+def test_jobs_of_a_bag_ask_for_the_same():
     """One request for each bag, at least the longest run time where the fitted times allow."""
     found = Requests.fit(bursty_workload(800, 3))
     random = np.random.default_rng(4)
@@ -53,7 +53,7 @@ def test_jobs_of_a_bag_ask_for_the_same() -> None:
     assert set(asked.tolist()) <= set(range(1, found.longest_s + 1))
 
 
-def test_without_requests_there_is_nothing_to_fit() -> None:
+def test_without_requests_there_is_nothing_to_fit():
     """No requested times, too few of them, or none of an hour: no model."""
     for requested in (-1, 60, np.where(np.arange(100) < 5, 7200.0, -1.0)):
         assert Requests.fit(poisson_workload(100, 10, 1, requested_time=requested)) is None
@@ -61,7 +61,7 @@ def test_without_requests_there_is_nothing_to_fit() -> None:
 
 
 @pytest.mark.parametrize("name", ["lublin", "feitelson96", "downey"])
-def test_workloads_of_more_users(name: str) -> None:
+def test_workloads_of_more_users(name):
     """Ten times as many users each submit as much as before; busier ones are worth a word."""
     model = published(name, 128)
     before = generate(model, jobs=2000)
@@ -79,7 +79,7 @@ def test_workloads_of_more_users(name: str) -> None:
         ]
 
 
-def test_more_users_have_the_same_distribution_of_shares() -> None:
+def test_more_users_have_the_same_distribution_of_shares():
     """Of ten times as many ten are like each; groups of users keep their shares."""
     users = UserShares(weights=(0.6, 0.3, 0.1), groups=(2, 1, 2))
     more = users.resized(30)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, WaitingJob
+from hpcrowd.environment import WaitingJob
 from hpcrowd.environment.schedulers.ordered import parse_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.policies import (
-    Rows,
     backfills,
     clusters,
     keys,
@@ -29,7 +26,7 @@ few = settings(max_examples=40)
 long_queues = st.integers(0, 2**32 - 1)
 
 
-def check_long(seed: int, policy: str, cluster: dict[str, Any], count: int) -> None:
+def check_long(seed, policy, cluster, count):
     """Check that both engines give the same schedule of a long queue."""
     random = np.random.default_rng(seed)
     rows = np.column_stack(
@@ -51,7 +48,7 @@ def check_long(seed: int, policy: str, cluster: dict[str, Any], count: int) -> N
 @pytest.mark.parametrize("policy", ["fcfs", "easy"])
 @settings(max_examples=5)
 @given(seed=long_queues, cluster=clusters)
-def test_long_queues(policy: str, seed: int, cluster: dict[str, Any]) -> None:
+def test_long_queues(policy, seed, cluster):
     """Gaps in the queue, which the compiled engine closes up, change nothing."""
     check_long(seed, policy, cluster, 150)
 
@@ -59,7 +56,7 @@ def test_long_queues(policy: str, seed: int, cluster: dict[str, Any]) -> None:
 @pytest.mark.endurance
 @settings(max_examples=100)
 @given(long_queues, policies, clusters)
-def test_long_queues_of_all_policies(seed: int, policy: str, cluster: dict[str, Any]) -> None:
+def test_long_queues_of_all_policies(seed, policy, cluster):
     """The same for all policies, at length."""
     check_long(seed, policy, cluster, 400)
 
@@ -85,9 +82,7 @@ SAME = [
 @pytest.mark.parametrize(("one", "other"), SAME)
 @settings(max_examples=15)
 @given(rows=workloads, cluster=clusters)
-def test_policies_that_are_the_same(
-    one: str, other: str, rows: Rows, cluster: dict[str, Any]
-) -> None:
+def test_policies_that_are_the_same(one, other, rows, cluster):
     """Two ways to say one thing give one schedule; of one group, fair share is no order."""
     rows = [(*row[:5], 1, row[6]) for row in rows]
     assert outcome(run(rows, one, cluster)) == outcome(run(rows, other, cluster))
@@ -99,7 +94,7 @@ lasting = keys.filter(lambda key: not key.endswith("slowdown"))
 
 @few
 @given(workloads, st.integers(3, 8), lasting, backfills | st.just("conservative"))
-def test_head_is_never_delayed(rows: Rows, processors: int, order: str, backfill: str) -> None:
+def test_head_is_never_delayed(rows, processors, order, backfill):
     """Where estimates hold, the first job that has to wait starts as if nobody overtook it.
 
     All jobs arrive at once, and the head is the first in the order that does not fit.
@@ -117,7 +112,7 @@ def test_head_is_never_delayed(rows: Rows, processors: int, order: str, backfill
         assert filled.start[head] <= strict.start[head]
 
 
-def as_waiting(jobs: JobTable, row: int) -> WaitingJob:
+def as_waiting(jobs, row):
     """A job as the scheduler sees it."""
     names = ("processors", "estimate", "submit", "requested_time", "user", "group", "queue")
     return WaitingJob(row, *(int(getattr(jobs, name)[row]) for name in names))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from hpcrowd.environment import State
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.policies import Rows, rooms, run, workloads
+from tests.support.policies import rooms, run, workloads
 
 #: Clusters on which no job runs longer than its estimate.
 certain = st.fixed_dictionaries(
@@ -29,7 +27,7 @@ certain = st.fixed_dictionaries(
 few = settings(max_examples=40)
 
 
-def bounded(rows: Rows) -> Rows:
+def bounded(rows):
     """The jobs, each asking for its run time and that many seconds more."""
     return [(submit, run, need, run + more, *rest) for submit, run, need, more, *rest in rows]
 
@@ -42,9 +40,7 @@ def bounded(rows: Rows) -> Rows:
     rooms,
     st.booleans(),
 )
-def test_plans_keep_their_first_promise(
-    rows: Rows, cluster: dict[str, Any], policy: str, room: int, plain: bool
-) -> None:
+def test_plans_keep_their_first_promise(rows, cluster, policy, room, plain):
     """Whoever is promised a start has it by then, with upper bounds as estimates."""
     jobs = run(bounded(rows), policy, cluster, room, plain=plain)
     promised, ran = jobs.promised >= 0, jobs.state != State.REJECTED
@@ -55,9 +51,7 @@ def test_plans_keep_their_first_promise(
 
 @few
 @given(workloads, st.integers(3, 8), st.booleans())
-def test_exact_estimates_leave_nothing_to_compress(
-    rows: Rows, processors: int, plain: bool
-) -> None:
+def test_exact_estimates_leave_nothing_to_compress(rows, processors, plain):
     """If every job ends when planned, each starts at the second that it was promised first."""
     cluster = {"processors": processors, "estimates": "exact", "overrun": "keep"}
     rows = [(row[0], row[1] + 1, *row[2:]) for row in rows]  # no run time is planned as 1 s
@@ -114,9 +108,7 @@ for seed in range(100):
     ],
     ids=" ".join,
 )
-def test_schedules_do_not_depend_on_bounds_of_tables(
-    bounds: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_schedules_do_not_depend_on_bounds_of_tables(bounds, tmp_path):
     """Full tables, far moves and other blocks, rare in queues of tests, change no schedule.
 
     The kernel is compiled anew for them, with a check of every index.

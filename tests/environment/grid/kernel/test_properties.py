@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hpcrowd.environment import GridSpec, JobTable, Simulation
@@ -12,8 +10,6 @@ from hypothesis import strategies as st
 
 from tests.environment.grid.grid_cases import (
     Crowd,
-    Place,
-    Users,
     brokers,
     crowds,
     foretold,
@@ -24,7 +20,7 @@ from tests.environment.grid.grid_cases import (
 )
 
 
-def crowd_of(users: Users, clusters: list[Place], broker: str | None) -> Crowd:
+def crowd_of(users, clusters, broker):
     """Users who wander over all clusters, and the grid if there is one."""
     return Crowd(users, len(clusters) + (broker is not None))
 
@@ -36,9 +32,7 @@ crowded = given(
 
 @settings(max_examples=60)
 @crowded
-def test_engines_equal_the_oracle(
-    users: Users, clusters: list[Place], broker: str | None, overrun: str, plain: bool, room: int
-) -> None:
+def test_engines_equal_the_oracle(users, clusters, broker, overrun, plain, room):
     """No cluster is ever ahead of another: all is as if one merged simulation had done it."""
     expected = foretold(crowd_of(users, clusters, broker), clusters, broker, overrun)
     crowd = crowd_of(users, clusters, broker)
@@ -63,9 +57,7 @@ played = given(
 
 @settings(max_examples=60)
 @played
-def test_compiled_equals_plain_with_stops_on_the_way(
-    users: Users, clusters: list[Place], way: dict[str, Any], how: dict[str, Any]
-) -> None:
+def test_compiled_equals_plain_with_stops_on_the_way(users, clusters, way, how):
     """Under any schedulers, in one piece or several, also when arrays have to grow."""
     expected = play(crowd_of(users, clusters, way["broker"]), clusters, **way, plain=True)
     assert expected == play(crowd_of(users, clusters, way["broker"]), clusters, **way, **how)
@@ -82,7 +74,7 @@ test_compiled_equals_plain_often = pytest.mark.slow(
 )
 
 
-def test_a_grid_needs_schedulers() -> None:
+def test_a_grid_needs_schedulers():
     """The recorded schedule knows no free processors."""
     with pytest.raises(ValueError, match="grid with home: it follows the recorded schedule"):
         Simulation(JobTable(), 4, "recorded", grid=GridSpec())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hpcrowd.environment.errors import HpcrowdError, MachineError
 from hpcrowd.environment.jobs import JobTable
@@ -35,7 +33,7 @@ LOG = "".join(
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Path:
+def site(tmp_path):
     """A machine of two nodes in a file."""
     path = tmp_path / "site.toml"
     path.write_text(SITE)
@@ -43,7 +41,7 @@ def site(tmp_path: Path) -> Path:
     return path
 
 
-def test_values_are_changed_behind_a_colon(site: Path) -> None:
+def test_values_are_changed_behind_a_colon(site):
     """Keys are those of the file, with - or _; entries of lists go by their names."""
     text = ("site.toml:priority.weight-age=7,partitions.gpu.max_time=2h,"
             "qos.normal.limits.max-jobs=3,qos.normal.limits.max_tres_per_user.cpu=4")  # fmt: skip
@@ -67,13 +65,13 @@ def test_values_are_changed_behind_a_colon(site: Path) -> None:
         ("nowhere.toml", "nowhere.toml"),
     ],
 )
-def test_mistakes_are_one_line(site: Path, text: str, message: str) -> None:
+def test_mistakes_are_one_line(site, text, message):
     """The message names the key or file, and what there is."""
     with pytest.raises(MachineError, match=message):
         machine_given(text, site.parent)
 
 
-def test_a_replay_takes_a_machine(site: Path) -> None:
+def test_a_replay_takes_a_machine(site):
     """Settings take a path relative to their folder, or a machine; both give the same run."""
     log = site.parent / "log.swf"
     by_path = replay(log, machine=str(site), scheduler="slurm")
@@ -84,7 +82,7 @@ def test_a_replay_takes_a_machine(site: Path) -> None:
     assert 8 == by_path.processors
 
 
-def test_equal_contents_have_one_identity(site: Path) -> None:
+def test_equal_contents_have_one_identity(site):
     """Sweeps know a run again by what the machine's files say, not by where they are."""
     other = site.parent / "other.toml"
     other.write_text("# the same\n" + SITE)
@@ -96,7 +94,7 @@ def test_equal_contents_have_one_identity(site: Path) -> None:
     assert first["machine"] == second["machine"]
 
 
-def test_what_a_machine_excludes(site: Path) -> None:
+def test_what_a_machine_excludes(site):
     """It has its cores, and reservations instead of platform changes of equal processors."""
     with pytest.raises(HpcrowdError, match="the machine has 8 cores; give one of the two"):
         replay(site.parent / "log.swf", machine=str(site), scheduler="slurm", processors=10)

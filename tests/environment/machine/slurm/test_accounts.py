@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hpcrowd.environment.machine.model import Account, Limits, Preempt, Qos
 
-from tests.environment.machine.slurm.slurm_texts import CONF, NODES, Reads, reader, wrong
+from tests.environment.machine.slurm.slurm_texts import CONF, NODES, reader, wrong
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Reads:
+def read(tmp_path):
     """Return a function that reads texts, by the names of their files; _ in a name is a dot."""
     return reader(tmp_path)
 
@@ -41,13 +39,13 @@ TREE = [
 
 @pytest.mark.parametrize("delimiter", ["|", ";", "\t", "::", "^"])
 @pytest.mark.parametrize("closed", [False, True])
-def test_associations(read: Reads, delimiter: str, closed: bool) -> None:
+def test_associations(read, delimiter, closed):
     """Blanks say how deep an account is; -p puts a delimiter at the end of lines."""
     text = ASSOC.replace("\n", "|\n" if closed else "\n").replace("|", delimiter)
     assert TREE == [*read(CONF, a_txt=text).accounts]
 
 
-def test_associations_with_parents(read: Reads) -> None:
+def test_associations_with_parents(read):
     """In any order of columns, with the column of parents."""
     machine = read(
         CONF,
@@ -58,7 +56,7 @@ def test_associations_with_parents(read: Reads) -> None:
     }
 
 
-def test_tables_of_associations_complete_each_other(read: Reads) -> None:
+def test_tables_of_associations_complete_each_other(read):
     """A column that one lacks comes from the other."""
     machine = read(
         CONF, a_txt="Account|User|Share|QOS\nroot||1|\nx||7|\n",
@@ -68,7 +66,7 @@ def test_tables_of_associations_complete_each_other(read: Reads) -> None:
     assert not any("parent" in note for note in machine.not_modelled)
 
 
-def test_columns_of_qos(read: Reads) -> None:
+def test_columns_of_qos(read):
     """All limits that are modelled; the rest is named."""
     machine = read(
         CONF,
@@ -111,7 +109,7 @@ QOS - 'high':Priority=7:MaxJobsPU=2
 """  # noqa: E501
 
 
-def test_dump(read: Reads) -> None:
+def test_dump(read):
     """The file of sacctmgr dump says what the table says, and newer ones also QOS."""
     machine = read(CONF, hal_cfg=DUMP)
     key = lambda one: (one.account, one.user)  # noqa: E731
@@ -138,12 +136,12 @@ def test_dump(read: Reads) -> None:
          "a.txt:3: partition 'none9': not defined"),
     ],
 )  # fmt: skip
-def test_mistakes_in_accounting(read: Reads, text: str, message: str) -> None:
+def test_mistakes_in_accounting(read, text, message):
     """File, line, key, value and the cure."""
     assert wrong(read, CONF, a_txt=text).startswith(message)
 
 
-def test_names_without_a_description(read: Reads) -> None:
+def test_names_without_a_description(read):
     """QOS and accounts that are only named have no limits and no shares; they are noted."""
     machine = read(
         NODES + "PartitionName=p Nodes=ALL AllowQos=gold AllowAccounts=physics,gone\n",
@@ -161,23 +159,23 @@ def test_names_without_a_description(read: Reads) -> None:
 # ---- objects ----------------------------------------------------------------------------------
 
 
-def number(value: float | None, *, plain: bool) -> Any:
+def number(value, *, plain):
     """Return a number as Slurm 22.05 writes it, or later versions; None for no limit."""
     if plain:
         return 2**32 - 1 if value is None else value
     return {"set": value is not None, "infinite": value is None, "number": value or 0}
 
 
-def resource(kind: str, count: int, name: str = "") -> dict[str, Any]:
+def resource(kind, count, name=""):
     """Return a resource of sacctmgr --json."""
     return {"type": kind, "name": name, "id": 1, "count": count}
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_objects_of_associations(read: Reads, plain: bool) -> None:
+def test_objects_of_associations(read, plain):
     """``sacctmgr show assoc --json`` says the same as the table, in both kinds of numbers."""
 
-    def one(account: str, parent: str = "root", shares: int = 1, **more: Any) -> dict[str, Any]:
+    def one(account, parent="root", shares=1, **more):
         tres = {"total": more.pop("total", []), "per": {"job": [], "node": []},
                 "group": {"minutes": [], "active": []}}  # fmt: skip
         wall = number(more.pop("wall", None), plain=plain)
@@ -206,10 +204,10 @@ def test_objects_of_associations(read: Reads, plain: bool) -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_objects_of_qos(read: Reads, plain: bool) -> None:
+def test_objects_of_qos(read, plain):
     """``sacctmgr show qos --json``: limits, flags, whom it preempts; the rest is named."""
 
-    def limit(value: float | None) -> Any:
+    def limit(value):
         return number(value, plain=plain)
 
     most = {

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.model import Account, NodeType, Preempt, Reservation
 
-from tests.environment.machine.slurm.slurm_texts import CONF, NODES, Reads, check, reader, wrong
+from tests.environment.machine.slurm.slurm_texts import CONF, NODES, check, reader, wrong
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Reads:
+def read(tmp_path):
     """Return a function that reads texts, by the names of their files; _ in a name is a dot."""
     return reader(tmp_path)
 
@@ -24,7 +22,7 @@ def read(tmp_path: Path) -> Reads:
 # ---- slurm.conf -------------------------------------------------------------------------------
 
 
-def test_keys_in_any_case_comments_quotes_and_lines_that_go_on(read: Reads) -> None:
+def test_keys_in_any_case_comments_quotes_and_lines_that_go_on(read):
     r"""A # ends a line unless \ is before it; \ at the end continues it, also with blanks after."""
     machine = read(
         'CLUSTERNAME = "my cluster"   # a name\n'
@@ -36,7 +34,7 @@ def test_keys_in_any_case_comments_quotes_and_lines_that_go_on(read: Reads) -> N
     assert NodeType(name="n1", cores=4, memory=1000, features=("a#b",)) == machine.nodes[0]
 
 
-def test_default_lines(read: Reads) -> None:
+def test_default_lines(read):
     """They hold for what follows; a later one changes only what it names."""
     machine = read(
         "NodeName=DEFAULT CPUs=4 RealMemory=1000 Feature=x\nNodeName=n1\n"
@@ -50,7 +48,7 @@ def test_default_lines(read: Reads) -> None:
     check(machine.partitions[1], max_time=172_800, up=True)
 
 
-def test_included_files(read: Reads, tmp_path: Path) -> None:
+def test_included_files(read, tmp_path):
     """They are found next to the file, whatever their folder was; %c is the cluster's name."""
     conf = "ClusterName=Hal\nInclude /etc/slurm/%c-nodes.conf\nPartitionName=p Nodes=ALL\n"
     (tmp_path / "hal-nodes.conf").write_text("NodeName=n[1-2] CPUs=2\n")
@@ -76,20 +74,20 @@ def test_included_files(read: Reads, tmp_path: Path) -> None:
         ("RealMemory=16k", 1, 16_384),
     ],
 )
-def test_cores_and_memory(read: Reads, keys: str, cores: int, memory: int | None) -> None:
+def test_cores_and_memory(read, keys, cores, memory):
     """CPUs as Slurm 22.05 counts them, less what is kept for the system."""
     machine = read(f"NodeName=n1 {keys}\nPartitionName=p Nodes=n1\n")
     assert (cores, memory) == (machine.nodes[0].cores, machine.nodes[0].memory)
 
 
-def test_nodes_are_in_the_order_of_slurm(read: Reads) -> None:
+def test_nodes_are_in_the_order_of_slurm(read):
     """By name and number, as scontrol lists them; equal neighbours are one type."""
     machine = read("NodeName=n10,n9,a2 CPUs=4\nNodeName=a10 CPUs=4\nNodeName=n[1-2] CPUs=8\n")
     assert ["a2", "a10", "n1", "n2", "n9", "n10"] == [name for name, _ in machine.names()]
     assert ["a[2,10]", "n[1-2]", "n[9-10]"] == [one.name for one in machine.nodes]
 
 
-def test_node_sets(read: Reads) -> None:
+def test_node_sets(read):
     """Partitions may name sets by feature, by nodes, and both."""
     machine = read(
         "NodeName=n[1-2] CPUs=4 Feature=x\nNodeName=n[3-4] CPUs=4\n"
@@ -99,7 +97,7 @@ def test_node_sets(read: Reads) -> None:
     assert [("n[1-3]",), ("n[1-2,4]",), ()] == [one.nodes for one in machine.partitions]
 
 
-def test_partitions(read: Reads) -> None:
+def test_partitions(read):
     """Times in minutes are rounded up to whole ones; limits may be missing or UNLIMITED."""
     machine = read(
         NODES + "MaxMemPerNode=900\n"
@@ -129,14 +127,14 @@ def test_partitions(read: Reads) -> None:
     ) == machine.not_modelled
 
 
-def test_two_default_partitions(read: Reads) -> None:
+def test_two_default_partitions(read):
     """The last one counts, as in slurmctld, and the other is named."""
     machine = read(NODES + "".join(f"PartitionName={p} Nodes=n1 Default=YES\n" for p in "ab"))
     assert [False, True] == [one.default for one in machine.partitions]
     assert "partition a: Default=YES" in machine.not_modelled[0]
 
 
-def test_scheduler_parameters_have_their_units(read: Reads) -> None:
+def test_scheduler_parameters_have_their_units(read):
     """Minutes, seconds and microseconds become seconds; the rest is named."""
     machine = read(
         NODES + "SchedulerParameters=bf_interval=60,bf_window=2880,bf_resolution=300,defer,"
@@ -159,7 +157,7 @@ def test_scheduler_parameters_have_their_units(read: Reads) -> None:
     ] == notes
 
 
-def test_priorities_and_selection(read: Reads) -> None:
+def test_priorities_and_selection(read):
     """Flags, weights and times of the multifactor priority; what jobs share nodes by."""
     machine = read(
         "NodeName=n1 CPUs=4 RealMemory=9\nPriorityType=priority/multifactor\n"
@@ -188,7 +186,7 @@ def test_priorities_and_selection(read: Reads) -> None:
     } == set(machine.not_modelled)
 
 
-def test_what_is_not_modelled_is_named(read: Reads) -> None:
+def test_what_is_not_modelled_is_named(read):
     """Settings about scheduling and unknown keys are; those of logs and ports are not."""
     machine = read(
         NODES + "SlurmctldPort=6817\nSlurmdLogFile=/var/log/x\nCompleteWait=0\n"
@@ -228,7 +226,7 @@ def test_what_is_not_modelled_is_named(read: Reads) -> None:
         ),
     ],
 )
-def test_a_mistake_is_one_line_with_its_place(read: Reads, line: str, message: str) -> None:
+def test_a_mistake_is_one_line_with_its_place(read, line, message):
     """File, line, key, value and the cure."""
     found = wrong(read, f"{NODES}{line}\n")
     assert found.startswith(f"slurm.conf:{3 + line.count(chr(10))}: ")
@@ -255,14 +253,14 @@ GPU_NODES = "NodeName=n[1-2] CPUs=4 RealMemory=9 Gres={}\nSelectType=select/cons
         ("gpu:4", "NodeName=other Name=gpu Type=x Count=4\n", {"": 4}),
     ],
 )  # fmt: skip
-def test_gpus(read: Reads, gres: str, conf: str, expected: dict[str, int]) -> None:
+def test_gpus(read, gres, conf, expected):
     """Counts come from slurm.conf, types also from gres.conf."""
     machine = read(GPU_NODES.format(gres), **({"gres_conf": conf} if conf else {}))
     assert [expected] == [one.gpus for one in machine.nodes]
     assert () == machine.not_modelled
 
 
-def test_other_resources_are_named(read: Reads) -> None:
+def test_other_resources_are_named(read):
     """So are resources that Slurm finds itself, and other counts in the two files."""
     machine = read(
         GPU_NODES.format("gpu:4,mps:400"), gres_conf="AutoDetect=nvml\nName=gpu Count=2\n"
@@ -324,7 +322,7 @@ Slurmctld(primary) at hal is UP
 """  # noqa: W291
 
 
-def test_what_scontrol_shows(read: Reads) -> None:
+def test_what_scontrol_shows(read):
     """Nodes, partitions, reservations and settings, without slurm.conf."""
     machine = read(n_txt=SHOWN, p_txt=PARTITION, r_txt=RESERVATIONS, c_txt=CONFIG)
     assert "hal" == machine.name
@@ -355,7 +353,7 @@ def test_what_scontrol_shows(read: Reads) -> None:
     } == set(machine.not_modelled)
 
 
-def test_one_line_a_record_and_local_times(read: Reads, tmp_path: Path) -> None:
+def test_one_line_a_record_and_local_times(read, tmp_path):
     """With -o, all values of a record are in one line; times are those of the zone."""
     lines = ["".join(f" {line.strip()}" for line in text.splitlines()).strip()
              for text in SHOWN.split("\n\n")]  # fmt: skip
@@ -365,7 +363,7 @@ def test_one_line_a_record_and_local_times(read: Reads, tmp_path: Path) -> None:
     assert whole.nodes == read(n_txt="\n".join(lines) + "\n").nodes
 
 
-def test_what_is_shown_goes_before_what_is_configured(read: Reads) -> None:
+def test_what_is_shown_goes_before_what_is_configured(read):
     """A value of scontrol counts; one that only slurm.conf has stays."""
     machine = read(
         "NodeName=n[1-2] CPUs=2 RealMemory=100\nNodeName=n3 CPUs=3 RealMemory=100\n"
@@ -380,12 +378,12 @@ def test_what_is_shown_goes_before_what_is_configured(read: Reads) -> None:
     assert ("hal", 7) == (machine.name, machine.priority.weight_age)
 
 
-def number(value: int | None) -> dict[str, Any]:
+def number(value):
     """Return a number as Slurm 23.02 and later write it; None for no limit."""
     return {"set": value is not None, "infinite": value is None, "number": value or 0}
 
 
-def test_objects(read: Reads) -> None:
+def test_objects(read):
     """The shapes of 22.05 and of later versions say the same."""
     nodes = {"nodes": [
         {"name": "n1", "cpus": 8, "sockets": 1, "cores": 4, "threads": 2, "boards": 1,
@@ -423,7 +421,7 @@ def test_objects(read: Reads) -> None:
         )  # fmt: skip
 
 
-def test_objects_of_reservations(read: Reads) -> None:
+def test_objects_of_reservations(read):
     """With the line of the object in messages."""
     one = {"name": "r", "node_list": "n[1-2]", "start_time": number(1000), "end_time": number(2000),
            "flags": ["MAINT"], "users": "", "accounts": "a", "partition": "",
@@ -440,7 +438,7 @@ def test_objects_of_reservations(read: Reads) -> None:
 # ---- which file is what -----------------------------------------------------------------------
 
 
-def test_files_that_are_something_else(read: Reads, tmp_path: Path) -> None:
+def test_files_that_are_something_else(read, tmp_path):
     """In a folder they are left out; by name they are refused with what can be read."""
     others = {
         "jobs.json": '{"meta": {}, "jobs": [{"nodes": "n1"}], "errors": []}',
@@ -462,7 +460,7 @@ def test_files_that_are_something_else(read: Reads, tmp_path: Path) -> None:
         read_machine(tmp_path)
 
 
-def test_packed_files_and_marks(tmp_path: Path) -> None:
+def test_packed_files_and_marks(tmp_path):
     """gzip, a byte order mark and line ends of Windows change nothing."""
     (tmp_path / "slurm.conf.gz").write_bytes(gzip.compress(CONF.encode()))
     (tmp_path / "q.txt").write_bytes(b"\xef\xbb\xbfName|Priority\r\nhigh|7\r\n")
@@ -470,7 +468,7 @@ def test_packed_files_and_marks(tmp_path: Path) -> None:
     assert 7 == machine.qos[0].priority
 
 
-def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
+def test_paths_that_cannot_be_read(tmp_path):
     """One line says which."""
     (tmp_path / "cut.gz").write_bytes(gzip.compress(CONF.encode() * 100)[:40])
     (tmp_path / "q.txt").write_text("Name|Priority\nhigh|7\n")
@@ -490,7 +488,7 @@ FILES = ("slurm.conf", "gres.conf", "sacctmgr-dump.txt", "sacctmgr-qos.txt")
 
 
 @pytest.mark.parametrize("run", ["runA", "runB", "runC", "runD", "runF"])
-def test_runs_of_a_real_slurm(referee_runs: Path, run: str) -> None:
+def test_runs_of_a_real_slurm(referee_runs, run):
     """All that a run's files say of its machine is read, whatever of them is given."""
     machines = [read_machine([referee_runs / run])]
     machines.append(read_machine([referee_runs / run / name for name in FILES]))
@@ -527,7 +525,7 @@ def test_runs_of_a_real_slurm(referee_runs: Path, run: str) -> None:
         assert getattr(machines[0], name) == getattr(machines[1], name)
 
 
-def test_first_machine_of_a_real_slurm(slurm_dumps: Path) -> None:
+def test_first_machine_of_a_real_slurm(slurm_dumps):
     """The configuration and dumps of eight nodes give one machine; what is missing is named."""
     machine = read_machine([slurm_dumps.parent / "slurm.conf.in", slurm_dumps])
     assert [NodeType(name="n[1-6]", cores=4, memory=16000),

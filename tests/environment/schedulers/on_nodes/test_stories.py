@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, Simulation, Trace, jobs_from_trace
+from hpcrowd.environment import Simulation, jobs_from_trace
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, State
@@ -23,7 +22,7 @@ from hpcrowd.environment.machine.model import (
 )
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.stock import Stock
-from hpcrowd.environment.schedulers.base import Look, Scheduler, WaitingJob
+from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
 from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock
 from hpcrowd.environment.schedulers.on_nodes.room_over_time import Arrays, RoomOverTime
@@ -53,7 +52,7 @@ WITH_GPUS = Machine(
 ON_ONE = {"nodes": 1, "max_nodes": 1}
 
 
-def simulation(site: Machine, policy: Any, *jobs: dict[str, Any]) -> Simulation:
+def simulation(site, policy, *jobs):
     """Return a simulation of jobs."""
     made, at = table(*jobs)
     made.names = {}
@@ -62,15 +61,14 @@ def simulation(site: Machine, policy: Any, *jobs: dict[str, Any]) -> Simulation:
     return model
 
 
-def starts(site: Machine, policy: Any, *jobs: dict[str, Any]) -> list[int]:
+def starts(site, policy, *jobs):
     """Return the starts of jobs."""
     model = simulation(site, policy, *jobs)
     model.run()
-    found: list[int] = model.jobs.start.tolist()
-    return found
+    return model.jobs.start.tolist()
 
 
-def reasons(site: Machine, policy: Any, *jobs: dict[str, Any], at: int) -> list[str]:
+def reasons(site, policy, *jobs, at):
     """Return why jobs wait at a second."""
     model = simulation(site, policy, *jobs)
     model.run(until=at)
@@ -147,13 +145,13 @@ STORIES: dict[str, tuple[Machine, str, tuple[dict[str, Any], ...], list[int]]] =
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_stories(name: str) -> None:
+def test_stories(name):
     """Jobs start when the rule of the policy and the nodes say."""
     site, policy, jobs, expected = STORIES[name]
     assert expected == starts(site, policy, *jobs)
 
 
-def test_best_placement_is_changed_for_the_head() -> None:
+def test_best_placement_is_changed_for_the_head():
     """A long job leaves the node where it fits best if the head waits for that one."""
     halves = ({"cores": 3, **ON_ONE}, {"cores": 2, **ON_ONE, "run": 1000})
     # The first node has one core free, which the rule of placement would take; but the head waits.
@@ -166,7 +164,7 @@ def test_best_placement_is_changed_for_the_head() -> None:
     ]
 
 
-def test_lists_of_partitions() -> None:
+def test_lists_of_partitions():
     """A job with several partitions gets the first with room."""
     model = simulation(WITH_GPUS, "easy", EITHER, {**EITHER, "at": 2}, {**EITHER, "at": 3})
     model.run()
@@ -192,22 +190,20 @@ START = "Resources; start expected Mon 00:01"
         (PAIR, "easy", ({"array": 1, "throttle": 2},) * 3, 10, ["JobArrayTaskLimit"]),
     ],
 )  # fmt: skip
-def test_reasons(
-    site: Machine, policy: str, jobs: tuple[dict[str, Any], ...], at: int, expected: list[str]
-) -> None:
+def test_reasons(site, policy, jobs, at, expected):
     """Reasons are those of the pool where they hold, and else Slurm's words."""
     assert expected == reasons(site, policy, *jobs, at=at)
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "multi-queue", "last first"])
-def test_reasons_of_fragments(policy: str) -> None:
+def test_reasons_of_fragments(policy):
     """Cores that are free on two nodes are no room for a job that needs them on one."""
     spread = ({"cores": 3, **ON_ONE}, {"cores": 3, **ON_ONE}, {"cores": 2, **ON_ONE, "at": 1})
     scheduler = LastFirst() if policy == "last first" else policy
     assert "Resources" in reasons(PAIR, scheduler, *spread, at=5)[0]
 
 
-def test_jobs_that_can_never_run() -> None:
+def test_jobs_that_can_never_run():
     """They are rejected, with Slurm's word."""
     five, gpus = {"cores": 5, **ON_ONE}, {"gpus_per_node": 1}
     model = simulation(PAIR, "easy", five, {"features": "none"}, {"partitions": "no"}, gpus)
@@ -223,7 +219,7 @@ def test_jobs_that_can_never_run() -> None:
 class LastFirst(Scheduler):
     """Whoever came last starts first, where nodes have room."""
 
-    def select(self, look: Look) -> Iterable[WaitingJob]:
+    def select(self, look):
         """Go through the queue from behind."""
         assert look.nodes is not None
         for job in reversed(look.waiting):
@@ -231,17 +227,17 @@ class LastFirst(Scheduler):
                 yield job
 
 
-def test_own_scheduler_sees_the_nodes() -> None:
+def test_own_scheduler_sees_the_nodes():
     """What it has yielded so far is in use on the nodes that it sees."""
     jobs = [{"cores": 3, **ON_ONE} for _ in range(4)]
     assert [100, 100, 0, 0] == starts(PAIR, LastFirst(), *jobs)
 
 
-def test_own_scheduler_that_starts_too_much() -> None:
+def test_own_scheduler_that_starts_too_much():
     """One line names the scheduler, the job, the second and Slurm's reason, and says the cure."""
 
     class Blind(Scheduler):
-        def select(self, look: Look) -> Iterable[WaitingJob]:
+        def select(self, look):
             return [job for job in look.waiting if job.processors <= look.free]
 
     jobs = [{"cores": 3, **ON_ONE, "at": 7}, {"cores": 3, **ON_ONE, "at": 7}, {"cores": 2, "at": 7}]
@@ -254,13 +250,13 @@ def test_own_scheduler_that_starts_too_much() -> None:
     ) == str(error.value)
 
 
-def test_own_order_gets_backfilling_on_nodes() -> None:
+def test_own_order_gets_backfilling_on_nodes():
     """A subclass of OrderedScheduler keeps its order, and overtakes as EASY does."""
 
     class SmallFirst(OrderedScheduler):
         backfill = "queue"
 
-        def key(self, job: WaitingJob, now: int) -> float:
+        def key(self, job, now):
             return job.processors
 
     large = {"cores": 4, **ON_ONE, "at": 10, "run": 50}
@@ -268,7 +264,7 @@ def test_own_order_gets_backfilling_on_nodes() -> None:
     assert [0, 0, 150, 100, 12] == starts(PAIR, SmallFirst(), *jobs)
 
 
-def test_adaptive_hands_the_nodes_over() -> None:
+def test_adaptive_hands_the_nodes_over():
     """The policy that takes over knows what runs where."""
     jobs = [{"cores": 3, **ON_ONE, "run": 100 + 7 * place, "at": place} for place in range(12)]
     model = simulation(PAIR, "adaptive:every=60,overload-positive=sjf", *jobs)
@@ -292,16 +288,14 @@ KINDS = (
 seeds = st.integers(0, 2**32 - 1)
 
 
-def single(processors: int) -> Machine:
+def single(processors):
     """Nodes of one core: a pool, described as a machine."""
     return Machine(nodes=(NodeType(name=f"n[1-{processors}]", cores=1),), scheduling=EVERY_SECOND)
 
 
 @given(workloads, st.one_of(policies, st.sampled_from(KINDS)), clusters)
 @settings(max_examples=25)
-def test_nodes_of_one_core_are_a_pool(
-    rows: list[tuple[int, ...]], policy: str, cluster: dict[str, Any]
-) -> None:
+def test_nodes_of_one_core_are_a_pool(rows, policy, cluster):
     """Each policy gives the schedule of the pool, promises too, on random workloads."""
     pool = outcome(run(rows, policy, cluster, plain=True))
     assert pool == outcome(run(rows, policy, cluster | {"machine": single(cluster["processors"])}))
@@ -327,7 +321,7 @@ def test_nodes_of_one_core_are_a_pool(
         ("adaptive", 2000),
     ],
 )
-def test_kth_on_nodes_of_one_core(kth: Trace, policy: str, count: int | None) -> None:
+def test_kth_on_nodes_of_one_core(kth, policy, count):
     """The log of KTH on 100 nodes of one core has the schedule of the pool of 100 processors."""
     found = []
     for more in ({}, {"machine": single(100)}):
@@ -338,14 +332,14 @@ def test_kth_on_nodes_of_one_core(kth: Trace, policy: str, count: int | None) ->
     assert found[0] == found[1]
 
 
-def drawn(seed: int) -> tuple[Machine, JobTable]:
+def drawn(seed):
     """Return a random machine, with all that bounds where a job may run, and jobs."""
     rng = np.random.default_rng(seed)
     site = random_machine(rng)
     return site, random_jobs(rng, site, 25)
 
 
-def simulate(site: Machine, jobs: JobTable, policy: Any, **more: Any) -> Simulation:
+def simulate(site, jobs, policy, **more):
     """Run jobs on a machine to the end; it is audited, as all runs are."""
     return ran(jobs, site.cores, policy, machine=site, **more)
 
@@ -353,7 +347,7 @@ def simulate(site: Machine, jobs: JobTable, policy: Any, **more: Any) -> Simulat
 @pytest.mark.parametrize("policy", [*KINDS, LastFirst])
 @settings(max_examples=5)
 @given(seed=seeds, estimates=st.sampled_from(["exact", "requested"]))
-def test_nothing_is_used_twice(policy: Any, seed: int, estimates: str) -> None:
+def test_nothing_is_used_twice(policy, seed, estimates):
     """On random machines every job gets what it asks where it may, and all that can end."""
     site, jobs = drawn(seed)
     scheduler = policy if isinstance(policy, str) else policy()
@@ -365,7 +359,7 @@ def test_nothing_is_used_twice(policy: Any, seed: int, estimates: str) -> None:
 
 @given(seeds)
 @settings(max_examples=10)
-def test_no_job_starts_later_than_promised(seed: int) -> None:
+def test_no_job_starts_later_than_promised(seed):
     """Under conservative backfilling a job starts when promised, or earlier, if none runs late."""
     site, jobs = drawn(seed)
     jobs.requested_time[:] = np.maximum(jobs.requested_time, 1)
@@ -381,7 +375,7 @@ def test_no_job_starts_later_than_promised(seed: int) -> None:
 
 @given(seeds)
 @settings(max_examples=25)
-def test_arrays_know_what_a_stock_knows(seed: int) -> None:
+def test_arrays_know_what_a_stock_knows(seed):
     """What a job could use of each node is the same for all steps at once as one by one."""
     site, jobs = drawn(seed)
     nodes = Nodes(site, jobs)

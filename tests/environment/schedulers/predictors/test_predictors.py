@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from hpcrowd.analysis.prediction import (
     BETA_RANGE,
     K_RANGE,
     N_RANGE,
-    PastJobs,
     Search,
     evaluate,
     parameters_of,
@@ -41,11 +39,8 @@ from hpcrowd.environment.schedulers.predictors.models import (
 )
 from hpcrowd.environment.schedulers.predictors.nearest import Nearest
 from hpcrowd.environment.schedulers.predictors.plain import PlainHistory, PlainLastTwo, PlainNearest
-from hpcrowd.environment.traces.trace import Trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tests.environment.schedulers.pool_cases import MakeJobs
 
 few = settings(max_examples=25)
 
@@ -95,7 +90,7 @@ predictors = st.one_of(history_predictors, nearest_predictors, last_two_predicto
 
 
 @st.composite
-def recorded(draw: st.DrawFn) -> tuple[JobTable, Events]:
+def recorded(draw):
     """Return jobs with few different attributes, and when they arrive and end."""
     size = draw(st.integers(0, 40))
     few = st.lists(st.integers(-1, 2), min_size=size, max_size=size)
@@ -111,13 +106,13 @@ def recorded(draw: st.DrawFn) -> tuple[JobTable, Events]:
     return jobs, Events.of(jobs.submit, jobs.start + run)
 
 
-def in_one_go(predictor: Predictor, jobs: JobTable, events: Events) -> list[int]:
+def in_one_go(predictor, jobs, events):
     """Return the predictions along the events."""
     predictor.begin(jobs)
     return predictor.follow(events).tolist()
 
 
-def one_by_one(predictor: Predictor, jobs: JobTable, events: Events) -> list[int]:
+def one_by_one(predictor, jobs, events):
     """Return the same through the methods that a simulation calls."""
     predictor.begin(jobs)
     return Predictor.follow(predictor, events).tolist()
@@ -125,7 +120,7 @@ def one_by_one(predictor: Predictor, jobs: JobTable, events: Events) -> list[int
 
 @few
 @given(recorded(), predictors)
-def test_compiled_equals_plain(work: tuple[JobTable, Events], predictor: Predictor) -> None:
+def test_compiled_equals_plain(work, predictor):
     """The compiled predictor says what the readable one says, second for second.
 
     It says the same when a simulation drives it and along a recorded trace.
@@ -137,7 +132,7 @@ def test_compiled_equals_plain(work: tuple[JobTable, Events], predictor: Predict
 
 @few
 @given(recorded(), predictors)
-def test_what_will_be_is_not_looked_at(work: tuple[JobTable, Events], predictor: Predictor) -> None:
+def test_what_will_be_is_not_looked_at(work, predictor):
     """Run times and ends in the table change nothing: what counts is when its end is known."""
     jobs, events = work
     other = jobs.copy()
@@ -145,7 +140,7 @@ def test_what_will_be_is_not_looked_at(work: tuple[JobTable, Events], predictor:
     assert in_one_go(predictor, jobs, events) == in_one_go(predictor, other, events)
 
 
-def with_new_jobs(predictor: Predictor, jobs: JobTable, events: Events) -> list[int]:
+def with_new_jobs(predictor, jobs, events):
     """Return the predictions if each job is appended to the table when it arrives."""
     table, found = JobTable(), np.full(len(jobs), -1, np.int64)
     predictor.begin(table)
@@ -164,13 +159,13 @@ def with_new_jobs(predictor: Predictor, jobs: JobTable, events: Events) -> list[
 
 @few
 @given(recorded(), history_predictors)
-def test_tables_may_grow(work: tuple[JobTable, Events], predictor: HistoryPredictor) -> None:
+def test_tables_may_grow(work, predictor):
     """Jobs that are appended later are predicted as if they had been there from the beginning."""
     predictor = HistoryPredictor(predictor.parameters, history=predictor.history, bounds="seen")
     assert in_one_go(predictor, *work) == with_new_jobs(predictor, *work)
 
 
-def test_room_grows_with_the_table(make_jobs: MakeJobs) -> None:
+def test_room_grows_with_the_table(make_jobs):
     """What was learnt is kept when the arrays of a predictor become too small."""
     jobs = make_jobs(*[(second, 10, 1 + second % 7, 20 + second % 11) for second in range(1500)])
     jobs.start[:] = jobs.recorded_submit
@@ -208,9 +203,7 @@ DEVIATION = HistoryParameters("u...", 50, Group(10, 2, 1.0, 0.5), Group(10, 2, 1
     ],
     ids=str,
 )  # fmt: skip
-def test_stories(
-    make_jobs: MakeJobs, predictor: Predictor, jobs: list[tuple[int, ...]], expected: list[int]
-) -> None:
+def test_stories(make_jobs, predictor, jobs, expected):
     """The request at first, then what ended before of the same or similar jobs says."""
     table = make_jobs(*jobs)
     table.start[:] = table.submit[:] = table.recorded_submit
@@ -218,7 +211,7 @@ def test_stories(
     assert expected == in_one_go(predictor, table, events)
 
 
-def test_example_of_the_thesis() -> None:
+def test_example_of_the_thesis():
     """Far back J6 finds J1, which has ended; J5 finds J2 there, and J4 nearby (section 8.3.3)."""
     columns = np.array(
         [  # user, group, executable, processors, requested, memory, submit, run
@@ -247,7 +240,7 @@ def test_example_of_the_thesis() -> None:
 
 
 @pytest.mark.parametrize("predictor", [LastTwo(), Nearest(), PlainLastTwo(LastTwo())])
-def test_asked_too_early(predictor: Predictor, make_jobs: MakeJobs) -> None:
+def test_asked_too_early(predictor, make_jobs):
     """Before it has begun, or about a job that has not arrived, a predictor says so."""
     with pytest.raises(PredictorError, match=r"used before it has begun; call begin\(jobs\)"):
         predictor.predict(np.array([0]), 0)
@@ -258,7 +251,7 @@ def test_asked_too_early(predictor: Predictor, make_jobs: MakeJobs) -> None:
         predictor.predict(np.array([0, 1]), 0)
 
 
-def test_jobs_that_come_again_keep_their_place(make_jobs: MakeJobs) -> None:
+def test_jobs_that_come_again_keep_their_place(make_jobs):
     """A requeued job is known once, by its first end; the end of a job that never came is none."""
     jobs = make_jobs((0, 10, 1, 99), (1, 20, 1, 99), (2, 1, 1, 99))
     jobs.start[:] = 0
@@ -280,7 +273,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: Nearest(bandwidth=-1), "bandwidth -1: not a number of at least 0"),
     (lambda: Nearest(bounds="none"), "bounds 'none': not known; choose table, seen"),
     (lambda: HistoryParameters("ux", 1, Group(1, 1, 0, 1), Group(1, 1, 0, 1)), "'ux': not"),
-    (lambda: Group(n=1, k=2.5, alpha=0, beta=1), "k 2.5: not a whole number"),  # type: ignore[arg-type]
+    (lambda: Group(n=1, k=2.5, alpha=0, beta=1), "k 2.5: not a whole number"),
     (lambda: Group(n=1, k=2, alpha=float("nan"), beta=1), "alpha nan: not a number"),
     (lambda: HistoryPredictor().begin(JobTable()), "used before it was trained; name "),
     (lambda: HistoryPredictor().predict(np.array([0]), 0), "used before it was trained; name "),
@@ -301,7 +294,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("make", "told"), WRONG)
-def test_what_cannot_be_is_told(make: Callable[[], object], told: str) -> None:
+def test_what_cannot_be_is_told(make, told):
     """Wrong values are named with their rule, and what there is instead."""
     with pytest.raises((QuantityError, PredictorError), match=told):
         make()
@@ -315,7 +308,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_written_models_are_read_back(model: LastTwo, tmp_path: Path) -> None:
+def test_written_models_are_read_back(model, tmp_path):
     """A file gives the predictor back with all its settings, and keeps where they come from."""
     path = tmp_path / "model.json"
     write_predictor(model, path, {"trace": "made"})
@@ -334,7 +327,7 @@ def test_written_models_are_read_back(model: LastTwo, tmp_path: Path) -> None:
         ("history:SDSC04,history=category", {"history": "category", "bounds": "table"}),
     ],
 )
-def test_texts_make_predictors(text: str, settings: dict[str, object]) -> None:
+def test_texts_make_predictors(text, settings):
     """What is not given has its default."""
     found = parse_predictor(text).to_json()
     assert settings == {key: found[key] for key in settings}
@@ -354,7 +347,7 @@ HEAD = '{"format": "hpcrowd predictor", '
         (HEAD + '"version": 1, "model": "nearest", "settings": {"k": 0}}', "k 0: not a whole"),
     ],
 )
-def test_files_that_cannot_be_used(content: str | None, told: str, tmp_path: Path) -> None:
+def test_files_that_cannot_be_used(content, told, tmp_path):
     """A missing, damaged or newer file is reported in one line that names it."""
     path = tmp_path / "model.json"
     if content is not None:
@@ -365,7 +358,7 @@ def test_files_that_cannot_be_used(content: str | None, told: str, tmp_path: Pat
     assert 1 == len(str(caught.value).splitlines())
 
 
-def test_places_that_cannot_be_written_are_reported(tmp_path: Path) -> None:
+def test_places_that_cannot_be_written_are_reported(tmp_path):
     """Nothing is left when a file cannot be written."""
     with pytest.raises(ModelFileError, match="cannot be written"):
         write_predictor(LastTwo(), tmp_path / "absent" / "model.json")
@@ -373,7 +366,7 @@ def test_places_that_cannot_be_written_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def past(make_trace: Callable[..., Trace]) -> PastJobs:
+def past(make_trace):
     """Return 200 jobs whose run time follows from their executable, of users who do not matter."""
     random = np.random.default_rng(0)
     jobs = [
@@ -386,7 +379,7 @@ def past(make_trace: Callable[..., Trace]) -> PastJobs:
     return past_jobs(make_trace(*jobs))
 
 
-def test_what_matters_is_found(past: PastJobs) -> None:
+def test_what_matters_is_found(past):
     """The best template has the executable, which decides the run time, but not the user."""
     found = train(past, evaluations=150, seeds=2)
     assert "j" in found.parameters.template
@@ -395,7 +388,7 @@ def test_what_matters_is_found(past: PastJobs) -> None:
     assert found.fitness == evaluate(past, HistoryPredictor(found.parameters)).fitness
 
 
-def test_same_seeds_find_the_same(past: PastJobs) -> None:
+def test_same_seeds_find_the_same(past):
     """With a budget of evaluations one worker and two find the same; the best of all seeds."""
     one = train(past, evaluations=40, seeds=2, workers=1)
     two = train(past, evaluations=40, seeds=2, workers=2)
@@ -407,7 +400,7 @@ def test_same_seeds_find_the_same(past: PastJobs) -> None:
     assert set(one.each.values()) != set(other.each.values())
 
 
-def test_a_budget_of_time_is_kept(past: PastJobs) -> None:
+def test_a_budget_of_time_is_kept(past):
     """The search ends when its time is up, and reports its progress meanwhile."""
     told: list[tuple[str, int, int]] = []
     found = train(past, budget_s=1.0, seeds=2, progress=lambda *news: told.append(news))
@@ -416,12 +409,10 @@ def test_a_budget_of_time_is_kept(past: PastJobs) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
-def test_what_goes_wrong_is_passed_on(
-    past: PastJobs, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
-) -> None:
+def test_what_goes_wrong_is_passed_on(past, monkeypatch, error):
     """Ctrl-C, and mistakes in a thread, end all searches, and none continues behind."""
 
-    def fail(*arguments: object) -> float:
+    def fail(*arguments):
         raise error
 
     before = threading.active_count()
@@ -432,7 +423,7 @@ def test_what_goes_wrong_is_passed_on(
     assert before == threading.active_count()
 
 
-def test_published_parameters_lie_in_the_space() -> None:
+def test_published_parameters_lie_in_the_space():
     """The search could find every set of parameters of Table 8.3."""
     ranges = {"n": N_RANGE, "k": K_RANGE, "alpha": ALPHA_RANGE, "beta": BETA_RANGE}
     for name in published_names():
@@ -442,7 +433,7 @@ def test_published_parameters_lie_in_the_space() -> None:
                 assert low <= getattr(group, one) <= high
 
 
-def test_individuals_are_read_in_the_order_of_the_thesis() -> None:
+def test_individuals_are_read_in_the_order_of_the_thesis():
     """(x1, x2, x3, x4, Pivot, N1, K1, alpha1, beta1, N2, K2, alpha2, beta2), section 8.3.3."""
     bounds, whole = space()
     assert (13, 13) == (len(bounds), len(whole))
@@ -459,7 +450,7 @@ WRONG_BUDGETS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("choice", "told"), WRONG_BUDGETS)
-def test_wrong_budgets_are_reported(past: PastJobs, choice: dict[str, Any], told: str) -> None:
+def test_wrong_budgets_are_reported(past, choice, told):
     """A search that could not begin or end is refused with the value."""
     with pytest.raises(QuantityError, match=told):
         train(past, **choice)

@@ -31,30 +31,30 @@ from tests.environment.schedulers.pool_cases import both
 HOUR = 3600
 
 
-def begun(site: Machine, *jobs: Job, placement: Any = "slurm", **more: Any) -> Simulation:
+def begun(site, *jobs, placement="slurm", **more):
     """Return a simulation of jobs on a machine."""
     made, at = table(*jobs)
     made.recorded_submit[:] = at
     return pool_cases.begun(made, site.cores, Slurm(placement), machine=site, **more)
 
 
-def run(site: Machine, *jobs: Job, **more: Any) -> Simulation:
+def run(site, *jobs, **more):
     """Run jobs on a machine to the end."""
     return begun(site, *jobs, **more).run()
 
 
-def one(cores: int = 1, **more: Any) -> Machine:
+def one(cores=1, **more):
     """Return a machine of one node."""
     return machine(NodeType(name="n1", cores=cores), **more)
 
 
-def lab(*users: str, **limits: Any) -> tuple[Account, ...]:
+def lab(*users, **limits):
     """Return an account with limits, and users of it with equal shares."""
     account = Account(account="lab", limits=Limits(**limits))
     return (account, *(Account(account="lab", user=user, shares=1) for user in users))
 
 
-def lending(mode: Preempt, **more: Any) -> Machine:
+def lending(mode, **more):
     """Return a node of one core whose partition ``low`` is preempted by ``high``."""
     return one(
         partitions=(
@@ -65,7 +65,7 @@ def lending(mode: Preempt, **more: Any) -> Machine:
     )
 
 
-def limited(**limits: Any) -> Machine:
+def limited(**limits):
     """Return two nodes whose QOS ``normal`` has limits, and ``free`` none."""
     return machine(
         qos=(Qos(name="normal", limits=Limits(**limits)), Qos(name="free")),
@@ -73,7 +73,7 @@ def limited(**limits: Any) -> Machine:
     )
 
 
-def sharing(**scheduling: Any) -> Machine:
+def sharing(**scheduling):
     """Return a node of one core where the fair share of two users counts."""
     period = scheduling.pop("period", 200)
     return one(
@@ -279,7 +279,7 @@ STORIES = {
 
 @both
 @pytest.mark.parametrize("name", STORIES)
-def test_stories(name: str, plain: bool) -> None:
+def test_stories(name, plain):
     """Jobs start, end and are refused as Slurm's rules say."""
     story = STORIES[name]
     model = run(story.site, *story.jobs, plain=plain, **story.more)
@@ -330,7 +330,7 @@ WAITING: dict[str, tuple[Machine, list[Job], list[int], list[str]]] = {
 
 @both
 @pytest.mark.parametrize("name", WAITING)
-def test_reasons(name: str, plain: bool) -> None:
+def test_reasons(name, plain):
     """A job that waits has Slurm's word for it."""
     site, jobs, starts, reasons = WAITING[name]
     model = begun(site, *jobs, plain=plain)
@@ -344,7 +344,7 @@ def test_reasons(name: str, plain: bool) -> None:
 
 
 @both
-def test_what_jobs_got_is_known(plain: bool) -> None:
+def test_what_jobs_got_is_known(plain):
     """The cores of whole nodes, the time limit of the partition, and runs that were stopped."""
     site = machine(partitions=(Partition(name="all", default_time=30),))
     made = run(site, {"exclusive": 1, "limit": -1}, plain=plain).jobs
@@ -355,12 +355,12 @@ def test_what_jobs_got_is_known(plain: bool) -> None:
     assert (0, 40, "preempted", "requeue") == found
 
 
-def test_preempted_jobs_may_be_cancelled() -> None:
+def test_preempted_jobs_may_be_cancelled():
     """With PreemptMode=CANCEL, or without requeueing, the victim is over; its user hears of it."""
     heard: list[tuple[int, int]] = []
 
     class Owner(Nobody):
-        def on_finished(self, unit: int, now: int) -> None:
+        def on_finished(self, unit, now):
             heard.append((unit, now))
 
     made, _ = table({"partitions": "low"}, {"partitions": "high", "run": 10})
@@ -375,7 +375,7 @@ def test_preempted_jobs_may_be_cancelled() -> None:
 
 
 @both
-def test_waiting_and_running_jobs_can_be_taken_back(plain: bool) -> None:
+def test_waiting_and_running_jobs_can_be_taken_back(plain):
     """Cancelled jobs leave the queue, or give back their nodes at once."""
     model = begun(one(), {}, {"at": 1}, {"at": 2, "run": 10}, plain=plain)
     model.call_at(20, model.cancel, 1)
@@ -387,14 +387,12 @@ def test_waiting_and_running_jobs_can_be_taken_back(plain: bool) -> None:
 @pytest.mark.parametrize(
     ("taken", "cycles"), [(3, [1, 31, 61, 91, 121, 151, 181]), (4, [1, 31, 200])]
 )
-def test_cycles_follow_a_plan_on_nodes_that_are_not_full(
-    taken: int, cycles: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cycles_follow_a_plan_on_nodes_that_are_not_full(taken, cycles, monkeypatch):
     """Marking a node as planned is a change, and so is taking the mark away, a cycle later."""
     seen: list[int] = []
     plan = BackfillCycle.run
 
-    def count(cycle: BackfillCycle) -> None:
+    def count(cycle):
         seen.append(cycle.now)
         plan(cycle)
 
@@ -405,7 +403,7 @@ def test_cycles_follow_a_plan_on_nodes_that_are_not_full(
     assert cycles == seen
 
 
-def test_placement_of_ones_own() -> None:
+def test_placement_of_ones_own():
     """A function names nodes in the order in which they are used: here the last one first."""
     model = run(
         machine(), {"cores": 2}, {"cores": 2}, {"cores": 3},

@@ -33,13 +33,13 @@ TREE = (
 )
 
 
-def tree(**settings: object) -> Shares:
+def tree(**settings):
     """Return the tree with priority settings."""
     priority = PrioritySettings.model_validate({"half_life": DAY, **settings})
     return Shares(Machine(nodes=NODES, accounts=TREE, priority=priority))
 
 
-def factors(shares: Shares) -> dict[str, float]:
+def factors(shares):
     """Return the factors of the users."""
     shares.rank()
     return {one.user: one.factor for one in shares.all if one.user}
@@ -66,9 +66,7 @@ def factors(shares: Shares) -> dict[str, float]:
     ],
     ids=["nobody", "accounts", "shares", "ties", "classic"],
 )
-def test_factors_follow_usage(
-    settings: dict[str, object], used: dict[str, float], expected: dict[str, float]
-) -> None:
+def test_factors_follow_usage(settings, used, expected):
     """Users rank by what they and their accounts used, and by their shares."""
     shares = tree(**settings)
     for user, amount in used.items():
@@ -76,7 +74,7 @@ def test_factors_follow_usage(
     assert pytest.approx(expected) == factors(shares)
 
 
-def test_no_shares_is_last() -> None:
+def test_no_shares_is_last():
     """A user with no shares has level 0, whoever used how much."""
     users = (Account(account="a", user="x", shares=0), Account(account="a", user="y"))
     shares = Shares(Machine(nodes=NODES, accounts=(Account(account="a"), *users)))
@@ -84,7 +82,7 @@ def test_no_shares_is_last() -> None:
     assert {"y": 1.0, "x": 0.5} == factors(shares)
 
 
-def test_usage_halves_in_a_half_life() -> None:
+def test_usage_halves_in_a_half_life():
     """Slurm's decay is (1 - 0.693 / half-life) a second."""
     shares = tree()
     shares.charge(shares.of("ann", "a"), 1, 0.001)
@@ -94,7 +92,7 @@ def test_usage_halves_in_a_half_life() -> None:
     assert before == pytest.approx(0.001)
 
 
-def test_unknown_users_join_below_their_account_or_the_root() -> None:
+def test_unknown_users_join_below_their_account_or_the_root():
     """A user that no account names gets one share."""
     shares = tree()
     assert "b" == shares.of("new", "b").name
@@ -103,7 +101,7 @@ def test_unknown_users_join_below_their_account_or_the_root() -> None:
     assert "root" == shares.of("alone").name
 
 
-def job(layout: Layout, cores: int, shares: Shares, **more: object) -> QueuedJob:
+def job(layout, cores, shares, **more):
     """Return a waiting job of ann."""
     jobs = JobTable()
     jobs.append(1, processors=cores, requested_time=3600, run_time=60)
@@ -115,10 +113,10 @@ def job(layout: Layout, cores: int, shares: Shares, **more: object) -> QueuedJob
         "limit": 3600, "partitions": tuple(demands), "demands": demands, "submitted": 0,
         "eligible": 0,
     }  # fmt: skip
-    return QueuedJob(**{**values, **more})  # type: ignore[arg-type]
+    return QueuedJob(**{**values, **more})
 
 
-def test_factors_are_weighted() -> None:
+def test_factors_are_weighted():
     """Age, size, partition and QOS count as slurm.conf(5) says."""
     machine = Machine(
         nodes=NODES,
@@ -147,7 +145,7 @@ def test_factors_are_weighted() -> None:
     assert 1 == nice.total
 
 
-def test_small_jobs_can_be_favored() -> None:
+def test_small_jobs_can_be_favored():
     """PriorityFavorSmall turns the size around."""
     machine = Machine(
         nodes=NODES,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.audit import faults
-from hpcrowd.environment.machine.model import Machine, NodeType, Partition, Preempt, Qos
+from hpcrowd.environment.machine.model import NodeType, Partition, Preempt, Qos
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +17,7 @@ from tests.environment.machine.machine_cases import machine, random_jobs, random
 from tests.environment.schedulers.slurm.test_policy import begun, run
 
 
-def lending(*nodes: NodeType, **more: Any) -> Machine:
+def lending(*nodes, **more):
     """Return a machine whose partition ``high`` suspends the jobs of ``low``."""
     return machine(
         *nodes,
@@ -32,7 +29,7 @@ def lending(*nodes: NodeType, **more: Any) -> Machine:
     )
 
 
-def test_suspended_jobs_keep_their_place() -> None:
+def test_suspended_jobs_keep_their_place():
     """As of a Slurm 22.05: cores are lent, memory is not, and nobody of their tier gets them.
 
     By its accounting, its jobs started 1, 0, 54, 12, 18, 0, 0, 15 and 10 s after their submission,
@@ -83,16 +80,14 @@ FOUR = (NORMAL, NORMAL, URGENT, {**NORMAL, "at": 11, "run": 30})
     ],
     ids=["nothing waits", "the QOS says so"],
 )
-def test_suspended_jobs_go_on(
-    site: Machine, jobs: tuple[dict[str, Any], ...], starts: list[int], ends: list[int]
-) -> None:
+def test_suspended_jobs_go_on(site, jobs, starts, ends):
     """They end later by what they were suspended for."""
     made = run(site, *jobs, overrun="kill").jobs
     assert (starts, ends) == (made.start.tolist(), made.end.tolist())
     assert (made.state == State.COMPLETED).all()
 
 
-def test_suspended_jobs_can_be_taken_back() -> None:
+def test_suspended_jobs_can_be_taken_back():
     """Their memory is free then, and the time in which they were suspended is known."""
     model = begun(
         lending(NodeType(name="n1", cores=1, memory=100)),
@@ -111,7 +106,7 @@ def test_suspended_jobs_can_be_taken_back() -> None:
 
 @given(seeds, st.sampled_from(PLACEMENTS), st.sampled_from(["keep", "kill"]))
 @settings(deadline=None, max_examples=8)
-def test_suspended_jobs_keep_what_is_theirs(seed: int, placement: str, overrun: str) -> None:
+def test_suspended_jobs_keep_what_is_theirs(seed, placement, overrun):
     """Nobody of their tier gets their cores; they go on when those are free, and all is accounted.
 
     That nobody gets their memory and GPUs, and that cores are not in use twice, is in the audit.
@@ -145,7 +140,7 @@ def test_suspended_jobs_keep_what_is_theirs(seed: int, placement: str, overrun: 
             )  # fmt: skip
 
 
-def suspending(rng: np.random.Generator) -> tuple[Machine, JobTable]:
+def suspending(rng):
     """Return a machine on which partitions of higher tiers suspend jobs, and jobs for all three."""
     site = random_machine(rng)
     jobs = random_jobs(rng, site, 40)
@@ -164,7 +159,7 @@ def suspending(rng: np.random.Generator) -> tuple[Machine, JobTable]:
 
 
 @pytest.mark.slow
-def test_random_machines_suspend() -> None:
+def test_random_machines_suspend():
     """Of a hundred, more than twenty suspend jobs, some of them twice."""
     counts = []
     for seed in range(100):
@@ -174,12 +169,12 @@ def test_random_machines_suspend() -> None:
     assert 2 <= max(max(one, default=0) for one in counts)
 
 
-def held_by(one: Tenure) -> dict[int, int]:
+def held_by(one):
     """Return the cores of a run by node."""
     return {share.node: share.cores for share in one.holding}
 
 
-def is_active(one: Tenure, end: int, now: int) -> bool:
+def is_active(one, end, now):
     """Return whether a run goes on in a second, not suspended."""
     return one.start <= now < end and not any(
         since <= now and (to < 0 or now < to) for since, to in one.pauses

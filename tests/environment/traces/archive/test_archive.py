@@ -22,7 +22,6 @@ from tests.support.archive import (
     SIZE,
     TARGET,
     A,
-    Server,
     get,
     names,
     packed,
@@ -31,7 +30,7 @@ from tests.support.archive import (
 )
 
 
-def test_fetched_log_is_the_one_served(server: Server, tmp_path: Path) -> None:
+def test_fetched_log_is_the_one_served(server, tmp_path):
     """A log lands in the cache, or a folder, and is not asked for again; paths are left alone."""
     progress: list[tuple[str, int, int]] = []
     path = fetch(A, progress=lambda *step: progress.append(step))
@@ -51,7 +50,7 @@ def test_fetched_log_is_the_one_served(server: Server, tmp_path: Path) -> None:
     assert told.endswith("choose another folder with --folder or HPCROWD_CACHE")
 
 
-def test_damaged_file_is_reported_and_repaired(server: Server, cache: Path) -> None:
+def test_damaged_file_is_reported_and_repaired(server, cache):
     """A damaged file in the cache is not used; the error says how to repair it, and that works."""
     path = get()
     path.write_bytes(packed(A)[:-10])
@@ -62,9 +61,7 @@ def test_damaged_file_is_reported_and_repaired(server: Server, cache: Path) -> N
     assert path == resolve_path(f"archive:{A}")
 
 
-def test_folder_of_traces_comes_first(
-    server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_of_traces_comes_first(server, cache, tmp_path, monkeypatch):
     """HPCROWD_TRACES comes before the cache; a damaged file there is reported, not used."""
     cached, mine = get(), tmp_path / "mine" / f"{A}.swf.gz"
     mine.parent.mkdir()
@@ -87,7 +84,7 @@ def test_folder_of_traces_comes_first(
         ("", "not known; `hpcrowd fetch --list` shows all"),
     ],
 )  # fmt: skip
-def test_names(server: Server, name: str, expected: str) -> None:
+def test_names(server, name, expected):
     """Names are found by their beginning, upper or lower case; others get suggestions."""
     if expected == A:
         assert A == find_log(name).name
@@ -95,7 +92,7 @@ def test_names(server: Server, name: str, expected: str) -> None:
         assert f"log {name!r}: {expected}" in refusal(lambda: find_log(name))
 
 
-def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_folder(monkeypatch):
     """HPCROWD_CACHE names it, else it is among the user's caches; a relative base is ignored."""
     monkeypatch.setenv("HPCROWD_CACHE", "~/logs")
     monkeypatch.setenv("HOME", "/nobody")
@@ -109,7 +106,7 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.traces
-def test_table_is_that_of_the_files(traces: Path) -> None:
+def test_table_is_that_of_the_files(traces):
     """Every row is complete, and every log in the folder of real traces is what its row says."""
     logs = archive_logs()
     assert 10 == len(logs) == len({log.name.casefold() for log in logs})
@@ -137,9 +134,7 @@ WHOLE = packed(A)
     ],
     ids=["rest", "all is sent", "another part is sent", "nothing is missing", "too long"],
 )  # fmt: skip
-def test_part_that_is_there(
-    server: Server, cache: Path, part: bytes, ranges: bool, shift: int, asked: list[str | None]
-) -> None:
+def test_part_that_is_there(server, cache, part, ranges, shift, asked):
     """Only what is missing is asked for; where an answer does not fit to a part, everything is."""
     server.ranges, server.shift = ranges, shift
     (cache / f"{A}.swf.gz.part").write_bytes(part)
@@ -148,7 +143,7 @@ def test_part_that_is_there(
     assert [f"{A}.swf.gz"] == names(cache)
 
 
-def test_truncated_answer_is_kept(server: Server, cache: Path) -> None:
+def test_truncated_answer_is_kept(server, cache):
     """Each answer that ends early costs a request for the rest; in the end it says what is kept."""
     server.cut = [1000, 500]
     told = refusal(partial(get, retries=1))
@@ -162,7 +157,7 @@ def test_truncated_answer_is_kept(server: Server, cache: Path) -> None:
     assert [None, "bytes=1000-", "bytes=1500-"] == [wanted for _, wanted in server.asked]
 
 
-def test_stalled_server_is_left(server: Server, cache: Path) -> None:
+def test_stalled_server_is_left(server, cache):
     """A server that stops half-way is left after the time given, and what came is kept."""
     server.stall = True
     began = time.monotonic()
@@ -196,9 +191,7 @@ SUMS = [hashlib.sha256(text).hexdigest() for text in (OTHER, LOGS[A][1])]
         (None, "SHA-256"),  # a part of full length, but with another content
     ],
 )
-def test_what_is_not_such_a_log_is_reported(
-    server: Server, cache: Path, content: bytes | None, words: str
-) -> None:
+def test_what_is_not_such_a_log_is_reported(server, cache, content, words):
     """What is damaged, too long, a web page, another text or nothing is refused and thrown away."""
     if content is None:
         (cache / f"{A}.swf.gz.part").write_bytes(b"x" * SIZE)
@@ -212,9 +205,7 @@ def test_what_is_not_such_a_log_is_reported(
 
 @pytest.mark.parametrize("served", [True, False])
 @pytest.mark.parametrize("unpacked", [False, True])
-def test_log_packed_otherwise_is_right(
-    server: Server, cache: Path, unpacked: bool, served: bool
-) -> None:
+def test_log_packed_otherwise_is_right(server, cache, unpacked, served):
     """The sum of what is in it decides, also of a file put there by hand, without a request."""
     content = LOGS[A][1] if unpacked else gzip.compress(LOGS[A][1], compresslevel=1)
     place = cache / (f"{A}.swf" if unpacked else f"{A}.swf.gz")
@@ -227,7 +218,7 @@ def test_log_packed_otherwise_is_right(
     assert int(served) == len(server.asked)
 
 
-def test_missing_file_shows_what_to_do(server: Server, cache: Path) -> None:
+def test_missing_file_shows_what_to_do(server, cache):
     """Not found (404) is reported once, with the address and where to put the file by hand."""
     del server.files[TARGET]
     assert (
@@ -239,7 +230,7 @@ def test_missing_file_shows_what_to_do(server: Server, cache: Path) -> None:
     assert [] == names(cache)
 
 
-def test_refusals_that_may_pass_are_tried_again(server: Server, cache: Path) -> None:
+def test_refusals_that_may_pass_are_tried_again(server, cache):
     """A busy server (503) is asked again, but not for ever; a forbidden file (403) is not."""
     server.statuses = [503, 503]
     assert packed(A) == get(retries=2).read_bytes()
@@ -252,9 +243,7 @@ def test_refusals_that_may_pass_are_tried_again(server: Server, cache: Path) -> 
     assert 7 == len(server.asked)
 
 
-def test_other_addresses(
-    server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_addresses(server, cache, tmp_path, monkeypatch):
     """HPCROWD_ARCHIVE takes the place of everything before the folder of a log: http only."""
     write_table(tmp_path / "elsewhere.csv", "https://archive.invalid/labs/workload")
     monkeypatch.setattr("hpcrowd.environment.traces.archive.logs.TABLE", tmp_path / "elsewhere.csv")
@@ -274,7 +263,7 @@ def test_other_addresses(
     assert [(TARGET, None)] * 2 == server.asked
 
 
-def test_two_fetches_at_once(server: Server, cache: Path) -> None:
+def test_two_fetches_at_once(server, cache):
     """Four fetches at the same time give one whole file with one request."""
     found: list[Path] = []
     threads = [threading.Thread(target=lambda: found.append(get())) for _ in range(4)]
@@ -288,10 +277,10 @@ def test_two_fetches_at_once(server: Server, cache: Path) -> None:
     assert [f"{A}.swf.gz"] == names(cache)
 
 
-def test_interrupted_fetch_continues(server: Server, cache: Path) -> None:
+def test_interrupted_fetch_continues(server, cache):
     """Ctrl-C leaves what has come, and the next fetch asks for the rest."""
 
-    def interrupt(name: str, have: int, total: int) -> None:
+    def interrupt(name, have, total):
         if have:
             raise KeyboardInterrupt
 
@@ -304,7 +293,7 @@ def test_interrupted_fetch_continues(server: Server, cache: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_fetch_continues(server: Server, cache: Path) -> None:
+def test_killed_fetch_continues(server, cache):
     """A process that is killed leaves no lock behind, and a part that is gone on with."""
     server.stall = True
     code = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,7 @@ from hpcrowd.environment import read_trace
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 
-from tests.support.archive import TARGET, Server, packed
-
-Call = Callable[..., tuple[int, str, str]]
+from tests.support.archive import TARGET, packed
 
 #: The log of the made-up archive, by the beginning of its name.
 LOG = "archive:TOY-B"
@@ -45,7 +42,7 @@ ELSEWHERE = {"inspect"}
 
 
 @pytest.fixture
-def here(server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(server, cache, tmp_path, monkeypatch):
     """A folder with a made-up archive, of which a log is in the cache, and with scenarios of it."""
     monkeypatch.chdir(tmp_path)
     (cache / "TOY-B-1999-1.swf.gz").write_bytes(packed("TOY-B-1999-1"))
@@ -58,7 +55,7 @@ def here(server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *REFUSED])
-def test_command_takes_a_log_of_the_archive(here: Path, call: Call, name: str) -> None:
+def test_command_takes_a_log_of_the_archive(here, call, name):
     """The command reads the log and ends well, or says what its jobs lack: not its name."""
     arguments, reason = (COMMANDS[name], "") if name in COMMANDS else REFUSED[name]
     code, _, err = call(*arguments)
@@ -69,9 +66,9 @@ def test_command_takes_a_log_of_the_archive(here: Path, call: Call, name: str) -
         assert "No such file" not in err or "m.json" in err
 
 
-def test_all_commands_with_traces_are_tested() -> None:
+def test_all_commands_with_traces_are_tested():
     """No command whose argument is a trace or a run is left out."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(app).commands
     found = {
         name
         for name, command in commands.items()
@@ -91,9 +88,7 @@ def test_all_commands_with_traces_are_tested() -> None:
         (("replay", "archive:TOY-A"), "put it into"),
     ],
 )
-def test_log_that_cannot_be_had_is_one_line(
-    here: Path, server: Server, call: Call, arguments: tuple[str, ...], words: str
-) -> None:
+def test_log_that_cannot_be_had_is_one_line(here, server, call, arguments, words):
     """A name that is unknown, and a log that is not served, are reported with what to do."""
     server.files.clear()
     text = Path("replay.toml").read_text()
@@ -104,7 +99,7 @@ def test_log_that_cannot_be_had_is_one_line(
     assert words in err
 
 
-def test_log_is_fetched_when_it_is_named(here: Path, server: Server, call: Call) -> None:
+def test_log_is_fetched_when_it_is_named(here, server, call):
     """A log that is not there yet is fetched by what needs it, once: commands, functions, pages."""
     for _ in range(2):
         assert 0 == call("sessions", "archive:toy-a-1999-1.swf.gz")[0]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hpcrowd.environment import (
-    FormatOptions,
     Losses,
     Trace,
     find_format,
@@ -40,7 +37,7 @@ ZONES = (None, "Europe/Stockholm", "America/New_York", "Asia/Kathmandu")
 
 
 @pytest.fixture(scope="session")
-def told(tmp_path_factory: pytest.TempPathFactory) -> FormatOptions:
+def told(tmp_path_factory):
     """The options that the formats need."""
     return options(tmp_path_factory.mktemp("mapping"))
 
@@ -52,9 +49,7 @@ some = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 @pytest.mark.parametrize("name", names_of_formats())
 @some
 @wild
-def test_losses_are_exact(
-    name: str, told: FormatOptions, data: st.DataObject, zone: str | None
-) -> None:
+def test_losses_are_exact(name, told, data, zone):
     """Each field and column differs after writing and reading in as many jobs as are counted."""
     # Objects of sacct have the memory of a whole job, which else were more than any.
     trace = data.draw(traces(wild=name != "sacct-json"))
@@ -65,9 +60,7 @@ def test_losses_are_exact(
 @pytest.mark.parametrize("name", [name for name in names_of_formats() if "sacct" not in name])
 @some
 @wild
-def test_what_was_read_is_held(
-    name: str, told: FormatOptions, data: st.DataObject, zone: str | None
-) -> None:
+def test_what_was_read_is_held(name, told, data, zone):
     """Written and read again it is the same, in the same bytes each time."""
     kind, told = FORMATS[name], replace(told, zone=zone)
     first = losses_are_exact(data.draw(traces(wild=False)), kind, told)
@@ -83,17 +76,15 @@ def test_what_was_read_is_held(
 @pytest.mark.traces
 @pytest.mark.parametrize("name", names_of_formats())
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "NASA-iPSC", "LLNL-Thunder"])
-def test_real_traces(
-    name: str, log: str, told: FormatOptions, read_trace: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_real_traces(name, log, told, read_trace, monkeypatch):
     """Real logs survive each format but for what is counted."""
     # Most formats read what they have written to count: the same data, long to read twice.
     monkeypatch.setattr(Format, "parse", remembered(Format.parse))
-    losses_are_exact(read_trace(log), FORMATS[name], told)  # type: ignore[operator]
+    losses_are_exact(read_trace(log), FORMATS[name], told)
 
 
 @pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "table"])
-def test_format_is_found_from_content(name: str, told: FormatOptions, tmp_path: Path) -> None:
+def test_format_is_found_from_content(name, told, tmp_path):
     """A file is known by what is in it, whatever is tried first, packed or not, and its name."""
     kind, data = FORMATS[name], sample(name, told)
     assert [name] == [one.name for one in FORMATS.values() if one.looks_like(data)]
@@ -110,15 +101,13 @@ def test_format_is_found_from_content(name: str, told: FormatOptions, tmp_path: 
         assert {} == differences(expected, again)
 
 
-def test_a_format_is_declared_in_one_place(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_a_format_is_declared_in_one_place(monkeypatch, tmp_path, call):
     """A format in the registry is found, read and written everywhere, also by commands."""
 
-    def parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+    def parse(data, source, options):
         return FORMATS["swf"].parse(data.split(b"\n", 1)[1], source, options)
 
-    def generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
+    def generate(trace, lost, options):
         return b"%made up\n" + FORMATS["swf"].generate(trace, lost, options)
 
     mine = Format("mine", "a format", (".mine",), lambda h: h[:8] == b"%made up", parse, generate)
@@ -131,7 +120,7 @@ def test_a_format_is_declared_in_one_place(
     assert "a format" in call("convert", "--list")[1]
 
 
-def test_only_the_registry_and_the_stub_know_a_format(root: Path) -> None:
+def test_only_the_registry_and_the_stub_know_a_format(root):
     """A format is its own file or folder, a line of the registry, and public names in the stub.
 
     Others know only what is not of any format: results are written in SWF, as are made-up traces.
@@ -152,9 +141,7 @@ def test_only_the_registry_and_the_stub_know_a_format(root: Path) -> None:
 
 @pytest.mark.traces
 @pytest.mark.parametrize("name", names_of_formats())
-def test_replay_gives_the_same_schedule(
-    name: str, told: FormatOptions, kth: Trace, tmp_path: Path
-) -> None:
+def test_replay_gives_the_same_schedule(name, told, kth, tmp_path):
     """Jobs start in the same second when the converted trace is replayed.
 
     Users who react do so, too, if the format has them.

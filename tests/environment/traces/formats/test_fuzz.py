@@ -6,11 +6,9 @@ import gzip
 import random
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hpcrowd.environment import (
-    FormatOptions,
     HpcrowdError,
     ParseError,
     Trace,
@@ -49,12 +47,12 @@ NASTY = (
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> FormatOptions:
+def told(tmp_path_factory):
     """The options that the formats need."""
     return options(tmp_path_factory.mktemp("mapping"))
 
 
-def broken(data: bytes, draw: random.Random) -> bytes:
+def broken(data, draw):
     """A file after one to four mishaps."""
     found = bytearray(data)
     for _ in range(draw.randint(1, 4)):
@@ -86,7 +84,7 @@ def broken(data: bytes, draw: random.Random) -> bytes:
     return bytes(found)
 
 
-def refusal(name: str, data: bytes, told: FormatOptions) -> HpcrowdError | None:
+def refusal(name, data, told):
     """Read a file and make jobs of it; return why it was refused, None if it was not."""
     try:
         trace = FORMATS[name].parse(data, f"broken.{name}", told)
@@ -97,7 +95,7 @@ def refusal(name: str, data: bytes, told: FormatOptions) -> HpcrowdError | None:
     return None
 
 
-def check(name: str, data: bytes, told: FormatOptions) -> bool:
+def check(name, data, told):
     """Read a file; return whether it was refused. Anything but jobs or a clear line fails."""
     error = refusal(name, data, told)
     if error is None:
@@ -113,7 +111,7 @@ def check(name: str, data: bytes, told: FormatOptions) -> bool:
     return True
 
 
-def refused(name: str, part: int, count: int, told: FormatOptions) -> int:
+def refused(name, part, count, told):
     """Read broken files of one format; return how many were refused."""
     good = [sample(name, told), *(text.encode() for text in NATIVE.get(name, ()))]
     assert not any(check(name, one, told) for one in good)
@@ -125,7 +123,7 @@ def refused(name: str, part: int, count: int, told: FormatOptions) -> int:
     "part", [PARTS, *(pytest.param(part, marks=pytest.mark.slow) for part in range(PARTS))]
 )
 @pytest.mark.parametrize("name", names_of_formats())
-def test_broken_files(name: str, part: int, told: FormatOptions) -> None:
+def test_broken_files(name, part, told):
     """A few thousand broken files, or a hundred thousand: each a trace or one clear line."""
     count = QUICK if part == PARTS else CASES
     assert refused(name, part, count, told) > count // 20  # the mishaps do harm
@@ -148,7 +146,7 @@ NOTHING = [b"", b"\n", b" \r\n\t\n", b"\0", b"\0" * 9000, b"\xff" * 9000, b"(" *
 
 
 @pytest.mark.parametrize("name", names_of_formats())
-def test_nothing_in_it(name: str, told: FormatOptions) -> None:
+def test_nothing_in_it(name, told):
     """An empty file, zeros, noise and files without jobs are refused in every format."""
     texts = [*NOTHING, *(text.encode() for text in NO_JOBS.get(name, ()))]
     assert [] == [text[:80] for text in texts if not check(name, text, told)]
@@ -229,9 +227,7 @@ MALFORMED = {
     ("name", "old", "new", "line", "field", "words"),
     [(name, *row) for name, rows in MALFORMED.items() for row in rows],
 )
-def test_malformed_values(
-    name: str, old: str, new: str, line: int, field: str | None, words: str
-) -> None:
+def test_malformed_values(name, old, new, line, field, words):
     """A malformed value is one line with file, line, field, value or rule."""
     good = NATIVE[name][0]
     assert old in good
@@ -255,7 +251,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 
 
 @pytest.mark.parametrize("name", names_of_formats())
-def test_line_of_two_gigabytes(name: str, root: Path, tmp_path: Path) -> None:
+def test_line_of_two_gigabytes(name, root, tmp_path):
     """A line without end is refused with file and line, and costs no more than what is allowed."""
     path = tmp_path / f"endless.{name}.gz"
     # 16 MB of a letter, again and again: gzip members add up.
@@ -280,7 +276,7 @@ def test_line_of_two_gigabytes(name: str, root: Path, tmp_path: Path) -> None:
         (b"So much depends\nupon a red wheel\n", r"not in a known format; .* --input-format"),
     ],
 )
-def test_unknown_files(tmp_path: Path, data: bytes, cure: str) -> None:
+def test_unknown_files(tmp_path, data, cure):
     """A file in no known format, or packed otherwise than by gzip, is one line with a cure."""
     path = tmp_path / "poem"
     path.write_bytes(data)

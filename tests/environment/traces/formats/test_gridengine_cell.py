@@ -11,11 +11,10 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import FormatOptions, Trace, read_trace
+from hpcrowd.environment import FormatOptions, read_trace
 from hpcrowd.environment.traces.formats.gridengine import GRIDENGINE
 
 from tests.environment.traces.formats.cell_cases import ADA, BOB, LONGEST, Cell, free_ports
@@ -58,7 +57,7 @@ class GridEngine(Cell):
 
     files = ("spool/execd/*/execd.pid", "spool/qmaster/qmaster.pid")
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         super().__init__(root)
         self.host = socket.gethostname()
         master, execd = map(str, free_ports(2))
@@ -67,7 +66,7 @@ class GridEngine(Cell):
             "SGE_EXECD_PORT": execd, "SGE_CLUSTER_NAME": f"p{master}",
         }  # fmt: skip
 
-    def changed(self, show: str, change: str, name: str, values: dict[str, str]) -> None:
+    def changed(self, show, change, name, values):
         """Show a configuration, and set it with some values changed."""
         lines = self.run("qconf", show).replace("\\\n", " ").splitlines()
         told = dict(line.split(None, 1) for line in lines if line[:1] not in ("#", ""))
@@ -75,7 +74,7 @@ class GridEngine(Cell):
         file.write_text("".join(f"{key} {value}\n" for key, value in {**told, **values}.items()))
         self.run("qconf", change, file)
 
-    def start(self) -> None:
+    def start(self):
         """Write the files of the cell, and start its two daemons."""
         common, spool = self.root / "default" / "common", self.root / "spool"
         for folder in (common, spool / "qmaster" / "job_scripts", spool / "execd"):
@@ -119,7 +118,7 @@ class GridEngine(Cell):
             "load_thresholds": "NONE", "shell": "/bin/sh", "rerun": "TRUE",
         })  # fmt: skip
 
-    def start_master(self, messages: Path) -> None:
+    def start_master(self, messages):
         """Start the master, and wait until it answers; again, if it ended before it did."""
         for _ in range(3):
             self.run(PROGRAMS / "sge_qmaster")
@@ -127,17 +126,17 @@ class GridEngine(Cell):
                 return
         pytest.fail(messages.read_text() if messages.exists() else "the master said nothing")
 
-    def submit(self, user: str, *options: object) -> str:
+    def submit(self, user, *options):
         """Submit a job; return its number."""
         told = ("-terse", "-o", "/dev/null", "-e", "/dev/null", "-wd", "/tmp", "-S", "/bin/sh")
         return self.run("qsub", *told, *options, user=user).strip().partition(".")[0]
 
-    def states(self) -> dict[str, str]:
+    def states(self):
         """State of each job in the queue; of several tasks the last one."""
         lines = self.run("qstat", "-u", "*").splitlines()[2:]
         return {line.split()[0]: line.split()[4] for line in lines}
 
-    def stop(self) -> None:
+    def stop(self):
         """Ask the daemons to stop, and then stop them."""
         for command in (("qconf", "-ke", "all"), ("qconf", "-km")):
             subprocess.run(command, env=self.env, check=False, timeout=60, capture_output=True)
@@ -145,7 +144,7 @@ class GridEngine(Cell):
 
 
 @pytest.fixture
-def accounting() -> Iterator[Path]:
+def accounting():
     """The accounting file of a real cell, after jobs of many kinds."""
     with GridEngine.started() as cell:
         root = cell.root
@@ -179,7 +178,7 @@ def accounting() -> Iterator[Path]:
         yield root / "default" / "common" / "accounting"
 
 
-def test_real_accounting(accounting: Path) -> None:
+def test_real_accounting(accounting):
     """It is found from its content, and has the jobs with what they asked for and how they ended.
 
     One test, as two cells at a time would use the same groups for their jobs.
@@ -190,7 +189,7 @@ def test_real_accounting(accounting: Path) -> None:
     losses_are_exact(trace, GRIDENGINE, FormatOptions())
 
 
-def all_jobs_are_there(trace: Trace) -> None:
+def all_jobs_are_there(trace):
     """Each is one job but those that were deleted before they started; times are consistent."""
     names = [name for (name,) in shown(trace, "executable")]
     assert "waiting" not in names
@@ -208,7 +207,7 @@ def all_jobs_are_there(trace: Trace) -> None:
     assert (trace["average_cpu"][trace["run"] >= 1] > 0).all()
 
 
-def they_have_what_they_asked_for_and_ended_so(trace: Trace) -> None:
+def they_have_what_they_asked_for_and_ended_so(trace):
     """Limits, memory, slots, ends, exit codes and accounts; a job that ran again has its last run.
 
     Slots of a range are as many as were free.

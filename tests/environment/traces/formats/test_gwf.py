@@ -11,7 +11,7 @@ from tests.environment.traces.formats.format_samples import GWF
 LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1"
 
 
-def test_story() -> None:
+def test_story():
     """Each field of a log of a grid is where it belongs, exactly; times begin with the first."""
     trace = parse_gwf(GWF)
     assert [
@@ -46,7 +46,7 @@ def test_story() -> None:
     assert ({}, [7]) == (parse_gwf(LINE).names, parse_gwf(LINE)["user"].tolist())
 
 
-def test_header_and_comments_survive_byte_for_byte() -> None:
+def test_header_and_comments_survive_byte_for_byte():
     """Comments keep bytes and places; in memory they begin as those of the other format do."""
     trace = parse_gwf(b"# MaxProcs: 4\n#; \xe9 #2\n\n" + LINE + b"\n  # x\n" + LINE + b"\n# end\n")
     assert [b"; MaxProcs: 4", b";; \xe9 #2", b""] == trace.header.lines
@@ -75,7 +75,7 @@ WORDS = LINE.decode().split()
         ("  ".join(WORDS), (0, 7, "")),
     ],
 )  # fmt: skip
-def test_lines(text: bytes | str, expected: tuple[object, ...]) -> None:
+def test_lines(text, expected):
     """Submission, user and site of the last run are those of the line."""
     trace = parse_gwf(text)
     site = trace.extra.get("last_run_site", [""])[0]
@@ -83,7 +83,7 @@ def test_lines(text: bytes | str, expected: tuple[object, ...]) -> None:
     assert {} == trace.repaired
 
 
-def test_size_of_the_machine_where_times_are_small() -> None:
+def test_size_of_the_machine_where_times_are_small():
     """Short waits after late submissions do not run over small integers: jobs never overlap."""
     jobs = ((0, 0, 50, 4), (100, 120, 100, 4))  # one from 0 to 50, one from 220 to 320
     text = "".join(
@@ -93,7 +93,7 @@ def test_size_of_the_machine_where_times_are_small() -> None:
     assert 4 == parse_gwf(text).header.integer("MaxProcs")
 
 
-def test_what_is_wrong_far_inside() -> None:
+def test_what_is_wrong_far_inside():
     """A zero byte is reported with its line, in a comment, too; workflows are another format."""
     far = b"\n".join([LINE] * 100) + b"\n"
     error = complaint(parse_gwf, far + LINE.replace(b" 7 ", b" u\0 "))

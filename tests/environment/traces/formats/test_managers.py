@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -46,7 +45,7 @@ UNIVA = (
 )
 
 
-def record(**changes: Any) -> str:
+def record(**changes):
     """A record of a job that ran from five past twelve to five past one, with some changes."""
     told: dict[str, Any] = {
         "qname": "all.q", "hostname": "n1", "group": "phys", "owner": "ada", "job_name": "relax",
@@ -61,7 +60,7 @@ def record(**changes: Any) -> str:
     return ":".join(str(value) for value in told.values()) + "\n"
 
 
-def test_story_of_grid_engine() -> None:
+def test_story_of_grid_engine():
     """Times, slots, requests and ends are those that Grid Engine was asked for and gave."""
     trace = parse_gridengine(GRIDENGINE)
     assert [
@@ -106,7 +105,7 @@ def test_story_of_grid_engine() -> None:
     assert NOON == univa.header.integer("UnixStartTime")
 
 
-def test_runs_of_a_job_and_numbers_used_again() -> None:
+def test_runs_of_a_job_and_numbers_used_again():
     """A run that was rescheduled belongs to the next one; one that ended does not."""
     again = {"submission_time": 0, "start_time": 0, "end_time": 0, "failed": 25, "ru_wallclock": 0}
     later = {"submission_time": NOON + 100}
@@ -118,7 +117,7 @@ def test_runs_of_a_job_and_numbers_used_again() -> None:
     assert {"the same record twice": 1} == parse_gridengine(record() * 2).dropped
 
 
-def test_tasks_of_parallel_jobs() -> None:
+def test_tasks_of_parallel_jobs():
     """They are part of their job, before or after its record; without one they are dropped.
 
     A number of slots is what was requested; of a range it is what was granted.
@@ -149,12 +148,12 @@ def test_tasks_of_parallel_jobs() -> None:
          "-l h_vmem=1g -pe smp 2-8", [("h_cpu", "1800"), ("mem_free", "100m"), ("-pe", "2-8")]),
     ],
 )  # fmt: skip
-def test_values(read: Callable[[str], Any], text: str, value: Any) -> None:
+def test_values(read, text, value):
     """Times, sizes and slots are understood in all their forms."""
     assert value == read(text)
 
 
-def test_story_of_lsf() -> None:
+def test_story_of_lsf():
     """Times, processors, limits and ends are those of the records."""
     trace = parse_lsf(LSF)
     assert [
@@ -192,7 +191,7 @@ def test_story_of_lsf() -> None:
     assert {"node_list", "nodes", "restarts"} == {name for name, _ in lost.counts}
 
 
-def test_story_of_htcondor() -> None:
+def test_story_of_htcondor():
     """Times, processors, limits and ends are those of the ads; a job on hold has not ended."""
     trace = parse_htcondor(HTCONDOR)
     assert [
@@ -255,7 +254,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_a_trace_is_written_as_records(name: str) -> None:
+def test_a_trace_is_written_as_records(name):
     """They have what manuals say, job by job; what they cannot hold is counted."""
     trace, lost = parse_swf(TWO_JOBS), Losses()
     trace.names |= {"user": {7: "a:b"}, "executable": {2: 'say "a b"'}}
@@ -268,6 +267,6 @@ def test_a_trace_is_written_as_records(name: str) -> None:
 
 
 @given(st.text(st.characters(categories=("L", "N", "P", "S"), include_characters=" ")))
-def test_any_text_is_read_as_it_was_quoted(text: str) -> None:
+def test_any_text_is_read_as_it_was_quoted(text):
     """Quotes and backslashes come back."""
     assert text == unquoted(quoted(text))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 
 import numpy as np
 from hpcrowd.environment import FormatOptions, Losses, Trace, anonymised
@@ -26,7 +25,7 @@ words = st.one_of(
 
 
 @given(st.lists(words, min_size=1) | st.lists(st.integers(-1, 10**14).map(str), min_size=1))
-def test_words_come_back(given_words: list[str]) -> None:
+def test_words_come_back(given_words):
     """Each word is found under its number again, counted from 1; numbers stand for themselves."""
     numbers, names = numbered_words(given_words)
     trace = Trace.__new__(Trace)
@@ -40,7 +39,7 @@ def test_words_come_back(given_words: list[str]) -> None:
         assert [int(word or -1) for word in expected] == numbers.tolist()
 
 
-def named(make_trace: Callable[..., Trace], users: str = "bab") -> Trace:
+def named(make_trace, users="bab"):
     """A trace whose users are called b and a, with identifiers of jobs."""
     trace = make_trace(*({"user": "ab".index(user) + 1, "group": 9} for user in users))
     trace.names = {"user": {1: "a", 2: "b"}, "queue": {1: "night"}}
@@ -48,7 +47,7 @@ def named(make_trace: Callable[..., Trace], users: str = "bab") -> Trace:
     return trace
 
 
-def test_anonymised_trace(make_trace: Callable[..., Trace]) -> None:
+def test_anonymised_trace(make_trace):
     """Users stay apart, in the order of pseudonyms; groups, names and identifiers are gone.
 
     The same salt gives a user the same pseudonym in another log; another salt another one.
@@ -71,7 +70,7 @@ def test_anonymised_trace(make_trace: Callable[..., Trace]) -> None:
     assert pseudonym("user", "physics", "salt") != pseudonym("group", "physics", "salt")
 
 
-def test_table_of_names(make_trace: Callable[..., Trace]) -> None:
+def test_table_of_names(make_trace):
     """CSV has names by field and number, with the identifiers of jobs; commas are quoted."""
     trace = named(make_trace)
     trace.names["user"][1] = 'O"Neil, J.'
@@ -81,7 +80,7 @@ def test_table_of_names(make_trace: Callable[..., Trace]) -> None:
     ] == list(csv.reader(io.StringIO(names_table(trace))))  # fmt: skip
 
 
-def test_odd_line_breaks_in_names(make_trace: Callable[..., Trace]) -> None:
+def test_odd_line_breaks_in_names(make_trace):
     """Only a newline ends a row of sacct's JSON; other separators are part of a name."""
     trace = make_trace({"submit": 1e9, "run": 5, "allocated_processors": 1, "user": 1})
     trace.names["user"] = {1: "a\x1cb\u2028c"}

@@ -9,14 +9,12 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hpcrowd.environment import (
     HpcrowdError,
-    Trace,
     TraceError,
     archive_logs,
     generate_swf,
@@ -39,18 +37,18 @@ ROW = [float(word) for word in LINE.split()]
 TRACES = {log.name: log for log in archive_logs()}
 
 
-def rows(trace: Trace) -> list[list[float]]:
+def rows(trace):
     """All fields of all jobs, job by job."""
     return np.column_stack([trace[name] for name in FIELDS]).astype(float).tolist()
 
 
-def other_reader(text: bytes) -> np.ndarray:
+def other_reader(text):
     """Fields of the jobs as another library reads them."""
     frame = pd.read_csv(io.BytesIO(text), sep=r"\s+", comment=";", header=None)
     return frame.to_numpy(float)
 
 
-def header_lines(text: bytes) -> list[bytes]:
+def header_lines(text):
     """Lines before the first job."""
     lines = text.split(b"\n")
     return lines[: next(i for i, line in enumerate(lines) if not line.startswith(b";"))]
@@ -60,7 +58,7 @@ def header_lines(text: bytes) -> list[bytes]:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if "KTH" in name else pytest.mark.slow) for name in TRACES]
 )
-def test_real_trace_survives_reading_and_writing(traces: Path, name: str) -> None:
+def test_real_trace_survives_reading_and_writing(traces, name):
     """Every header line byte for byte and every field of every job are read and written."""
     assert {path.name.removesuffix(".swf.gz") for path in traces.glob("*.swf.gz")} <= set(TRACES)
     path = traces / f"{name}.swf.gz"
@@ -99,14 +97,14 @@ LATE, EARLY = LINE.replace(b"1 0 ", b"1 900 ", 1), LINE.replace(b"1 0 ", b"2 30 
     ],
     ids=range(10),
 )  # fmt: skip
-def test_texts_are_written_as_they_were_read(text: bytes, comments: list[Any]) -> None:
+def test_texts_are_written_as_they_were_read(text, comments):
     """Line ends, bytes, order and places of comments survive, and numbers are exact."""
     trace, normal = parse_swf(text), [one for one in comments if isinstance(one, bytes)]
     assert (normal[0] if normal else text) == generate_swf(trace)
     assert ([] if normal else comments) == trace.comments
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files(tmp_path):
     """Gzip is found from content and written by name, always to the same bytes, with its sum."""
     trace = parse_swf(b"; Version: 2\n" + LINE)
     for name in ("a.swf", "b.swf.gz", "c.swf.gz"):
@@ -135,7 +133,7 @@ BLANKS = st.sampled_from([" ", "  ", "\t", "\x0b", "\x0c", "\x01", "\x1c", " \r"
 
 
 @st.composite
-def job_lines(draw: st.DrawFn) -> list[bytes]:
+def job_lines(draw):
     """Lines of jobs, most of them good but for a word or two."""
     lines = []
     for _ in range(draw(st.integers(1, 3))):
@@ -146,7 +144,7 @@ def job_lines(draw: st.DrawFn) -> list[bytes]:
     return lines
 
 
-def as_floats(lines: list[bytes]) -> np.ndarray | None:
+def as_floats(lines):
     """The words of jobs read as floats, one at a time; None if one is not a number to keep."""
     try:
         with warnings.catch_warnings():
@@ -163,7 +161,7 @@ def as_floats(lines: list[bytes]) -> np.ndarray | None:
 
 @settings(max_examples=300)
 @given(job_lines())
-def test_whole_numbers_are_read_as_floats_are(lines: list[bytes]) -> None:
+def test_whole_numbers_are_read_as_floats_are(lines):
     """Reading whole numbers as such accepts, refuses and returns what reading floats does."""
     expected, found = as_floats(lines), _numbers(b"\n".join(lines), len(lines))
     assert (expected is None) == (found is None)
@@ -186,7 +184,7 @@ lines = st.one_of(
 )
 
 
-def outcome(data: bytes) -> object:
+def outcome(data):
     """Return everything in a trace, or the message why there is none."""
     try:
         trace = parse_swf(data)
@@ -202,9 +200,7 @@ def outcome(data: bytes) -> object:
     st.booleans(),
     st.integers(1, 300),
 )
-def test_blocks_of_any_size_give_the_same(
-    rows: list[bytes], newline: bytes, ended: bool, size: int
-) -> None:
+def test_blocks_of_any_size_give_the_same(rows, newline, ended, size):
     """Header, comments, line ends, columns, their types and errors do not depend on the blocks."""
     data = newline.join(rows) + (newline if ended else b"")
     whole = outcome(data)
@@ -217,9 +213,7 @@ def test_blocks_of_any_size_give_the_same(
 
 
 @pytest.mark.parametrize(("block", "piece"), [(10, 64), (1, 1), (20, 3), (1000, 50), (20, 1000)])
-def test_files_are_read_in_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, piece: int
-) -> None:
+def test_files_are_read_in_blocks(tmp_path, monkeypatch, block, piece):
     """Blocks are whole lines, and together the file; errors name the line of the whole file."""
     monkeypatch.setattr(files, "BLOCK", block)
     monkeypatch.setattr(files, "PIECE", piece)
@@ -236,7 +230,7 @@ def test_files_are_read_in_blocks(
     assert all(one.endswith(b"\n") for one in blocks[:-1])
 
 
-def bad(old: bytes, new: bytes, before: bytes = b"; a\n") -> bytes:
+def bad(old, new, before=b"; a\n"):
     """Three jobs of which the second is malformed, the third, too."""
     return b"\n".join([before + LINE, LINE.replace(old, new), LINE.replace(b" 60 ", b" ? ")])
 
@@ -256,7 +250,7 @@ def bad(old: bytes, new: bytes, before: bytes = b"; a\n") -> bytes:
         (b"\n".join([LINE] * 200) + b"\n; odd\0comment\n" + LINE, 201, None, "zero byte"),
     ],
 )  # fmt: skip
-def test_malformed_lines(data: bytes, line: int, field: str | None, value: str) -> None:
+def test_malformed_lines(data, line, field, value):
     """The first one is named, counted with comments, with its field and value or fault."""
     error = complaint(parse_swf, data)
     assert line == error.line
@@ -264,7 +258,7 @@ def test_malformed_lines(data: bytes, line: int, field: str | None, value: str) 
     assert value in str(error)
 
 
-def flipped(place: int, value: int = 0xFF) -> bytes:
+def flipped(place, value=255):
     """A gzip file of which one byte is another."""
     data = bytearray(gzip.compress(b"\n".join([LINE] * 50), mtime=0))
     data[place] ^= value
@@ -283,7 +277,7 @@ def flipped(place: int, value: int = 0xFF) -> bytes:
         (None, "No such file"),
     ],
 )
-def test_files_that_are_no_trace(tmp_path: Path, data: bytes | None, words: str) -> None:
+def test_files_that_are_no_trace(tmp_path, data, words):
     """Each is one short line with the file and the reason, which a ValueError handler catches."""
     path = tmp_path / "bad.swf.gz"
     if data is not None:
@@ -323,7 +317,7 @@ print((memory("VmHWM") - before) / len(trace))
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-def test_reading_needs_less_memory_than_the_table_of_jobs(tmp_path: Path, root: Path) -> None:
+def test_reading_needs_less_memory_than_the_table_of_jobs(tmp_path, root):
     """The peak of reading half a million jobs is below 200 bytes a job; the table takes 250."""
     small, large = tmp_path / "small.swf", tmp_path / "large.swf"
     small.write_bytes(LINE + b"\n")

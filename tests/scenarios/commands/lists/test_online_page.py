@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import runpy
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hpcrowd.analysis.prediction import estimate_accuracy
-from hpcrowd.environment import JobTable, State, Trace
+from hpcrowd.environment import State
 
 from tests.support.places import ROOT
 
@@ -17,13 +16,13 @@ measured: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "online_predictors
 
 
 @pytest.mark.slow
-def test_page_shows_what_is_measured(kth: Trace) -> None:
+def test_page_shows_what_is_measured(kth):
     """The tables of the page are those that are measured now on KTH-SP2."""
     with measured["TABLE"].open(newline="") as file:
         assert list(csv.DictReader(file)) == list(measured["rows"](kth))
 
 
-def test_accuracy_counts_jobs_that_ended(make_jobs: Callable[..., JobTable]) -> None:
+def test_accuracy_counts_jobs_that_ended(make_jobs):
     """Jobs that were killed or never ran do not count; time is that on the machine."""
     jobs = make_jobs((0, 60, 1), (0, 120, 3), (0, 9, 1))
     jobs.estimate[:] = 120, 60, 999

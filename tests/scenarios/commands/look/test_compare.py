@@ -6,19 +6,18 @@ import json
 import shutil
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 from hpcrowd.analysis import write_results
 from hpcrowd.analysis.comparison.report import PICTURES, letter
-from hpcrowd.environment import Trace, write_swf
+from hpcrowd.environment import write_swf
 from hpcrowd.scenarios.kinds.replay import replay
 
 Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(make_trace, tmp_path_factory):
     """A folder with a trace and results: rigid, and fluid with two seeds."""
     folder = tmp_path_factory.mktemp("runs")
     trace = make_trace(
@@ -38,7 +37,7 @@ def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def runs(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runs(written, tmp_path, monkeypatch):
     """Go to a copy of that folder; the terminal is 100 wide."""
     shutil.copytree(written, tmp_path / "runs")
     monkeypatch.chdir(tmp_path / "runs")
@@ -47,12 +46,12 @@ def runs(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 @pytest.fixture
-def call(call: Call) -> Call:
+def call(call):
     """Call ``hpcrowd compare``."""
     return partial(call, "compare")
 
 
-def test_two_runs_and_seeds(call: Call, runs: Path) -> None:
+def test_two_runs_and_seeds(call, runs):
     """Metrics with their difference, users, what is compared; seeds are one column with ±."""
     code, out, err = call("rigid", "d0")
     assert (0, "") == (code, err)
@@ -73,9 +72,7 @@ def test_two_runs_and_seeds(call: Call, runs: Path) -> None:
     assert "\nC " not in out
 
 
-def test_three_groups_on_a_narrow_terminal(
-    call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_three_groups_on_a_narrow_terminal(call, runs, monkeypatch):
     """Differences have their own table; all fits into 60 columns; a trace is what was recorded."""
     monkeypatch.setenv("COLUMNS", "60")
     out = call("rigid", "d0", "rigid")[1]
@@ -87,7 +84,7 @@ def test_three_groups_on_a_narrow_terminal(
     assert "users are not paired" in out
 
 
-def test_json_is_one_object(call: Call, runs: Path) -> None:
+def test_json_is_one_object(call, runs):
     """--json prints one object, the same every time; after Z come A2, B2 and so on."""
     code, out, err = call("rigid", "d0", "d1", "--json")
     assert (0, "") == (code, err)
@@ -98,7 +95,7 @@ def test_json_is_one_object(call: Call, runs: Path) -> None:
     assert ["A", "Z", "A2", "B3"] == [letter(place) for place in (0, 25, 26, 53)]
 
 
-def test_folder(call: Call, runs: Path) -> None:
+def test_folder(call, runs):
     """--out leaves tables and pictures, may be written again, and never over the runs inside."""
     code, _, err = call("rigid", "d0", "--out", "both")
     assert (0, 1) == (code, len(err.splitlines()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -12,11 +11,8 @@ from hpcrowd.agents.behaviours.decisions import MEANING, DecisionLog, Decisions,
 from hpcrowd.analysis.tables import read_decisions, write_decisions
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.errors import ResultsError
-from hpcrowd.environment.traces.trace import Trace
 
 from tests.support.populations import small_log
-
-Call = Callable[..., tuple[int, str, str]]
 
 #: User 1 works, thinks 15 min and works again; user 2 is there once.
 TWO_USERS = """; UnixStartTime: 1704697200
@@ -37,7 +33,7 @@ Mon 2024-01-08 10:15:00  {RELEASED}
 
 
 @pytest.fixture
-def results(tmp_path: Path, call: Call) -> Path:
+def results(tmp_path, call):
     """Return the folder of a run with a log."""
     trace = tmp_path / "two.swf"
     trace.write_text(TWO_USERS)
@@ -56,13 +52,13 @@ def results(tmp_path: Path, call: Call) -> Path:
         (("--from", "1d"), 0),
     ],
 )
-def test_span(results: Path, call: Call, options: tuple[str, ...], count: int) -> None:
+def test_span(results, call, options, count):
     """The first moment counts, the last one does not."""
     code, printed, _ = call("explain", results, "--user", 1, *options, "--json")
     assert (0, count) == (code, len(json.loads(printed)["decisions"]))
 
 
-def test_story_of_a_user(results: Path, call: Call) -> None:
+def test_story_of_a_user(results, call):
     """A line for each decision, in local time and words; every column with its word."""
     assert (0, STORY, "") == call("explain", results, "--user", 1)
     _, printed, _ = call("explain", results, "--user", 1, "--json")
@@ -79,7 +75,7 @@ def test_story_of_a_user(results: Path, call: Call) -> None:
     assert ({"submitted"}, {"recorded", "ended"}) == (set(table.what), set(table.why))
 
 
-def test_jobs_of_submissions(results: Path, call: Call) -> None:
+def test_jobs_of_submissions(results, call):
     """With --jobs each submission shows the outcome of its jobs, in words and as numbers."""
     assert (0, """\
 Mon 2024-01-08 08:00:00  session 0 submitted at its recorded time
@@ -109,7 +105,7 @@ jobs = "resubmit"
 """
 
 
-def test_stopped_jobs_in_words(results: Path, call: Call, tmp_path: Path) -> None:
+def test_stopped_jobs_in_words(results, call, tmp_path):
     """A stopped job says when it came again; who looks where nothing was hears when it was."""
     assert (0, """\
 0 decisions of user 1, think-time, easy
@@ -131,7 +127,7 @@ Mon 2024-01-08 09:30:00  session 2: job 2 was stopped, the user submits it again
     )
 
 
-def test_many_jobs_of_a_submission(tmp_path: Path, call: Call) -> None:
+def test_many_jobs_of_a_submission(tmp_path, call):
     """Of a unit with many jobs the first ones have a line, and the others one together."""
     jobs = "".join(
         f"{number} 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n" for number in range(1, 14)
@@ -144,7 +140,7 @@ def test_many_jobs_of_a_submission(tmp_path: Path, call: Call) -> None:
     assert "and 3 jobs more, the last one until week 1 Mon 00:13:00" == lines[11]
 
 
-def test_read_back(tmp_path: Path) -> None:
+def test_read_back(tmp_path):
     """What is written is read, down to names, moods and what was dropped; other files are not."""
     path = tmp_path / "decisions.parquet"
     path.write_text("no")
@@ -186,14 +182,7 @@ trace = "two.swf"
         ("run grid-run.toml", "session"),
     ],
 )
-def test_every_kind_of_run_is_logged(
-    make_trace: Callable[..., Trace],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    call: Call,
-    line: str,
-    unit: str,
-) -> None:
+def test_every_kind_of_run_is_logged(make_trace, tmp_path, monkeypatch, call, line, unit):
     """Populations, generated users, grids and scenarios keep a submission of every unit."""
     monkeypatch.chdir(tmp_path)
     write_swf(small_log(make_trace), "log.swf")

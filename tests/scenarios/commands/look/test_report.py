@@ -6,12 +6,11 @@ import csv
 import json
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 from hpcrowd.analysis import read_results, write_results
 from hpcrowd.analysis.report.figures import RUN_FIGURES
-from hpcrowd.environment import Trace, write_swf
+from hpcrowd.environment import write_swf
 from hpcrowd.scenarios.commands.look.report import command_of
 from hpcrowd.scenarios.kinds.replay import replay
 
@@ -21,7 +20,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(make_trace, tmp_path_factory):
     """A folder with a trace and two results."""
     folder = tmp_path_factory.mktemp("runs")
     trace = busy_trace(make_trace, 30)
@@ -36,7 +35,7 @@ def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def runs(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runs(written, tmp_path, monkeypatch):
     """Go to an empty folder with links to those runs."""
     for path in written.iterdir():
         (tmp_path / path.name).symlink_to(path)
@@ -45,12 +44,12 @@ def runs(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 @pytest.fixture
-def call(call: Call) -> Call:
+def call(call):
     """Call ``hpcrowd report``."""
     return partial(call, "report")
 
 
-def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
+def test_report_is_written_and_replaced(call, runs):
     """The page appears, with where and how large; as JSON, the metrics of each run."""
     for _ in range(2):
         code, out, err = call("both/rigid")
@@ -72,7 +71,7 @@ def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
 
 
 @pytest.mark.slow
-def test_folder_of_runs_is_a_comparison(call: Call, runs: Path) -> None:
+def test_folder_of_runs_is_a_comparison(call, runs):
     """A folder that holds runs stands for all of them, a trace for what was recorded."""
     for out, words, wanted in (
         ("a", ("both", "--title", "Does it matter?"), ("A: rigid, easy", "B: think-time, easy")),
@@ -88,7 +87,7 @@ def test_folder_of_runs_is_a_comparison(call: Call, runs: Path) -> None:
 
 
 @pytest.mark.slow
-def test_pictures_and_data(call: Call, runs: Path) -> None:
+def test_pictures_and_data(call, runs):
     """--figures leaves every picture as PNG and SVG, and its data as CSV with units in names."""
     code, _, err = call("both/think-time", "--figures", "pictures")
     assert (0, True) == (code, "Pictures and their data are in pictures" in err)
@@ -118,14 +117,12 @@ def test_pictures_and_data(call: Call, runs: Path) -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_report_leaves_the_old_one(
-    call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_report_leaves_the_old_one(call, runs, monkeypatch):
     """Ctrl-C while pictures are written leaves the report and the folder as they were."""
     assert 0 == call("both/rigid", "--figures", "pictures")[0]
     before = (runs / "report.html").read_bytes()
 
-    def stop(*_: object) -> None:
+    def stop(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hpcrowd.analysis.report.runs.write_json", stop)
@@ -138,7 +135,7 @@ def test_interrupted_report_leaves_the_old_one(
     assert [] == [path.name for path in runs.iterdir() if path.name.startswith(".")]
 
 
-def test_command_of_a_run(make_trace: Callable[..., Trace], written: Path) -> None:
+def test_command_of_a_run(make_trace, written):
     """A replay tells its command with what differs from the defaults; other runs tell none."""
     trace = busy_trace(make_trace, 10)
     trace.source = "logs/my log.swf"

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES
 from hpcrowd.analysis.models import ARRIVALS, MODELS, read_model
-from hpcrowd.environment import Trace, read_swf, write_swf
+from hpcrowd.environment import read_swf, write_swf
 
 Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(make_trace, tmp_path_factory):
     """A folder with a trace of four weeks."""
     folder = tmp_path_factory.mktemp("models")
     random = np.random.default_rng(3)
@@ -40,7 +40,7 @@ def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def call(call: Call, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def call(call, written, tmp_path, monkeypatch):
     """Call ``hpcrowd`` in an empty folder with the trace."""
     (tmp_path / "log.swf").symlink_to(written / "log.swf")
     monkeypatch.chdir(tmp_path)
@@ -48,7 +48,7 @@ def call(call: Call, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return call
 
 
-def test_models_and_arrivals_are_listed(call: Call) -> None:
+def test_models_and_arrivals_are_listed(call):
     """Every one with what it is and its source; the same for programs."""
     code, out, _ = call("models")
     assert 0 == code
@@ -57,7 +57,7 @@ def test_models_and_arrivals_are_listed(call: Call) -> None:
     assert (set(MODELS), set(ARRIVALS)) == (set(wire["models"]), set(wire["arrivals"]))
 
 
-def test_fit_then_generate(call: Call) -> None:
+def test_fit_then_generate(call):
     """A model file with provenance; a trace as large as the original, at the asked load.
 
     The file keeps the week; arrivals may be others than the model's. Without a fit, --processors
@@ -84,7 +84,7 @@ def test_fit_then_generate(call: Call) -> None:
     assert "feitelson96" in read_swf("x.swf").header.get("Computer")
 
 
-def test_a_correlation_can_be_chosen(call: Call) -> None:
+def test_a_correlation_can_be_chosen(call):
     """Processors are dealt out again to the degree; run times stay."""
     for degree, name in (("1", "a.swf"), ("-1", "b.swf")):
         code, _, err = call(
@@ -102,7 +102,7 @@ def test_a_correlation_can_be_chosen(call: Call) -> None:
 
 
 @pytest.mark.slow
-def test_a_judgement_sets_trace_and_model_side_by_side(call: Call) -> None:
+def test_a_judgement_sets_trace_and_model_side_by_side(call):
     """Tables, a report, one object for programs, the same with more processes."""
     call("fit", "feitelson97", "log.swf", "-o", "m.json")
     command = ("judge", "m.json", "log.swf", "--seeds", "2", "--workers")
@@ -123,7 +123,7 @@ def test_a_judgement_sets_trace_and_model_side_by_side(call: Call) -> None:
     assert (None, "no waits recorded") == (waits["generated"], waits["not_available"])
 
 
-def test_a_population_works(call: Call) -> None:
+def test_a_population_works(call):
     """Users from the model, a summary, and a folder of results."""
     call("fit", "feitelson97", "log.swf", "-o", "m.json")
     code, out, err = call("populate", "m.json", "--days", "7", "--out", "run")

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hpcrowd.environment.schedulers.predictors.models import read_predictor
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.cli import app
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from tests.scenarios.studies.study_cases import job
 
 
 @pytest.fixture(scope="module")
-def log(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def log(make_trace, tmp_path_factory):
     """Return a log of 120 jobs by three users, one of which failed."""
     random = np.random.default_rng(1)
     jobs = []
@@ -32,12 +29,12 @@ def log(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFacto
     return path
 
 
-def run(*words: object) -> Result:
+def run(*words):
     """Run the command line in this process."""
     return CliRunner().invoke(app, ["predict", *map(str, words)])
 
 
-def test_models_side_by_side(log: Path) -> None:
+def test_models_side_by_side(log):
     """The table has the requested time and each model; JSON is one object with units in names."""
     result = run(log, "--model", "last-two", "--model", "history:SDSC04,history=completion")
     assert 0 == result.exit_code
@@ -58,7 +55,7 @@ def test_models_side_by_side(log: Path) -> None:
     assert found["models"][0]["test"]["mae_min"] > found["models"][1]["test"]["mae_min"]
 
 
-def test_trained_models_are_written_and_read(log: Path, tmp_path: Path) -> None:
+def test_trained_models_are_written_and_read(log, tmp_path):
     """What --train --out writes predicts the same when it is given as --model."""
     path = tmp_path / "model.json"
     words = (log, "--train", "--evaluations", 30, "--seeds", 2, "--out", path, "--json")
@@ -74,7 +71,7 @@ def test_trained_models_are_written_and_read(log: Path, tmp_path: Path) -> None:
     assert read_predictor(path).to_json() == trained["models"][-1]["settings"]
 
 
-def test_training_is_reported(log: Path) -> None:
+def test_training_is_reported(log):
     """What was found, of which years; --history sets the kind of history of every model."""
     words = ("--model", "history", "--train", "--evaluations", 5, "--seeds", 1)
     result = run(log, *words, "--years", "2003-2004")

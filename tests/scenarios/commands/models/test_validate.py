@@ -8,7 +8,6 @@ import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from hpcrowd.analysis.validation.models import BASELINES, ELSEWHERE, POOLED
 from hpcrowd.analysis.validation.protocol import protocol
 from hpcrowd.analysis.validation.report import COLUMNS, text
 from hpcrowd.analysis.validation.validation import INSIDE, RANKED, validate
-from hpcrowd.environment import Trace, read_swf
+from hpcrowd.environment import read_swf
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.models.validate import models_of
@@ -28,7 +27,7 @@ from hpcrowd.scenarios.studies.render import BEGIN
 HEADER = "; UnixStartTime: 978307200\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8\n"
 
 
-def swf(wait: int = 7, users: int = 4, jobs: int = 25) -> str:
+def swf(wait=7, users=4, jobs=25):
     """A trace of users who think for an hour and more after each job."""
     random = np.random.default_rng(5)
     rows = []
@@ -46,7 +45,7 @@ def swf(wait: int = 7, users: int = 4, jobs: int = 25) -> str:
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> Path:
+def trace(tmp_path):
     """A small trace on disk."""
     path = tmp_path / "small.swf"
     path.write_text(swf())
@@ -54,10 +53,10 @@ def trace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def call(call: Any) -> Any:
+def call(call):
     """Call ``hpcrowd validate``, and leave out that the engine is being compiled."""
 
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
+    def run(*arguments):
         code, out, err = call("validate", *arguments)
         told = "".join(line for line in err.splitlines(True) if "Compiling" not in line)
         return code, out, told
@@ -65,7 +64,7 @@ def call(call: Any) -> Any:
     return run
 
 
-def test_json_is_one_object(call: Any, trace: Path) -> None:
+def test_json_is_one_object(call, trace):
     """--json prints one object: parts, settings, and each model with every measure it answers."""
     code, out, err = call(trace, "--users", "adjusted,think-time", "--json", "--seeds", "2")
     wire = json.loads(out)
@@ -97,9 +96,7 @@ def test_json_is_one_object(call: Any, trace: Path) -> None:
     ],
     ids=["two origins", "recorded pauses", "file of a population", "no waits"],
 )
-def test_tables_say_what_was_done(
-    call: Any, trace: Path, monkeypatch: pytest.MonkeyPatch, wait: int, options: Any, begins: Any
-) -> None:
+def test_tables_say_what_was_done(call, trace, monkeypatch, wait, options, begins):
     """A row for each model, a preset or a file; what was circular or simulated is said."""
     monkeypatch.chdir(trace.parent)
     trace.write_text(swf(wait))
@@ -114,7 +111,7 @@ def test_tables_say_what_was_done(
     assert not any("fluid" in line for line in circular)
 
 
-def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None:
+def test_folder_holds_everything(call, trace, tmp_path):
     """--out leaves data, table, picture, page and provenance, the same for the same seed."""
     for name in ("a", "b"):
         code, out, err = call(trace, "--users", "adjusted", "--json", "--out", tmp_path / name)
@@ -140,7 +137,7 @@ def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None
     assert "adjusted" in (folder / "report.html").read_text()
 
 
-def test_several_logs_are_compared(call: Any, trace: Path, tmp_path: Path) -> None:
+def test_several_logs_are_compared(call, trace, tmp_path):
     """One table over all logs, with a model fitted to the others, and a folder for each."""
     other = tmp_path / "other.swf"
     other.write_text(swf(users=6, jobs=20))
@@ -163,7 +160,7 @@ def test_several_logs_are_compared(call: Any, trace: Path, tmp_path: Path) -> No
     assert [model["name"] for model in wire["models"]] == [row["model"] for row in rows]
 
 
-def test_every_preset_can_be_validated(trace: Path) -> None:
+def test_every_preset_can_be_validated(trace):
     """All behaviours that a replay offers are models."""
     log = read_swf(trace)
     found = validate(
@@ -178,9 +175,7 @@ def test_every_preset_can_be_validated(trace: Path) -> None:
 # ---- the page --------------------------------------------------------------------------------
 
 
-def test_every_part_of_the_page_is_made(
-    trace: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_part_of_the_page_is_made(trace, tmp_path, root, monkeypatch):
     """Every generated part has its place on the page, and so has the picture; logs are kept."""
     trace.rename(tmp_path / "KTH-SP2-1996-2.1-cln.swf")
     (tmp_path / "NASA-iPSC-1993-3.1-cln.swf").write_text(swf(users=6, jobs=20))
@@ -200,7 +195,7 @@ def test_every_part_of_the_page_is_made(
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_page_shows_the_computed_scores(kth: Trace, root: Path) -> None:
+def test_page_shows_the_computed_scores(kth, root):
     """The table of KTH in the documentation holds what the code computes, digit by digit."""
     page = (root / "docs" / "studies" / "validation.md").read_text()
     part = page.partition(BEGIN.format("design"))[2].partition("**KTH**")[2].partition("**")[0]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.cli import app
 from typer.testing import CliRunner
 
@@ -15,9 +11,7 @@ from tests.scenarios.studies.study_cases import KTH_FILE, log_of_one_job
 
 
 @pytest.mark.parametrize("study", ["madon2024", "zakay2015"])
-def test_exit_code_says_what_was_not_reached(
-    study: str, make_trace: Callable[..., Trace], tmp_path: Path
-) -> None:
+def test_exit_code_says_what_was_not_reached(study, make_trace, tmp_path):
     """A log that is not the published one does not reach the published figures: exit code 1."""
     write_swf(log_of_one_job(make_trace), tmp_path / KTH_FILE)
     done = CliRunner().invoke(app, ["reproduce", study, "--traces", str(tmp_path)])

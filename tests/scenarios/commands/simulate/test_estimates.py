@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +16,10 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.population_files import read_population
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from tests.scenarios.studies.study_cases import job
 
@@ -31,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def log(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:
+def log(make_trace, tmp_path):
     """Return a log of 60 jobs by two users who ask for far more than they need."""
     random = np.random.default_rng(1)
     jobs = []
@@ -45,20 +42,20 @@ def log(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path):
     """Return a file of a predictor."""
     path = tmp_path / "model.json"
     write_predictor(HistoryPredictor(HistoryParameters.published("SDSC04")), path)
     return path
 
 
-def run(command: str, *words: object) -> Result:
+def run(command, *words):
     """Run the command line in this process."""
     return CliRunner().invoke(app, [command, *map(str, words)])
 
 
 @pytest.mark.parametrize("text", ["last-two:cap=yes", "nearest:k=3", "history:SDSC04", "FILE"])
-def test_one_spelling_for_both_commands(log: Path, model: Path, text: str) -> None:
+def test_one_spelling_for_both_commands(log, model, text):
     """What `hpcrowd predict` takes as a model, `hpcrowd replay` takes as estimates."""
     text = str(model) if text == "FILE" else text
     assert 0 == run("predict", log, "--model", text, "--json").exit_code
@@ -67,7 +64,7 @@ def test_one_spelling_for_both_commands(log: Path, model: Path, text: str) -> No
         assert (0, 60) == (found.exit_code, json.loads(found.stdout)["jobs_completed"])
 
 
-def test_models_are_in_the_provenance(log: Path, model: Path, tmp_path: Path) -> None:
+def test_models_are_in_the_provenance(log, model, tmp_path):
     """With their checksums; clusters of a population name theirs, next to its file."""
     out = tmp_path / "run"
     assert 0 == run("replay", log, "--estimates", model, "--out", out).exit_code
@@ -85,7 +82,7 @@ def test_models_are_in_the_provenance(log: Path, model: Path, tmp_path: Path) ->
         read_population(path)
 
 
-def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
+def test_predictors_from_python(make_trace):
     """A predictor object is in the configuration with its settings, and in the label by name.
 
     It starts again with each run.

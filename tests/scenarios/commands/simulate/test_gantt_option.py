@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hpcrowd.environment import HpcrowdError, QuantityError
@@ -25,7 +24,7 @@ TRACE = """\
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> Path:
+def trace(tmp_path):
     """A tiny trace on disk."""
     path = tmp_path / "tiny.swf"
     path.write_text(TRACE)
@@ -42,9 +41,7 @@ def trace(tmp_path: Path) -> Path:
         ("2d..", "2001-01-03 01:00 to 2001-01-03 04:00"),
     ],
 )
-def test_what_is_drawn_is_named(
-    call: Any, monkeypatch: pytest.MonkeyPatch, trace: Path, tmp_path: Path, window: str, told: str
-) -> None:
+def test_what_is_drawn_is_named(call, monkeypatch, trace, tmp_path, window, told):
     """The busiest day, or a window in s, durations or dates, which may be open; JSON stays JSON."""
     monkeypatch.setattr(Figure, "savefig", lambda self, path, **_: Path(path).write_bytes(b"drawn"))
     path = tmp_path / "a.png"
@@ -55,7 +52,7 @@ def test_what_is_drawn_is_named(
     assert {"tiny.swf", path.name} == {entry.name for entry in tmp_path.iterdir()}
 
 
-def test_drawing_next_to_results(call: Any, trace: Path, tmp_path: Path) -> None:
+def test_drawing_next_to_results(call, trace, tmp_path):
     """A picture may go into the folder of results once that is there."""
     out = tmp_path / "out"
     assert 0 == call("replay", trace, "--out", out)[0]
@@ -64,7 +61,7 @@ def test_drawing_next_to_results(call: Any, trace: Path, tmp_path: Path) -> None
     assert (out / "jobs.parquet").exists()
 
 
-def test_windows_in_python(trace: Path, tmp_path: Path) -> None:
+def test_windows_in_python(trace, tmp_path):
     """Open ends are None; dates need a date in the trace; a folder may go away before the end."""
     from hpcrowd.analysis import read_run
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import Trace, read_swf, write_swf
-
-Call = Callable[..., tuple[int, str, str]]
+from hpcrowd.environment import read_swf, write_swf
 
 DAY = 86400
 
@@ -20,7 +17,7 @@ HEADER = """; MaxJobs: 4
 
 
 @pytest.fixture
-def log(make_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+def log(make_trace, tmp_path, monkeypatch):
     """Write a log of four days, and go to its folder."""
     monkeypatch.chdir(tmp_path)
     trace = make_trace(
@@ -34,12 +31,12 @@ def log(make_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.Mo
     return trace
 
 
-def files() -> list[str]:
+def files():
     """Return the names of the files here."""
     return sorted(path.name for path in Path().iterdir())
 
 
-def test_clean_without_a_rule_shows_all(call: Call, log: Trace) -> None:
+def test_clean_without_a_rule_shows_all(call, log):
     """Every rule is shown with its default, and nothing is written."""
     code, out, err = call("clean", "log.swf")
     assert (0, "") == (code, err)
@@ -59,7 +56,7 @@ def test_clean_without_a_rule_shows_all(call: Call, log: Trace) -> None:
     assert ["log.swf"] == files()
 
 
-def test_clean_writes_what_is_left(call: Call, log: Trace) -> None:
+def test_clean_writes_what_is_left(call, log):
     """A true header; all that is counted as JSON; without MaxProcs the size is no rule."""
     code, out, _ = call("clean", "log.swf", "--larger", "--last", "1", "-o", "out.swf.gz")
     assert 0 == code
@@ -84,7 +81,7 @@ def test_clean_writes_what_is_left(call: Call, log: Trace) -> None:
     assert (2, 1) == (code, err.count("\n"))
 
 
-def test_window(call: Call, log: Trace) -> None:
+def test_window(call, log):
     """Local dates, or durations from the origin and ranges of users; no date without a start."""
     code, out, err = call(
         "window", "log.swf", "--from", "2004-01-03", "--to", "2004-01-04 12:00", "-o", "part.swf"

@@ -7,15 +7,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
 import pytest
 from hpcrowd.environment import read_swf, read_trace
 from hpcrowd.environment.traces.formats.registry import FORMATS
-
-Call = Callable[..., tuple[int, str, str]]
 
 SWF = """; Version: 2.2
 ; MaxProcs: 8
@@ -42,7 +39,7 @@ run = { column = "hours", unit = "h" }
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """Work in a folder with a trace, and a table with its mapping."""
     monkeypatch.chdir(tmp_path)
     Path("log.swf").write_text(SWF)
@@ -51,7 +48,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_from_one_format_to_another_and_back(here: Path, call: Call) -> None:
+def test_from_one_format_to_another_and_back(here, call):
     """A trace goes to Parquet and back to the same bytes, and it is said that nothing is lost."""
     code, out, err = call("convert", "log.swf", "log.parquet", "--strict")
     assert (0, "") == (code, err)
@@ -60,7 +57,7 @@ def test_from_one_format_to_another_and_back(here: Path, call: Call) -> None:
     assert SWF == Path("again.swf").read_text()
 
 
-def test_what_is_lost_is_reported(here: Path, call: Call) -> None:
+def test_what_is_lost_is_reported(here, call):
     """CSV, packed or not, has no place for the header: its lines are counted; strict refuses."""
     code, out, err = call("convert", "log.swf", "log.csv", "--strict")
     assert (2, "") == (code, out)
@@ -76,7 +73,7 @@ def test_what_is_lost_is_reported(here: Path, call: Call) -> None:
     assert ("swf", "csv", 2) == (wire["from"], wire["to"], wire["jobs"])
 
 
-def test_a_table_of_ones_own(here: Path, call: Call) -> None:
+def test_a_table_of_ones_own(here, call):
     """A mapping gives columns and units; names are next to the trace, or in it and come back."""
     code, out, _ = call("convert", "mine.csv", "mine.swf.gz", "--map", "mine.toml")
     assert 0 == code
@@ -98,7 +95,7 @@ def test_a_table_of_ones_own(here: Path, call: Call) -> None:
     assert Path("back.csv").read_text() == TABLE
 
 
-def test_anonymised_names(here: Path, call: Call) -> None:
+def test_anonymised_names(here, call):
     """The same salt gives the same pseudonyms, another one others, none others each time."""
     found = []
     salts = [("--salt", "pepper"), ("--salt", "pepper"), ("--salt", "other"), ("--anonymise",)]
@@ -112,7 +109,7 @@ def test_anonymised_names(here: Path, call: Call) -> None:
     assert users[0] == users[2] != users[1]
 
 
-def test_processors_of_the_machine(here: Path, call: Call) -> None:
+def test_processors_of_the_machine(here, call):
     """--processors is in the header; without, a table's machine has what was in use at once."""
     call("convert", "log.swf", "larger.swf", "--processors", "64")
     assert SWF.replace("MaxProcs: 8", "MaxProcs: 64") == Path("larger.swf").read_text()
@@ -124,7 +121,7 @@ def test_processors_of_the_machine(here: Path, call: Call) -> None:
     assert any("the most processors in use" in value for key, value in trace.header.entries())
 
 
-def process(*words: str, given: bytes = b"") -> tuple[int, str, str]:
+def process(*words, given=b""):
     """Run ``hpcrowd convert`` as a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "hpcrowd", "convert", *words], input=given, capture_output=True,
@@ -133,7 +130,7 @@ def process(*words: str, given: bytes = b"") -> tuple[int, str, str]:
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-def test_through_pipes(here: Path) -> None:
+def test_through_pipes(here):
     """- reads standard input and writes standard output; messages name it on standard error."""
     code, out, err = process("-", "-", "--output-format", "csv", given=gzip.compress(SWF.encode()))
     assert (0, 3) == (code, len(out.splitlines()))
@@ -145,7 +142,7 @@ def test_through_pipes(here: Path) -> None:
 
 
 @pytest.mark.slow
-def test_names_are_lost_in_a_pipe(here: Path) -> None:
+def test_names_are_lost_in_a_pipe(here):
     """Beside standard output no file of names is possible: a message says it; strict refuses."""
     words = ("mine.csv", "-", "--output-format", "swf", "--map", "mine.toml")
     _, _, err = process(*words)
@@ -153,7 +150,7 @@ def test_names_are_lost_in_a_pipe(here: Path) -> None:
     assert (2, "") == process(*words, "--strict")[:2]
 
 
-def test_a_folder_of_results_is_its_trace(here: Path, call: Call) -> None:
+def test_a_folder_of_results_is_its_trace(here, call):
     """A run is converted as what was simulated; so is its table of jobs."""
     assert 0 == call("replay", "log.swf", "--out", "run")[0]
     assert 0 == call("convert", "run", "run.csv")[0]
@@ -163,7 +160,7 @@ def test_a_folder_of_results_is_its_trace(here: Path, call: Call) -> None:
         assert one[field].tolist() == other[field].tolist(), field
 
 
-def test_list_of_formats(call: Call) -> None:
+def test_list_of_formats(call):
     """--list shows every format; with --json by name."""
     _, out, _ = call("convert", "--list")
     for name, one in FORMATS.items():
@@ -172,9 +169,7 @@ def test_list_of_formats(call: Call) -> None:
     assert list(FORMATS) == list(json.loads(call("convert", "--list", "--json")[1]))
 
 
-def test_a_salt_in_the_environment_asks_for_nothing(
-    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_salt_in_the_environment_asks_for_nothing(here, call, monkeypatch):
     """Whoever keeps the salt in a variable converts with names as before; --anonymise uses it."""
     monkeypatch.setenv("HPCROWD_SALT", "pepper")
     call("convert", "mine.csv", "a.csv", "--map", "mine.toml")
@@ -184,7 +179,7 @@ def test_a_salt_in_the_environment_asks_for_nothing(
     assert "alice" not in Path("b.csv").read_text() == Path("c.csv").read_text()
 
 
-def test_other_tables_of_names_are_left(here: Path, call: Call) -> None:
+def test_other_tables_of_names_are_left(here, call):
     """A file where names would stand is left, and so is OUT; an earlier table is replaced."""
     Path("mine.names.csv").write_text("name,phone\nalice,1\n")
     code, _, err = call("convert", "mine.csv", "mine.swf", "--map", "mine.toml")
@@ -196,7 +191,7 @@ def test_other_tables_of_names_are_left(here: Path, call: Call) -> None:
     assert "alice" in Path("mine.names.csv").read_text()
 
 
-def test_named_pipes(here: Path) -> None:
+def test_named_pipes(here):
     """A pipe with a name, as shells make for <(zcat log.swf.gz), is read once; one is written."""
     script = (
         'mkfifo in out; (cat log.swf > in & "$0" -m hpcrowd convert in piped.parquet; wait)'
@@ -212,7 +207,7 @@ def test_named_pipes(here: Path) -> None:
     assert Path("out").is_fifo()
 
 
-def test_other_commands_read_pipes(here: Path, call: Call) -> None:
+def test_other_commands_read_pipes(here, call):
     """A pipe is read once and kept, so that commands that look at a trace twice work, too."""
     os.mkfifo("pipe.swf")
     data = Path("log.swf").read_bytes()
@@ -225,7 +220,7 @@ def test_other_commands_read_pipes(here: Path, call: Call) -> None:
     assert json.loads(told)["jobs"] == json.loads(out)["jobs"]
 
 
-def test_text_of_ones_own_is_left_out_of_what_is_given_away(here: Path, call: Call) -> None:
+def test_text_of_ones_own_is_left_out_of_what_is_given_away(here, call):
     """What other columns hold is unknown: pseudonyms leave them out, with a note."""
     Path("own.csv").write_text("submit,run,user_name,email,orig_site\n0,1,al,al@x.org,north\n")
     code, out, _ = call("convert", "own.csv", "public.csv", "--anonymise")

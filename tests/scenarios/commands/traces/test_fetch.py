@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.support.archive import SIZE, TARGET, A, Server, archive, packed
+from tests.support.archive import SIZE, TARGET, A, archive, packed
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -17,7 +17,7 @@ B = "TOY-B-1999-1"
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(tmp_path, monkeypatch):
     """Serve a made-up archive, in whose folder we are."""
     monkeypatch.chdir(tmp_path)
     with archive(tmp_path, monkeypatch) as server:
@@ -26,12 +26,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 @pytest.fixture
-def call(call: Call) -> Call:
+def call(call):
     """Call ``hpcrowd fetch``."""
     return partial(call, "fetch")
 
 
-def test_what_is_reported_of_a_log(call: Call, server: Server) -> None:
+def test_what_is_reported_of_a_log(call, server):
     """The file, its size in jobs, what its header says of its people, and what the archive asks."""
     code, out, err = call(A)
     assert (0, "") == (code, err)
@@ -54,7 +54,7 @@ def test_what_is_reported_of_a_log(call: Call, server: Server) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["--list"]])
-def test_list(call: Call, server: Server, arguments: list[str]) -> None:
+def test_list(call, server, arguments):
     """Without a name, the logs are listed, each with whether it is here, and nothing is fetched."""
     Path("cache").mkdir()
     Path(f"cache/{A}.swf.gz").write_bytes(packed(A))
@@ -76,7 +76,7 @@ def test_list(call: Call, server: Server, arguments: list[str]) -> None:
     assert (A, "damaged") == (log["name"], log["state"])
 
 
-def test_json(call: Call, server: Server) -> None:
+def test_json(call, server):
     """The list has every column, address and folder; a fetched log its path, state and header."""
     code, out, err = call("--list", "--json", "--folder", "there")
     told = json.loads(out)
@@ -96,7 +96,7 @@ def test_json(call: Call, server: Server) -> None:
     assert "acknowledged" in told["request"]
 
 
-def test_damaged_log_is_replaced_and_told(call: Call, server: Server) -> None:
+def test_damaged_log_is_replaced_and_told(call, server):
     """In the cache; in a folder that is named, a file that is not the log is left alone."""
     for folder in ("cache", "mine"):
         Path(folder).mkdir()
@@ -113,7 +113,7 @@ def test_damaged_log_is_replaced_and_told(call: Call, server: Server) -> None:
     assert packed(B) == Path(f"other/{B}.swf.gz").read_bytes()
 
 
-def test_links_stay_links(call: Call, server: Server) -> None:
+def test_links_stay_links(call, server):
     """A link in the cache that leads nowhere yet is filled, not replaced."""
     Path("cache").mkdir()
     Path("disk").mkdir()
@@ -132,9 +132,7 @@ def test_links_stay_links(call: Call, server: Server) -> None:
         (["toy-a"], "not found (404); it may have moved; get"),
     ],
 )
-def test_mistakes_are_one_line(
-    call: Call, server: Server, arguments: list[str], words: str
-) -> None:
+def test_mistakes_are_one_line(call, server, arguments, words):
     """Names and numbers are checked before anything is fetched; a log may be missing there."""
     server.files.clear()
     code, out, err = call(*arguments)
@@ -143,10 +141,10 @@ def test_mistakes_are_one_line(
     assert (len(arguments) > 1) == (server.asked == [])
 
 
-def test_interrupt(call: Call, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt(call, server, monkeypatch):
     """Ctrl-C ends with 130 and says that the same command continues."""
 
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hpcrowd.environment.traces.archive.download.download", interrupted)

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES, GROUPS
-from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.results import write_results
-from hpcrowd.environment import Trace, write_swf
+from hpcrowd.environment import write_swf
 from hpcrowd.environment.errors import UnavailableError, missing
 from hpcrowd.scenarios.kinds.replay import replay
 
@@ -20,7 +19,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(make_trace, tmp_path_factory):
     """A folder with two traces, one without waits, requests and status, and results of a run."""
     folder = tmp_path_factory.mktemp("stats")
     random = np.random.default_rng(1)
@@ -47,14 +46,14 @@ def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def call(call: Call, written: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def call(call, written, monkeypatch):
     """Call ``hpcrowd stats`` in that folder, on a terminal 100 wide."""
     monkeypatch.chdir(written)
     monkeypatch.setenv("COLUMNS", "100")
     return partial(call, "stats")
 
 
-def test_every_feature_has_a_line(call: Call) -> None:
+def test_every_feature_has_a_line(call):
     """Tables by group; two traces side by side, a mark where one has none, and the reason."""
     code, out, err = call("log.swf")
     assert (0, "") == (code, err)
@@ -75,12 +74,10 @@ def test_every_feature_has_a_line(call: Call) -> None:
     assert f"{mark} not available: no waits recorded" in out.splitlines()
 
 
-def test_an_extra_that_is_missing_is_named_whole(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_extra_that_is_missing_is_named_whole(call, monkeypatch):
     """Brackets are no markup: neither those of an extra nor those of a file's name."""
 
-    def unavailable(workload: Workload) -> None:
+    def unavailable(workload):
         raise UnavailableError(missing("scikit-learn"))
 
     monkeypatch.setattr("hpcrowd.analysis.features.locality.classes_of_run_times", unavailable)
@@ -91,7 +88,7 @@ def test_an_extra_that_is_missing_is_named_whole(
     assert 'scikit-learn is not installed; pip install "hpcrowd[fits]"' in out
 
 
-def test_json_is_one_object_with_every_feature(call: Call) -> None:
+def test_json_is_one_object_with_every_feature(call):
     """Numbers by name; null with a reason where there is none; what was measured and how."""
     code, out, err = call("log.swf", "bare.swf", "--json", "--bag-gap", "5m")
     assert (0, "") == (code, err)
@@ -105,7 +102,7 @@ def test_json_is_one_object_with_every_feature(call: Call) -> None:
     assert first["jobs"] + sum(first["left_out"].values()) == 400
 
 
-def test_a_folder_of_results_is_measured_as_it_was_simulated(call: Call, written: Path) -> None:
+def test_a_folder_of_results_is_measured_as_it_was_simulated(call, written):
     """A run is next to the trace it replays; its waits are the simulated ones."""
     code, out, _ = call("log.swf", "run", "--json", "--which", "all")
     assert 0 == code
@@ -117,7 +114,7 @@ def test_a_folder_of_results_is_measured_as_it_was_simulated(call: Call, written
 
 
 @pytest.mark.slow
-def test_the_report_is_one_whole_file(call: Call, written: Path, tmp_path: Path) -> None:
+def test_the_report_is_one_whole_file(call, written, tmp_path):
     """--out writes a page with pictures next to what is printed, and names the file."""
     page = tmp_path / "report.html"
     code, out, err = call("log.swf", "bare.swf", "--out", page, "--json")
@@ -130,7 +127,7 @@ def test_the_report_is_one_whole_file(call: Call, written: Path, tmp_path: Path)
     assert [page] == list(tmp_path.iterdir())
 
 
-def test_distances_and_the_list(call: Call) -> None:
+def test_distances_and_the_list(call):
     """Distributions, then features, against the first; definition and source of each feature."""
     code, out, _ = call("log.swf", "run", "--distance")
     assert 0 == code

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,14 +10,12 @@ from hpcrowd.analysis.views import Moment
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.inspector.panels.job_stories import at_submission
 from hpcrowd.scenarios.inspector.panels.packing import PACKED, to_json
 from hpcrowd.scenarios.inspector.panels.registry import panels_json
 from hpcrowd.scenarios.inspector.panels.saving import SAVED, saved_panel
 from hpcrowd.scenarios.inspector.panels.timeline import timeline
 from hpcrowd.scenarios.inspector.panels.user import lanes
-from hpcrowd.scenarios.inspector.subjects.course import LiveCourse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,12 +23,12 @@ from tests.scenarios.inspector.subjects.kind_cases import live, unpacked
 
 
 @pytest.fixture
-def course(log: Path) -> LiveCourse:
+def course(log):
     """The replay of the log of twelve users, at its beginning."""
     return live(log)
 
 
-def test_files_for_the_browser(course: LiveCourse) -> None:
+def test_files_for_the_browser(course):
     """SVG is the same twice, CSV has a line for each row, what has no picture says so."""
     course.advance(5 * DAY)
     svg = {"panel": "load", "kind": "svg", "from": 0, "to": 5 * DAY}
@@ -54,7 +50,7 @@ def test_files_for_the_browser(course: LiveCourse) -> None:
 
 @pytest.mark.parametrize("kind", ["i", "f"])
 @given(st.data())
-def test_packed_numbers_are_those_given(kind: str, data: st.DataObject) -> None:
+def test_packed_numbers_are_those_given(kind, data):
     """An array comes out of the browser's format as it went in, short or long; NaN is null."""
     numbers = st.integers(-(2**40), 2**40) if kind == "i" else st.floats(width=64)
     values = np.array(data.draw(st.lists(numbers, max_size=3 * PACKED)), f"{kind}8")
@@ -66,12 +62,12 @@ def test_packed_numbers_are_those_given(kind: str, data: st.DataObject) -> None:
         assert expected == found
 
 
-def asked_by(moment: Moment) -> int:
+def asked_by(moment):
     """Return the processors that the waiting jobs ask for."""
     return int(moment.jobs.processors[moment.waiting].sum())
 
 
-def test_busy_hours(course: LiveCourse) -> None:
+def test_busy_hours(course):
     """At the first busy hour jobs wait and half of the machine is in use; before, they never do."""
     course.advance(10**9)
     found, run = timeline(course, whole=True), course.staged.result()
@@ -84,7 +80,7 @@ def test_busy_hours(course: LiveCourse) -> None:
     assert sum(one["value"] for one in found["numbers"]["values"] if one["key"] == "jobs_completed")
 
 
-def test_the_opening_of_a_short_run(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
+def test_the_opening_of_a_short_run(tmp_path, make_trace):
     """Where hours are too long, it is when jobs have just come; nothing is shown before it is."""
     log = make_trace(
         {"submit": 0, "run": 600, "requested_processors": 4, "user": 1},
@@ -101,7 +97,7 @@ def test_the_opening_of_a_short_run(tmp_path: Path, make_trace: Callable[..., Tr
     assert (61, 61, 1201) == (found["busy"], found["busiest"], found["last"])
 
 
-def test_what_jobs_find_when_they_are_submitted(course: LiveCourse) -> None:
+def test_what_jobs_find_when_they_are_submitted(course):
     """Free processors and jobs ahead are those of the moment before the submission."""
     course.advance(40 * DAY)
     moment, jobs = course.moment(), course.moment().jobs
@@ -117,7 +113,7 @@ def test_what_jobs_find_when_they_are_submitted(course: LiveCourse) -> None:
         assert int(waiting.sum()) == ahead[place], row
 
 
-def test_lanes_hold_one_unit_at_a_time() -> None:
+def test_lanes_hold_one_unit_at_a_time():
     """Units that overlap lie on different lines, the others as low as they can."""
     left, right = np.array([0, 5, 10, 12, 30]), np.array([10, 20, 15, 13, 31])
     assert [0, 1, 0, 2, 0] == lanes(left, right).tolist()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from hpcrowd.scenarios.inspector.panels.about import about
 from hpcrowd.scenarios.inspector.panels.registry import panels_json
 from hpcrowd.scenarios.inspector.panels.saving import saved_panel
 from hpcrowd.scenarios.inspector.panels.timeline import timeline
-from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse
+from hpcrowd.scenarios.inspector.subjects.course import LiveCourse
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 
 from tests.scenarios.inspector.subjects.kind_cases import live, unpacked
@@ -27,24 +24,24 @@ from tests.scenarios.inspector.subjects.kind_cases import live, unpacked
 KEYS = ["energy_kwh", "carbon_kg", "energy_cost", "power_now_kw"]
 
 
-def begun(log: Path, **more: Any) -> LiveCourse:
+def begun(log, **more):
     """Return the replay of a log with the description of power, at its beginning."""
     course = subject_of(log, {"power": "power.toml", **more}).begin({})
     assert isinstance(course, LiveCourse)
     return course
 
 
-def shown(course: Course, panel: str, **asked: Any) -> Any:
+def shown(course, panel, **asked):
     """Return a panel as the page gets it, with short arrays as lists."""
     return json.loads(panels_json(course, {"panels": [panel], **asked}))[panel]
 
 
-def energy_of(values: list[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def energy_of(values):
     """Return the numbers of energy by key."""
     return {one["key"]: one for one in values if one["key"] in KEYS}
 
 
-def test_totals_of_a_story() -> None:
+def test_totals_of_a_story():
     """Energy, carbon and cost of one job by hand, and the power in the last second."""
     account = EnergyAccount(
         Blocks(*(np.array([value]) for value in (0, 10, 60, 100.0, 50.0, 0))),
@@ -66,7 +63,7 @@ def test_totals_of_a_story() -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["easy", "fcfs"])
-def test_numbers_so_far_are_those_of_the_finished_run(powered_log: Path, scheduler: str) -> None:
+def test_numbers_so_far_are_those_of_the_finished_run(powered_log, scheduler):
     """At any second, energy so far is the integral of the power of the finished run until then.
 
     Of a folder of results only the energy of the whole run is known, at its end.
@@ -100,7 +97,7 @@ def test_numbers_so_far_are_those_of_the_finished_run(powered_log: Path, schedul
     assert run.energy["energy_kwh"] == pytest.approx(found["energy_kwh"]["value"])
 
 
-def test_power_has_the_bins_of_the_load(powered_log: Path) -> None:
+def test_power_has_the_bins_of_the_load(powered_log):
     """The chart is averaged over the same bins; together they hold the energy of their time.
 
     Its table has the signals and what was wasted; the picture is the same twice.
@@ -128,7 +125,7 @@ def test_power_has_the_bins_of_the_load(powered_log: Path) -> None:
     assert b"<svg" in one
 
 
-def test_without_a_description_nothing_is_added(log: Path) -> None:
+def test_without_a_description_nothing_is_added(log):
     """No number, no chart and no word of it; its table is empty, and it has no picture."""
     course = live(log)
     course.advance(3 * DAY)

@@ -19,7 +19,7 @@ from tests.support.page_client import connected
 pytestmark = pytest.mark.slow
 
 
-def test_a_long_way_can_be_halted(slow_scenario: Path) -> None:
+def test_a_long_way_can_be_halted(slow_scenario):
     """Halt stops a run where it is, and it can go on from there."""
     with started_page(slow_scenario) as served, connected(served.address) as client:
         client.ask("open", at=0)
@@ -33,7 +33,7 @@ def test_a_long_way_can_be_halted(slow_scenario: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of Linux")
-def test_processes_end_with_their_page_and_with_the_server(own_log: Path) -> None:
+def test_processes_end_with_their_page_and_with_the_server(own_log):
     """A closed page leaves no process behind; a server that is killed leaves none at all."""
     with started_page(own_log) as served:
         with connected(served.address) as client:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
 from hpcrowd.environment.errors import QuantityError
@@ -32,7 +31,7 @@ ASKED = st.fixed_dictionaries(
 
 
 @given(ASKED.map(json.dumps) | st.text(max_size=60))
-def test_any_message_is_a_request_or_one_line(text: str) -> None:
+def test_any_message_is_a_request_or_one_line(text):
     """What comes from a browser is read, or refused in one line."""
     told = ""
     try:
@@ -71,14 +70,14 @@ JOB = {"processors": 1, "requested": 60}
         ("forecast", {"futures": 50, "scheduler": "own.py:Own"}, "extra inputs"),
     ],
 )
-def test_messages_that_make_no_sense(do: str, message: dict[str, Any], told: str) -> None:
+def test_messages_that_make_no_sense(do, message, told):
     """What is wrong is reported with its place and the rule; numbers have limits."""
     with pytest.raises(QuantityError, match=re.escape(told)) as caught:
         parse_request(json.dumps({"id": 1, "do": do, **message}))
     assert "\n" not in str(caught.value)
 
 
-def test_intervals_are_paired_by_seed() -> None:
+def test_intervals_are_paired_by_seed():
     """Two runs that differ by 2 with every seed differ by 2 exactly, however much seeds do."""
     found = intervals([[{"wait": 1.0}, {"wait": 11.0}], [{"wait": 3.0}, {"wait": 13.0}]])
     assert {"mean": 2.0, "half": 0.0, "n": 2} == found["difference"]["wait"]

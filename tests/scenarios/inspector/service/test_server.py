@@ -6,14 +6,12 @@ import os
 import re
 import signal
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.trace import Trace
 
 from tests.support.page import started_page
 
@@ -22,11 +20,9 @@ pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
 from hpcrowd.scenarios.inspector.service.server import LOOPBACK, bound_socket, is_loopback
 
-Call = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def one_job(tmp_path: Path, make_trace: Callable[..., Trace]) -> Path:
+def one_job(tmp_path, make_trace):
     """A log of one job."""
     path = tmp_path / "one.swf"
     job = {"submit": 0, "run": 60, "requested_processors": 1, "user": 1}
@@ -41,7 +37,7 @@ def one_job(tmp_path: Path, make_trace: Callable[..., Trace]) -> Path:
         *((host, False) for host in ("0.0.0.0", "192.168.1.5", "example.org")),
     ],
 )
-def test_loopback(host: str, expected: bool) -> None:
+def test_loopback(host, expected):
     """Only what no other machine can reach counts."""
     assert expected == is_loopback(host)
 
@@ -53,12 +49,12 @@ class Parts(NamedTuple):
     token: str
 
     @property
-    def cookie(self) -> str:
+    def cookie(self):
         """The header that a browser sends once it has the token."""
         return f"Cookie: hpcrowd-{self.port}={self.token}"
 
 
-def parts(address: str) -> Parts:
+def parts(address):
     """Return the port and the token of an address."""
     found = re.fullmatch(rf"http://{LOOPBACK}:(\d+)/\?token=([\w-]{{20,}})", address)
     assert found is not None, address
@@ -73,7 +69,7 @@ UPGRADE = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 
 LIVE = "/live"
 
 
-def answer(port: int, *headers: str, path: str = "/", host: str = LOOPBACK) -> str:
+def answer(port, *headers, path="/", host=LOOPBACK):
     """Return the answer to a request for the page; of a websocket, how it begins."""
     lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", *headers]
     if not (upgrade := UPGRADE[0] in headers):
@@ -87,7 +83,7 @@ def answer(port: int, *headers: str, path: str = "/", host: str = LOOPBACK) -> s
 
 
 @pytest.mark.slow
-def test_only_the_page_itself_is_answered(one_job: Path) -> None:
+def test_only_the_page_itself_is_answered(one_job):
     """Without the token of the address, from another site or at another address, nothing is.
 
     That holds for the page, what it loads, and the websocket that moves the run. No path leads out
@@ -131,7 +127,7 @@ def test_only_the_page_itself_is_answered(one_job: Path) -> None:
         assert ["The page is closed."] == served.process.stderr.read().splitlines()
 
 
-def test_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens(tmp_path, monkeypatch):
     """They are random, and kept by port for hours, in a file that only its owner reads."""
     tokens = {new_token() for _ in range(100)}
     assert (100, True) == (len(tokens), min(map(len, tokens)) >= 20)
@@ -151,7 +147,7 @@ def test_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it(one_job: Path, ended_by: signal.Signals) -> None:
+def test_a_signal_ends_it(one_job, ended_by):
     """SIGTERM or a closed terminal: it says so and ends well, also with a page open."""
     with started_page(one_job) as served:
         assert " 200 OK" in answer(parts(served.address).port, parts(served.address).cookie)
@@ -162,7 +158,7 @@ def test_a_signal_ends_it(one_job: Path, ended_by: signal.Signals) -> None:
 
 
 @pytest.mark.slow
-def test_says_when_others_are_let_in(one_job: Path) -> None:
+def test_says_when_others_are_let_in(one_job):
     """Another address is reported, before the page is there."""
     with started_page(one_job, options=("--port", "0", "--host", "0.0.0.0")) as served:
         told = "".join(served.told)
@@ -170,7 +166,7 @@ def test_says_when_others_are_let_in(one_job: Path) -> None:
         assert words in told
 
 
-def test_a_port_that_is_taken() -> None:
+def test_a_port_that_is_taken():
     """Asked for by number it is an error; else another one is taken."""
     with bound_socket(LOOPBACK, 0) as one:
         number = one.getsockname()[1]
@@ -191,13 +187,7 @@ def test_a_port_that_is_taken() -> None:
         (("empty",), "empty"),
     ],
 )
-def test_refused(
-    call: Call,
-    one_job: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    told: str,
-) -> None:
+def test_refused(call, one_job, monkeypatch, arguments, told):
     """One line, exit code 2."""
     monkeypatch.chdir(one_job.parent)
     Path("bad.toml").write_text('[scenario]\nkind = "replay"\ntrace = "none.swf"\n')
@@ -210,7 +200,7 @@ def test_refused(
     assert told in last
 
 
-def test_without_the_page(call: Call, one_job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_page(call, one_job, monkeypatch):
     """It says what to install."""
     monkeypatch.setattr("hpcrowd.scenarios.inspector.service.server.find_spec", lambda name: None)
     code, _, err = call("inspect", one_job)

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 
-from tests.support.page import BUSY, Served, processes_of, started_page
+from tests.support.page import BUSY, processes_of, started_page
 
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 pytest.importorskip("websockets", reason="no websockets: pip install 'hpcrowd[page]'")
 
-from tests.support.page_client import Client, connected
+from tests.support.page_client import connected
 
 
 @pytest.fixture
-def client(served: Served) -> Iterator[Client]:
+def client(served):
     """A page that has just opened the run."""
     with connected(served.address) as found:
         yield found
 
 
-def test_opens_at_the_first_busy_hour(client: Client) -> None:
+def test_opens_at_the_first_busy_hour(client):
     """The run is introduced, its timeline comes to the end, and the page opens where it is busy."""
     at = client.ask("open")["at"]
     run = client.until("run", run=0)
@@ -38,7 +36,7 @@ def test_opens_at_the_first_busy_hour(client: Client) -> None:
     assert before["total"] == 0 or at == HOUR
 
 
-def test_any_second_can_be_shown(client: Client) -> None:
+def test_any_second_can_be_shown(client):
     """Forward, back, from the end, from the beginning: a second looks the same each time."""
     client.ask("open", at=0)
     panels = ("numbers", "load", "submissions", "gantt", "queue", "users", "user")
@@ -53,7 +51,7 @@ def test_any_second_can_be_shown(client: Client) -> None:
     assert first["runs"] == steps["runs"]
 
 
-def test_two_runs_with_other_settings(client: Client) -> None:
+def test_two_runs_with_other_settings(client):
     """A second run has its own settings and comes along; a mistake in them keeps what is there."""
     client.ask("open", at=BUSY, runs=[{}, {"settings": {"processors": "2x"}}])
     found = client.show(BUSY, "numbers", "gantt")
@@ -67,13 +65,13 @@ def test_two_runs_with_other_settings(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_an_edited_scenario_is_read_again(own_log: Path) -> None:
+def test_an_edited_scenario_is_read_again(own_log):
     """A page that is opened after an edit shows it; Reset does, too, and reports a mistake."""
     path = own_log.with_name("what.toml")
     words = '[scenario]\nkind = "replay"\ntrace = "log.swf"\nprocessors = "{}"\n'
     path.write_text(words.format("1x"))
 
-    def size(client: Client) -> Any:
+    def size(client):
         return client.show(BUSY, "gantt")["runs"][0]["gantt"]["size"]
 
     with started_page(path) as served:
@@ -93,7 +91,7 @@ def test_an_edited_scenario_is_read_again(own_log: Path) -> None:
             assert 24 == size(client)
 
 
-def test_the_next_event_of_a_user(client: Client) -> None:
+def test_the_next_event_of_a_user(client):
     """It stops where something happens to the user, and says when nothing more does."""
     client.ask("open", at=0)
     client.show(0)
@@ -103,7 +101,7 @@ def test_the_next_event_of_a_user(client: Client) -> None:
     assert "Nothing more happens to user 1." == client.show(None, event=1)["message"]
 
 
-def test_seeds_give_intervals(client: Client) -> None:
+def test_seeds_give_intervals(client):
     """Both runs are repeated, seed by seed, and their difference has an interval."""
     client.ask("open", at=0, runs=[{}, {"settings": {"processors": "2x"}}])
     client.ask("seeds", count=2)
@@ -111,7 +109,7 @@ def test_seeds_give_intervals(client: Client) -> None:
     assert (2, True) == (difference["n"], difference["mean"] < 0)
 
 
-def test_going_on_from_here_with_a_changed_user(client: Client) -> None:
+def test_going_on_from_here_with_a_changed_user(client):
     """Run B is A until a user is changed; an edge that makes the user think longer delays it."""
     client.ask("open", at=BUSY)
     client.show(BUSY)
@@ -147,7 +145,7 @@ def test_going_on_from_here_with_a_changed_user(client: Client) -> None:
         ({"user": 3, "kind": "add_edge", "before": 1, "after": 2}, "give seconds"),
     ],
 )
-def test_changes_that_are_not_possible(client: Client, change: dict[str, Any], told: str) -> None:
+def test_changes_that_are_not_possible(client, change, told):
     """The run stays as it is, and one line says why."""
     client.ask("open", at=BUSY)
     answer = client.ask("open", at=BUSY, runs=[{}, {"since": BUSY, "edits": [change]}])
@@ -155,7 +153,7 @@ def test_changes_that_are_not_possible(client: Client, change: dict[str, Any], t
     assert told in client.until("failed", run=1)["error"]
 
 
-def test_pages_are_apart(served: Served) -> None:
+def test_pages_are_apart(served):
     """What one page does leaves another where it is."""
     with connected(served.address) as one, connected(served.address) as two:
         for client in (one, two):
@@ -165,7 +163,7 @@ def test_pages_are_apart(served: Served) -> None:
         assert [5 * DAY, 2 * DAY] == [client.show()["at"] for client in (one, two)]
 
 
-def test_messages_that_make_no_sense(client: Client) -> None:
+def test_messages_that_make_no_sense(client):
     """They are answered with one line, and change nothing."""
     client.ask("open", at=HOUR)
     client.show(HOUR)
@@ -175,7 +173,7 @@ def test_messages_that_make_no_sense(client: Client) -> None:
     assert "the page shows 1" in client.ask("save", run=1, panel="load", kind="csv")["error"]
 
 
-def outcome(client: Client, asked: int, run: int = 0) -> dict[str, Any]:
+def outcome(client, asked, run=0):
     """Return the last news of a forecast: what was found, or what went wrong."""
     while True:
         news = client.until("forecast", asked=asked, run=run)
@@ -184,7 +182,7 @@ def outcome(client: Client, asked: int, run: int = 0) -> dict[str, Any]:
         client.pushed.remove(news)
 
 
-def test_a_forecast_comes_with_progress(client: Client) -> None:
+def test_a_forecast_comes_with_progress(client):
     """It is the same each time; meanwhile the page shows other things of the same second."""
     client.ask("open", at=BUSY)
     panel = client.show(BUSY, "forecast")["runs"][0]["forecast"]
@@ -197,7 +195,7 @@ def test_a_forecast_comes_with_progress(client: Client) -> None:
     assert found == outcome(client, client.send("forecast", futures=20))["found"]
 
 
-def test_both_runs_have_forecasts(client: Client) -> None:
+def test_both_runs_have_forecasts(client):
     """Each run is forecast from its own state; what is wrong in one is a line of its own."""
     client.ask("open", at=BUSY, runs=[{}, {"settings": {"processors": "2x"}}])
     client.show(BUSY, "forecast")
@@ -219,9 +217,7 @@ def test_both_runs_have_forecasts(client: Client) -> None:
     ],
     ids=["another second", "no futures", "another run", "closed"],
 )
-def test_a_forecast_ends_with_its_second_and_with_the_page(
-    served: Served, do: Callable[[Client], object]
-) -> None:
+def test_a_forecast_ends_with_its_second_and_with_the_page(served, do):
     """Its processes end, and nothing more is pushed."""
     with connected(served.address) as client:
         client.ask("open", at=BUSY)

@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.analysis.results import write_results
-from hpcrowd.analysis.views import Moment, load_table, queue_table, users_table
+from hpcrowd.analysis.views import load_table, queue_table, users_table
 from hpcrowd.analysis.views.users import behaviour_words, mood_words
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.inspector.subjects.course import LiveCourse, PlayedBack
 from hpcrowd.scenarios.inspector.subjects.settings import controls_of, settings_of
 from hpcrowd.scenarios.inspector.subjects.subject import ScenarioSubject, subject_of
 
 from tests.scenarios.inspector.subjects.kind_cases import GRID, LOG, MIXED, RESAMPLED, live
 
-Make = Callable[..., Trace]
-
 
 @pytest.fixture
-def subject(log: Path) -> ScenarioSubject:
+def subject(log):
     """The replay of the log of twelve users."""
     found = subject_of(log)
     assert isinstance(found, ScenarioSubject)
     return found
 
 
-def opened(log: Path, text: str) -> LiveCourse:
+def opened(log, text):
     """Return the course of a scenario next to a log."""
     path = log.with_name("what.toml")
     path.write_text("[scenario]\n" + text)
     return live(path)
 
 
-def written(trace: Trace, folder: Path) -> Path:
+def written(trace, folder):
     """Write a trace as the log of a folder."""
     write_swf(trace, folder / "log.swf")
     return folder / "log.swf"
 
 
-def played_back(course: LiveCourse, folder: Path) -> PlayedBack:
+def played_back(course, folder):
     """Run a course to its end, and return the course of its folder of results."""
     write_results(course.staged.run(), folder / "run", plots=False)
     subject = subject_of(folder / "run")
@@ -55,7 +49,7 @@ def played_back(course: LiveCourse, folder: Path) -> PlayedBack:
     return back
 
 
-def test_settings_that_are_offered(subject: ScenarioSubject) -> None:
+def test_settings_that_are_offered(subject):
     """What is changed becomes a setting of the scenario; what stays does not."""
     given = {"users": "fluid", "scheduler": "easy", "processors": "2x", "speed": "0.5x",
              "seed": "7"}  # fmt: skip
@@ -80,7 +74,7 @@ def test_settings_that_are_offered(subject: ScenarioSubject) -> None:
         ("seed", "²"),
     ],
 )
-def test_settings_that_are_not_offered(subject: ScenarioSubject, name: str, text: str) -> None:
+def test_settings_that_are_not_offered(subject, name, text):
     """No file, nothing that is not on the list, no number that is none; one line says so."""
     with pytest.raises(QuantityError, match=name) as caught:
         settings_of(subject.controls, {name: text})
@@ -98,7 +92,7 @@ def test_settings_that_are_not_offered(subject: ScenarioSubject, name: str, text
         ({"kind": "grid", "broker": "first-fit"}, {("broker", "Broker", "first-fit")}),
     ],
 )
-def test_controls_by_kind(values: dict[str, object], expected: set[tuple[str, str, str]]) -> None:
+def test_controls_by_kind(values, expected):
     """Each kind of scenario offers the settings that it has, users only if all are alike."""
     found = controls_of({"users": "rigid", **values})
     assert expected <= {(one.name, one.label, one.value) for one in found}
@@ -107,7 +101,7 @@ def test_controls_by_kind(values: dict[str, object], expected: set[tuple[str, st
 
 
 @pytest.mark.parametrize("user", [1, 7])
-def test_stepping_to_the_events_of_a_user(subject: ScenarioSubject, user: int) -> None:
+def test_stepping_to_the_events_of_a_user(subject, user):
     """Steps stop at every submission, start and end of the user's jobs, and at nothing else.
 
     Another course of the same run stays where it is.
@@ -128,7 +122,7 @@ def test_stepping_to_the_events_of_a_user(subject: ScenarioSubject, user: int) -
     assert course.moment() is course.moment()
 
 
-def test_who_is_done_does_not_keep_the_page_busy(tmp_path: Path, make_trace: Make) -> None:
+def test_who_is_done_does_not_keep_the_page_busy(tmp_path, make_trace):
     """The next event of a user who has none is not looked for at each event of the others."""
     one = {"run": 60, "requested_processors": 1}
     jobs = [{"submit": 0, "user": 1, **one}]
@@ -137,18 +131,18 @@ def test_who_is_done_does_not_keep_the_page_busy(tmp_path: Path, make_trace: Mak
     looks = 0
     look = course.look
 
-    def counted() -> Moment:
+    def counted():
         nonlocal looks
         looks += 1
         return look()
 
-    course.look = counted  # type: ignore[method-assign]
+    course.look = counted
     while course.advance_to_event(1):
         pass
     assert looks < 20
 
 
-def test_a_finished_run_is_played_back(tmp_path: Path, log: Path) -> None:
+def test_a_finished_run_is_played_back(tmp_path, log):
     """At each moment the folder of a run shows what the simulation showed."""
     course = live(log)
     back, again = played_back(course, tmp_path), live(log)
@@ -166,7 +160,7 @@ def test_a_finished_run_is_played_back(tmp_path: Path, log: Path) -> None:
     assert back.now <= int(course.model.jobs.end.max()) + 1
 
 
-def test_reasons_live_and_played_back(tmp_path: Path, make_trace: Make) -> None:
+def test_reasons_live_and_played_back(tmp_path, make_trace):
     """The first in the queue and one that does not fit, told alike in both."""
     trace = make_trace(
         {"submit": 0, "run": 600, "requested_processors": 4, "requested_time": 600, "user": 1},
@@ -184,7 +178,7 @@ def test_reasons_live_and_played_back(tmp_path: Path, make_trace: Make) -> None:
     assert told == back.reasons([1, 2])
 
 
-def test_a_log_that_begins_late_opens_when_it_begins(tmp_path: Path, make_trace: Make) -> None:
+def test_a_log_that_begins_late_opens_when_it_begins(tmp_path, make_trace):
     """The page opens on the day of the first submission, simulated and played back."""
     first = 400 * DAY + 5 * HOUR
     trace = make_trace({"submit": first, "run": 60, "requested_processors": 1, "user": 1})
@@ -193,7 +187,7 @@ def test_a_log_that_begins_late_opens_when_it_begins(tmp_path: Path, make_trace:
     assert 400 * DAY == played_back(course, tmp_path).now
 
 
-def test_outages_in_the_picture_of_load(own_log: Path) -> None:
+def test_outages_in_the_picture_of_load(own_log):
     """The machine is as large, and as much of it up, as it was; simulated and played back."""
     changes = """
 users = "think-time"
@@ -220,7 +214,7 @@ changes = [
         assert (5, 5) == (seen.size, seen.up)
 
 
-def test_runs_that_were_stopped_stay_in_the_picture(tmp_path: Path, make_trace: Make) -> None:
+def test_runs_that_were_stopped_stay_in_the_picture(tmp_path, make_trace):
     """What was in use before an outage is still shown when it has stopped it."""
     job = {"submit": 0, "run": DAY, "requested_processors": 4, "requested_time": DAY, "user": 1}
     course = opened(
@@ -238,7 +232,7 @@ def test_runs_that_were_stopped_stay_in_the_picture(tmp_path: Path, make_trace: 
     assert 8 * HOUR == (frame["processors_in_use"] * (frame["end_s"] - frame["begin_s"])).sum()
 
 
-def test_several_clusters(own_log: Path) -> None:
+def test_several_clusters(own_log):
     """The load of each is shown, each waiting job has its place, each user where it submits to."""
     course = opened(own_log, GRID.format(users="rigid", broker="first-fit", more=""))
     places = set()
@@ -254,7 +248,7 @@ def test_several_clusters(own_log: Path) -> None:
     assert {"north", "south", "grid"} == set(users_table(moment)["submits_to"])
 
 
-def test_mixed_users_are_distinguished(own_log: Path) -> None:
+def test_mixed_users_are_distinguished(own_log):
     """Each has the name of its behaviour, with its reactions; nothing where all are alike."""
     frame = users_table(opened(own_log, MIXED).moment())
     names = {"fluid", "generative", "think-time; switch, delay, renounce"}
@@ -263,13 +257,13 @@ def test_mixed_users_are_distinguished(own_log: Path) -> None:
 
 
 @pytest.mark.parametrize("users", [name for name in PRESETS if not name.startswith("linear")])
-def test_behaviours_have_their_names(own_log: Path, users: str) -> None:
+def test_behaviours_have_their_names(own_log, users):
     """Whoever behaves as a preset is called by its name, also while decisions are noted."""
     moment = opened(own_log, LOG + f'users = "{users}"\n').moment()
     assert {users} == {behaviour_words(one.behaviour) for one in moment.users.values()}
 
 
-def test_moods_are_of_those_who_have_met_something(own_log: Path) -> None:
+def test_moods_are_of_those_who_have_met_something(own_log):
     """Who has submitted nothing has no mood yet; what rounds to nothing has no minus."""
     course = opened(own_log, RESAMPLED.format(users="think-time", minds="habit"))
     assert users_table(course.moment())["mood"].isna().all()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios.inspector.panels.forecast import forecast
 from hpcrowd.scenarios.inspector.panels.packing import to_json
 from hpcrowd.scenarios.inspector.subjects.changes import apply_changes
-from hpcrowd.scenarios.inspector.subjects.course import Course
 from hpcrowd.scenarios.inspector.subjects.outset import outset_of, users_of
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 
@@ -24,29 +21,28 @@ pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 
 
 @pytest.fixture(scope="module")
-def course(log: Path) -> Course:
+def course(log):
     """A replay of it at a busy second."""
     found = live(log)
     found.advance(BUSY)
     return found
 
 
-def found_of(course: Course, **message: Any) -> dict[str, Any]:
+def found_of(course, **message):
     """Return what the futures of a run say, as the browser gets it."""
     *steps, last = forecast(course, {"futures": 5, "days": 1, "jobs": [], **message})
     counts = [one for one in steps if isinstance(one, int)]
     assert list(range(1, len(counts) + 1)) == counts
-    found: dict[str, Any] = json.loads(to_json(last))
-    return found
+    return json.loads(to_json(last))
 
 
-def seconds_of(course: Course) -> int:
+def seconds_of(course):
     """Return how many seconds a future of a run knows the load of."""
     outset = outset_of(course, DAY)
     return outset.step * len(outset.simulate(0).busy)
 
 
-def test_what_futures_say(course: Course) -> None:
+def test_what_futures_say(course):
     """Bounds rise, lie between now and the horizon, and go on from what has happened."""
     jobs = course.moment().jobs.copy()
     found = found_of(course)
@@ -75,7 +71,7 @@ def test_what_futures_say(course: Course) -> None:
     np.testing.assert_array_equal(jobs.matrix, course.moment().jobs.matrix)
 
 
-def test_two_ways_are_compared_future_by_future(course: Course) -> None:
+def test_two_ways_are_compared_future_by_future(course):
     """Of two alternatives, each has its row; the small jobs that fit at once end first."""
     jobs = [
         {"count": 1, "processors": 8, "requested": 8 * HOUR},
@@ -92,7 +88,7 @@ def test_two_ways_are_compared_future_by_future(course: Course) -> None:
     assert (1.0, [0.0] * 5) == (same["versus"]["open"], same["versus"]["difference"])
 
 
-def test_played_back_and_simulated_have_the_same_forecast(log: Path, tmp_path: Path) -> None:
+def test_played_back_and_simulated_have_the_same_forecast(log, tmp_path):
     """A folder of results knows at a second what the simulation knew."""
     course = live(log)
     course.advance(BUSY)
@@ -103,7 +99,7 @@ def test_played_back_and_simulated_have_the_same_forecast(log: Path, tmp_path: P
     assert one == found_of(back)
 
 
-def test_users_of_the_futures(own_log: Path) -> None:
+def test_users_of_the_futures(own_log):
     """Users who follow a learned model do so in futures; changes by hand count."""
     path = own_log.with_name("what.toml")
     path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nusers = "learned"\n')

@@ -5,16 +5,12 @@ What is checked at each moment is in :mod:`kind_cases`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.inspector.panels.asked import Asked
 from hpcrowd.scenarios.inspector.panels.forecast import forecast_panel
 from hpcrowd.scenarios.inspector.subjects.course import PlayedBack
@@ -37,7 +33,7 @@ from tests.scenarios.inspector.subjects.test_forecast import seconds_of
         ),
     ],
 )
-def test_every_kind(own_log: Path, name: str, steps: tuple[int, ...]) -> None:
+def test_every_kind(own_log, name, steps):
     """Simulated and played back, all views agree; looked at, the run comes out as undisturbed."""
     path = own_log.with_name("what.toml")
     path.write_text("[scenario]\n" + KINDS[name])
@@ -76,7 +72,7 @@ USERS = {"rigid": "rigid", "platform-fail": "rigid", "resample-rigid": "rigid"}
         for name in KINDS
     ],
 )
-def test_every_kind_has_a_forecast_or_says_why_not(own_log: Path, name: str) -> None:
+def test_every_kind_has_a_forecast_or_says_why_not(own_log, name):
     """Simulated and played back; before anything has happened, there is none."""
     path = own_log.with_name("what.toml")
     path.write_text("[scenario]\n" + KINDS[name])
@@ -123,14 +119,7 @@ SOME_JOBS = st.lists(
     st.sampled_from(["easy", "fcfs", "conservative", "sjf"]),
     st.lists(st.integers(1, DAY), min_size=1, max_size=5),
 )
-def test_small_traces(
-    tmp_path_factory: pytest.TempPathFactory,
-    make_trace: Callable[..., Trace],
-    jobs: list[dict[str, int]],
-    users: str,
-    scheduler: str,
-    steps: list[int],
-) -> None:
+def test_small_traces(tmp_path_factory, make_trace, jobs, users, scheduler, steps):
     """Of any small trace, also of one job, without a start in time, with users that have no number.
 
     Jobs that are too large, that need no time, that asked for none, and several at one second.

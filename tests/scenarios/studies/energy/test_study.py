@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.energy.measures import USUAL, Measured, Savings
 from hpcrowd.scenarios.studies.energy.run import ANSWERS, CALL_DAY, CALL_HOURS, calls_of, run_energy
 from hpcrowd.scenarios.studies.energy.setting import (
@@ -33,12 +31,12 @@ from tests.support.populations import small_log
 STOCKHOLM = Clock(1_711_576_800, ZoneInfo("Europe/Stockholm"), known=True)
 
 
-def measured(kwh: float, work: float, wait: float = 1.0) -> Measured:
+def measured(kwh, work, wait=1.0):
     """One run with 100 g and 0.2 EUR for each kWh."""
     return Measured(kwh, 0.1 * kwh, 0.1 * kwh, 0.2 * kwh, 5.0, wait, 2.0, work, 0.0, 0.0)
 
 
-def made(**runs: tuple[float, float]) -> Savings:
+def made(**runs):
     """Return two populations, the second of twice the size; kWh and work of each measure."""
     both = {
         name.replace("_", " "): [measured(kwh, work), measured(2 * kwh, 2 * work)]
@@ -48,7 +46,7 @@ def made(**runs: tuple[float, float]) -> Savings:
     return Savings("made", {USUAL: [measured(100, 10), measured(200, 20)], **both}, {}, facts)
 
 
-def test_savings_are_computed_population_by_population() -> None:
+def test_savings_are_computed_population_by_population():
     """The same share has no width; less energy by less work is said, and is no saving."""
     found = made(off=(80, 10), less=(80, 8))
     saved = found.saved("off", "kwh")
@@ -63,7 +61,7 @@ def test_savings_are_computed_population_by_population() -> None:
     assert "20 to 20 % less work in the same time" in lines[1]
 
 
-def test_signals_follow_the_local_day() -> None:
+def test_signals_follow_the_local_day():
     """Intensity by hour and wind by day; calls on one day a week; the cap is low by day."""
     signal = carbon_signal(STOCKHOLM, 3 * WEEK)
     edges = signal.seconds(STOCKHOLM)
@@ -88,9 +86,7 @@ def test_signals_follow_the_local_day() -> None:
         assert (1.0 if by_day else 2.0) == watts
 
 
-def test_a_small_log_goes_through_every_measure(
-    make_trace: Callable[..., Trace], page: str
-) -> None:
+def test_a_small_log_goes_through_every_measure(make_trace, page):
     """The same population; rows and columns agree; a picture; the page has a row for each."""
     found = run_energy("KTH", small_log(make_trace), seeds=2, weeks=4)
     assert {USUAL, *ANSWERS} == set(found.calls)

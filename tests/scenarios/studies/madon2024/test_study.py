@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.schedulers.base import Look, RunningJob, WaitingJob
 from hpcrowd.environment.traces.formats.swf import parse_swf
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.madon2024 import measures, sensitivity
 from hpcrowd.scenarios.studies.madon2024.study import (
     JOBS,
@@ -25,13 +22,13 @@ from hpcrowd.scenarios.studies.madon2024.study import (
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import refresh_page
 
-from tests.scenarios.studies.study_cases import KTH_FILE, Ran, shown
+from tests.scenarios.studies.study_cases import KTH_FILE, shown
 
 # ---- on the real traces ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def study(traces: Path) -> Madon2024:
+def study(traces):
     """Return the study on the real traces."""
     if not list(traces.glob(f"{KTH_FILE}*")):
         pytest.skip(f"no {KTH_FILE}[.gz] in {traces}; set HPCROWD_TRACES to a folder that has it")
@@ -40,7 +37,7 @@ def study(traces: Path) -> Madon2024:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_the_study_on_kth(study: Madon2024, page: str) -> None:
+def test_the_study_on_kth(study, page):
     """Every bound holds; what is calm is equal as printed; the page has what is computed.
 
     Bounds are on 3 figures of the log and of each experiment's replays, 2 under infra/2, and on 2
@@ -63,7 +60,7 @@ def test_the_study_on_kth(study: Madon2024, page: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_what_the_text_says_of_kth(study: Madon2024) -> None:
+def test_what_the_text_says_of_kth(study):
     """Waits that rounding hides, how full machines are, and the reading of Fig. 5c.
 
     The mean waits of infra * 2, printed as 0.00 days, are 162 to 229 s (caption of Table 1).
@@ -88,7 +85,7 @@ def test_what_the_text_says_of_kth(study: Madon2024) -> None:
 @pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("kind", sensitivity.CHANGES)
-def test_page_shows_the_measured_spread(kind: str, kth: Trace, page: str) -> None:
+def test_page_shows_the_measured_spread(kind, kth, page):
     """The spread in the documentation is what the changes of the log give."""
     part = page.partition(f"<!-- generated: spread of {kind} -->")[2].partition("<!-- end")[0]
     changed = [sensitivity.CHANGES[kind](kth, seed) for seed in range(sensitivity.SEEDS)]
@@ -100,7 +97,7 @@ def test_page_shows_the_measured_spread(kind: str, kth: Trace, page: str) -> Non
 @pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("number", range(len(sensitivity.READINGS) - 1))
-def test_page_shows_other_readings(number: int, kth: Trace, page: str) -> None:
+def test_page_shows_other_readings(number, kth, page):
     """How many bounds other readings keep is as the documentation says."""
     row = sensitivity.reading_row(kth, sensitivity.READINGS[number])
     assert f"| {' | '.join(row)} |" in page.splitlines()
@@ -109,7 +106,7 @@ def test_page_shows_other_readings(number: int, kth: Trace, page: str) -> None:
 # ---- on a small log --------------------------------------------------------------------------
 
 
-def test_two_logs_stand_side_by_side(ran_of: Callable[[str], Ran]) -> None:
+def test_two_logs_stand_side_by_side(ran_of):
     """SDSC has as many cells as KTH, but no bounds; every figure is in the data and on the page."""
     kth = ran_of("madon2024").study.logs["KTH"]
     study = Madon2024({"KTH": kth, "SDSC": replace(kth, log="SDSC")})
@@ -132,14 +129,14 @@ def test_two_logs_stand_side_by_side(ran_of: Callable[[str], Ran]) -> None:
 # ---- sensitivity -----------------------------------------------------------------------------
 
 
-def test_seconds_are_added_to_jobs_that_ran(make_trace: Callable[..., Trace]) -> None:
+def test_seconds_are_added_to_jobs_that_ran(make_trace):
     """Run times grow by 0 or 1 s; jobs without a run time stay as they are."""
     trace = make_trace(*({"submit": 0, "run": run} for run in (5, 0, -1)))
     seen = {tuple(sensitivity.add_seconds(trace, seed)["run"].tolist()) for seed in range(30)}
     assert {(5, 0, -1), (6, 0, -1)} == seen
 
 
-def test_other_rules() -> None:
+def test_other_rules():
     """The usual user thinks after the last to end; EASY may not use spare processors."""
     trace = parse_swf(
         "; MaxProcs: 2\n"
@@ -161,7 +158,7 @@ def test_other_rules() -> None:
 # ---- published figures, and ours next to them ------------------------------------------------
 
 
-def test_published_tables_have_every_row() -> None:
+def test_published_tables_have_every_row():
     """The log and 18 simulations, those with feedback, those of a60; each has its bound."""
     rows = {
         name: [(row["experiment"], row["replay"]) for row in published_rows(name)]
@@ -183,7 +180,7 @@ def test_published_tables_have_every_row() -> None:
 # ---- cells -----------------------------------------------------------------------------------
 
 
-def make_cell(ours: float | None, printed: str, unit: str = "days") -> measures.Cell:
+def make_cell(ours, printed, unit="days"):
     """Return a cell with its deviations."""
     published = float(printed)
     deviation = None if ours is None else ours - published
@@ -206,15 +203,15 @@ def make_cell(ours: float | None, printed: str, unit: str = "days") -> measures.
         (make_cell(None, "1.34"), ("-", "1.34", "-")),
     ],
 )
-def test_cells_as_shown(cell: measures.Cell, shown: tuple[str, str, str]) -> None:
+def test_cells_as_shown(cell, shown):
     """Ours has the digits of the published figure; small and unitless ones deviate absolutely."""
     assert shown == texts(cell)
 
 
-def test_rounding_counts_for_us(make_jobs: Callable[..., JobTable]) -> None:
+def test_rounding_counts_for_us(make_jobs):
     """Half a unit of the last digit, no further; windows, as in Fig. 9, from day 14 on."""
 
-    def holds(wait: int) -> bool | None:
+    def holds(wait):
         jobs = make_jobs((0, 10, 1), (DAY, 10, 1))
         jobs.submit[:], jobs.start[:] = jobs.recorded_submit, jobs.recorded_submit + wait
         jobs.end[:], jobs.state[:] = jobs.start + 10, State.COMPLETED

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from math import log
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from hpcrowd.environment.grid.das3 import DAS3, das3_clusters
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_arrivals import statements
 from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import (
     QUICK,
@@ -65,13 +62,12 @@ NEAR = 10.0 ** (1 - Minh2012Arrivals.stored_digits)
 
 
 @pytest.fixture(scope="module")
-def study() -> Minh2012Arrivals:
+def study():
     """Return the stored study."""
-    found: Minh2012Arrivals = stored_study(NAME)
-    return found
+    return stored_study(NAME)
 
 
-def test_everything_is_run(small: Minh2012Arrivals) -> None:
+def test_everything_is_run(small):
     """Every policy, load, pattern, replication; a task alone gives the same; bars are means."""
     assert (3, 2, 3, 3) == small.cluster.slowdown.shape
     assert (len(MEASURES), 2, 3, 3, 2) == small.grid.slowdown.shape
@@ -95,7 +91,7 @@ def test_everything_is_run(small: Minh2012Arrivals) -> None:
 # ---- stored runs -----------------------------------------------------------------------------
 
 
-def test_stored_study_has_its_full_size(study: Minh2012Arrivals) -> None:
+def test_stored_study_has_its_full_size(study):
     """As many workloads and jobs as in the thesis."""
     plan = Plan()
     assert (plan.cluster_replications, plan.grid_replications, plan.jobs) == (
@@ -108,9 +104,7 @@ def test_stored_study_has_its_full_size(study: Minh2012Arrivals) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "replication"), [("N", 3), ("LB", 40)])
-def test_cluster_runs_come_out_again(
-    study: Minh2012Arrivals, pattern: str, replication: int
-) -> None:
+def test_cluster_runs_come_out_again(study, pattern, replication):
     """A workload run again under every policy at a load gives what is stored."""
     work = Work(replace(Plan(), loads=(0.7,)), stored_arrivals())
     number = [*PATTERNS].index(pattern)
@@ -120,7 +114,7 @@ def test_cluster_runs_come_out_again(
 
 
 @pytest.mark.slow
-def test_grid_runs_come_out_again(study: Minh2012Arrivals) -> None:
+def test_grid_runs_come_out_again(study):
     """All combinations of a replication at a load, run again, give what is stored."""
     work = Work(Plan(), stored_arrivals())
     found = np.array(work(Task("grid", 0, 7)))
@@ -131,10 +125,10 @@ def test_grid_runs_come_out_again(study: Minh2012Arrivals) -> None:
 # ---- ending and going on ---------------------------------------------------------------------
 
 
-def test_interrupted_run_says_what_it_kept(tmp_path: Path) -> None:
+def test_interrupted_run_says_what_it_kept(tmp_path):
     """Ctrl-C leaves the tasks that are done next to the folder, and shows how to continue."""
 
-    def stop(label: str, done: int, total: int) -> None:
+    def stop(label, done, total):
         if done == 2:
             raise KeyboardInterrupt
 
@@ -145,7 +139,7 @@ def test_interrupted_run_says_what_it_kept(tmp_path: Path) -> None:
     assert 2 == len([*(tmp_path / f"study{ENDING}").glob("*-*.json")])
 
 
-def test_kept_results_are_taken(tmp_path: Path) -> None:
+def test_kept_results_are_taken(tmp_path):
     """A task that is kept is not done again; what is written removes it; other plans refuse it."""
     work, out = Work(SMALL, stored_arrivals()), tmp_path / "out"
     kept = Unfinished.beside(out, whole_plan(work))
@@ -172,13 +166,11 @@ def test_kept_results_are_taken(tmp_path: Path) -> None:
     ],
     ids=["small", "quick"],
 )  # fmt: skip
-def test_command_line_makes_the_plan(
-    monkeypatch: pytest.MonkeyPatch, call: Any, words: list[str], plan: Plan
-) -> None:
+def test_command_line_makes_the_plan(monkeypatch, call, words, plan):
     """Options reach the study."""
     told: list[object] = []
 
-    def run(work: Work, *_: object, **__: object) -> None:
+    def run(work, *_, **__):
         told.extend((work.plan, work.arrivals.log["name"]))
         raise QuantityError("that is enough")
 
@@ -187,7 +179,7 @@ def test_command_line_makes_the_plan(
     assert [plan, "Thunder"] == told
 
 
-def test_quick_form_has_fewer_workloads_of_as_many_jobs() -> None:
+def test_quick_form_has_fewer_workloads_of_as_many_jobs():
     """An explicit option goes before what the quick form has."""
     full, quick = Plan(), Plan(quick=True)
     assert QUICK == {name: getattr(quick, name) for name in QUICK}
@@ -209,7 +201,7 @@ def test_quick_form_has_fewer_workloads_of_as_many_jobs() -> None:
         ({"grid_widest": 65}, "grid_widest 65: must be from 1 to 64"),
     ],
 )
-def test_wrong_plans_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_wrong_plans_are_refused(changes, words):
     """A plan that cannot be run is reported before anything is drawn."""
     with pytest.raises(QuantityError, match=re.escape(words)):
         Plan(**changes)
@@ -221,7 +213,7 @@ def test_wrong_plans_are_refused(changes: dict[str, Any], words: str) -> None:
 BRIEF = Plan(jobs=2_000)
 
 
-def test_patterns_share_everything_but_arrivals() -> None:
+def test_patterns_share_everything_but_arrivals():
     """Uniform run times and sizes, the same load; Poisson gaps have a CV of 1, others more."""
     workload = drawn(stored_arrivals().models, 5_000, 64, Streams(1), longest_s=100)
     for values, most in ((workload.run_time, 100), (workload.processors, 64)):
@@ -250,7 +242,7 @@ def test_patterns_share_everything_but_arrivals() -> None:
     assert cvs["LB"] > 1.5 * cvs["L"]
 
 
-def test_loads_on_the_grid_are_what_they_are_called() -> None:
+def test_loads_on_the_grid_are_what_they_are_called():
     """Offered work is the load at home and on the rest; the background is always the same."""
     workloads = grid_workloads(BRIEF, stored_arrivals(), 0)
     run = GridRun(BRIEF, workloads, 0.4, "LB", "L")
@@ -276,7 +268,7 @@ def test_loads_on_the_grid_are_what_they_are_called() -> None:
         assert (both[0] == both[1]).all()
 
 
-def test_grid_jobs_run_everywhere_and_local_jobs_at_home() -> None:
+def test_grid_jobs_run_everywhere_and_local_jobs_at_home():
     """Every job completes; what begins after another has ended has nothing to measure."""
     run = GridRun(BRIEF, grid_workloads(BRIEF, stored_arrivals(), 1), 0.8, "N", "LB")
     run.model.run()
@@ -303,7 +295,7 @@ def test_grid_jobs_run_everywhere_and_local_jobs_at_home() -> None:
 # ---- arrivals and their log ------------------------------------------------------------------
 
 
-def test_arrivals_are_stored(tmp_path: Path) -> None:
+def test_arrivals_are_stored(tmp_path):
     """Another log needs its trace; what is damaged is named."""
     assert stored_arrivals() == arrivals_of(None)
     with pytest.raises(QuantityError, match="log HPC2N: only the arrivals of Thunder are stored"):
@@ -322,7 +314,7 @@ def test_arrivals_are_stored(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_stored_arrivals_are_those_of_thunder(read_trace: Callable[[str], Trace]) -> None:
+def test_stored_arrivals_are_those_of_thunder(read_trace):
     """The log fitted again gives what is stored."""
     trace = read_trace("LLNL-Thunder-2007-1.1-cln")
     stored = stored_arrivals()
@@ -352,14 +344,13 @@ LOADS, GRID_LOADS = (0.5, 0.7, 0.8, 0.9), (0.2, 0.4, 0.6, 0.8, 1.0)
 HARM = {"N": 2.0, "L": 20.0, "LB": 30.0}
 
 Cluster = Callable[[str, float, str], float]
-Grid = Callable[[str, float, str, str], float]
 
 
-def made_up(cluster: Cluster, grid: Grid, noise: float = 0.01) -> Minh2012Arrivals:
+def made_up(cluster, grid, noise=0.01):
     """Return a study with given slowdowns, which differ a little between replications."""
     random = np.random.default_rng(5)
 
-    def spread(value: float) -> np.ndarray:
+    def spread(value):
         return value * np.exp(noise * random.standard_normal(COUNT))
 
     return Minh2012Arrivals(
@@ -380,7 +371,7 @@ def made_up(cluster: Cluster, grid: Grid, noise: float = 0.01) -> Minh2012Arriva
     )  # fmt: skip
 
 
-def as_told_cluster(policy: str, load: float, pattern: str) -> float:
+def as_told_cluster(policy, load, pattern):
     """Return a slowdown on the cluster as the thesis describes them."""
     value = HARM[pattern]
     if policy == "conservative":
@@ -388,7 +379,7 @@ def as_told_cluster(policy: str, load: float, pattern: str) -> float:
     return value
 
 
-def as_told_grid(measure: str, load: float, own: str, behind: str) -> float:
+def as_told_grid(measure, load, own, behind):
     """Return a slowdown on the grid as the thesis describes them."""
     if measure not in ("grid", "grid all"):
         return HARM[behind]
@@ -398,7 +389,7 @@ def as_told_grid(measure: str, load: float, own: str, behind: str) -> float:
     return {"N": 2.0, "L": 20.0, "LB": 200.0}[own] * effect
 
 
-def test_statements_hold_fail_and_stay_open() -> None:
+def test_statements_hold_fail_and_stay_open():
     """As told all hold, but where no effect is left; reversed none; with noise most stay open."""
     study = made_up(as_told_cluster, as_told_grid)
     found = [claim for claim in statements.all_claims(study) if not claim.holds]
@@ -425,7 +416,7 @@ def test_statements_hold_fail_and_stay_open() -> None:
     assert sum(claim.holds is None for claim in claims) > 0.85 * len(claims)
 
 
-def test_effects_of_the_grid_on_local_jobs_are_seen() -> None:
+def test_effects_of_the_grid_on_local_jobs_are_seen():
     """Local jobs half again as slow with a bursty grid break the rule that nothing changes."""
     factor = {"N": 1.0, "L": 1.0, "LB": 1.5}
     study = made_up(
@@ -451,9 +442,7 @@ def test_effects_of_the_grid_on_local_jobs_are_seen() -> None:
         (0.6, 0.7, False, False),
     ],
 )
-def test_intervals_decide(
-    low: float, high: float, one_is_larger: bool | None, about_one: bool | None
-) -> None:
+def test_intervals_decide(low, high, one_is_larger, about_one):
     """A ratio is larger than 1, about 1, neither, or nobody knows, by its whole interval."""
     ratio = Estimate((log(low) + log(high)) / 2, log(low), log(high), COUNT)
     assert one_is_larger is statements.larger(ratio)[2]
@@ -461,12 +450,12 @@ def test_intervals_decide(
     assert (one_is_larger is True or None) == (statements.in_order(ratio, larger_one())[2] or None)
 
 
-def larger_one() -> Estimate:
+def larger_one():
     """Return a ratio that is surely above 1."""
     return Estimate(log(2.0), log(1.9), log(2.1), COUNT)
 
 
-def test_ratios_are_geometric_and_paired() -> None:
+def test_ratios_are_geometric_and_paired():
     """Halves and doubles cancel, common factors do not widen; each rule has a name and a place."""
     halved, doubled = np.array([2.0, 8.0]), np.array([4.0, 4.0])
     assert pytest.approx(0.0, abs=1e-12) == log_ratio(halved, doubled).mean

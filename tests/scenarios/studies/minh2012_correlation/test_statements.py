@@ -25,9 +25,7 @@ DEGREES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 ALL = ("fcfs", "easy", "conservative", UNCATEGORIZED, CATEGORIZED)
 
 
-def study(
-    slowdowns: dict[str, tuple[float, ...]], noise: float = 0.0, **locality: tuple[float, ...]
-) -> Minh2012Correlation:
+def study(slowdowns, noise=0.0, **locality):
     """Return a study with given mean slowdowns by degree; locality by policy and load, on / off.
 
     The noise is of both signs, so that the means are those given, and grows with the degree.
@@ -51,7 +49,7 @@ def study(
     )
 
 
-def verdict(study: Minh2012Correlation, name: str) -> bool | None:
+def verdict(study, name):
     """Return what happens to a statement."""
     (claim,) = (one for one in all_claims(study) if one.name == name)
     return claim.holds
@@ -67,9 +65,7 @@ def verdict(study: Minh2012Correlation, name: str) -> bool | None:
         ((1, 2, 3, 4, 4.5), 9.0, None),
     ],
 )
-def test_larger_correlation_larger_slowdown(
-    means: tuple[float, ...], noise: float, expected: bool | None
-) -> None:
+def test_larger_correlation_larger_slowdown(means, noise, expected):
     """The ends have to rise, and no step may fall; wide intervals leave it open."""
     made = study({"fcfs": means}, noise)
     assert expected is verdict(made, "larger correlation, larger slowdown: fcfs")
@@ -79,13 +75,13 @@ def test_larger_correlation_larger_slowdown(
     ("means", "expected"),
     [((1, 1, 2, 3, 9), True), ((1, 2, 5, 6, 7), False), ((1, 2, 3, 4, 5), None)],
 )
-def test_rapid_when_positive(means: tuple[float, ...], expected: bool | None) -> None:
+def test_rapid_when_positive(means, expected):
     """The rise from 0 to +1 is compared with that from -1 to 0; equal ones leave it open."""
     assert expected is verdict(study({"easy": means}), "rapid when positive: easy")
 
 
 @pytest.mark.parametrize(("fcfs", "expected"), [(9.0, True), (1.5, False), (4.0, None)])
-def test_degrading_more_than_both(fcfs: float, expected: bool | None) -> None:
+def test_degrading_more_than_both(fcfs, expected):
     """FIFO has to rise more than Aggressive and than Categorized; less than one refutes it."""
     flat = (1.0, 1.0, 1.0)
     made = study(
@@ -94,7 +90,7 @@ def test_degrading_more_than_both(fcfs: float, expected: bool | None) -> None:
     assert expected is verdict(made, "fragmentation: fcfs")
 
 
-def test_selective_policies_and_locality_are_judged() -> None:
+def test_selective_policies_and_locality_are_judged():
     """Right and turned round; by load under and over 1, where one on the wrong side refutes it."""
     up, level = (1.0, 2.0, 3.0, 5.0, 9.0), (3.0, 3.0, 3.0, 3.0, 3.0)
     names = ("categorized better when negative", "categorized worse when positive")
@@ -111,7 +107,7 @@ def test_selective_policies_and_locality_are_judged() -> None:
     assert None is verdict(small, "locality harms EASY underloaded")
 
 
-def test_statements_without_their_policies_are_left_out() -> None:
+def test_statements_without_their_policies_are_left_out():
     """Weeks are foretold within ten points; claims have numbers, words and a section."""
     found = {claim.name: claim.holds for claim in all_claims(study({"easy": (1.0,) * 5}))}
     easy = {"larger correlation, larger slowdown: easy", "rapid when positive: easy"}

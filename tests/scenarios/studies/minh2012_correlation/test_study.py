@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +15,6 @@ from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_correlation import experiments
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import DEGREES, slowdown
 from hpcrowd.scenarios.studies.minh2012_correlation.study import (
@@ -39,7 +35,7 @@ NAME = Minh2012Correlation.name
 NEAR = 10.0 ** (1 - Minh2012Correlation.stored_digits)
 
 
-def test_everything_is_run(small: Minh2012Correlation) -> None:
+def test_everything_is_run(small):
     """Every policy, load, degree and replication has a slowdown; correlations are as asked."""
     runs = small.correlation
     assert (len(SMALL.policies), 1, 3, 2) == runs.slowdown.shape
@@ -59,7 +55,7 @@ def test_everything_is_run(small: Minh2012Correlation) -> None:
         assert pytest.approx(case.degree, abs=5 / np.sqrt(150)) == case.correlation.mean()
 
 
-def test_only_completed_jobs_count(make_trace: Callable[..., Trace]) -> None:
+def test_only_completed_jobs_count(make_trace):
     """Jobs of other status than 1 are left out; those that stay are in order of submission."""
     rows = ((30, 5, 1, 1), (10, 6, 2, 1), (20, 7, 3, 0))
     jobs = [job(at, run, width, 1, status=status) for at, run, width, status in rows]
@@ -74,14 +70,13 @@ def test_only_completed_jobs_count(make_trace: Callable[..., Trace]) -> None:
 
 
 @pytest.fixture(scope="module")
-def study() -> Minh2012Correlation:
+def study():
     """Return the stored study."""
-    found: Minh2012Correlation = stored_study(NAME)
-    return found
+    return stored_study(NAME)
 
 
 @pytest.fixture(scope="module")
-def work(study: Minh2012Correlation, read_trace: Callable[[str], Trace]) -> experiments.Work:
+def work(study, read_trace):
     """Return what runs some of its tasks again: one load each."""
     trace = read_trace("HPC2N-2002-2.2-cln")
     plan = replace(experiments.Plan(), seed=study.seed, loads=(0.9,), locality_loads=(0.8,))
@@ -91,7 +86,7 @@ def work(study: Minh2012Correlation, read_trace: Callable[[str], Trace]) -> expe
     )
 
 
-def test_stored_study_has_its_full_size(study: Minh2012Correlation) -> None:
+def test_stored_study_has_its_full_size(study):
     """As many workloads and jobs as in the thesis, all policies; eleven degrees as in Table 7.1."""
     plan = experiments.Plan()
     assert (plan.replications, plan.jobs) == (study.replications, study.jobs)
@@ -105,7 +100,7 @@ def test_stored_study_has_its_full_size(study: Minh2012Correlation) -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_stored_runs_come_out_again(study: Minh2012Correlation, work: experiments.Work) -> None:
+def test_stored_runs_come_out_again(study, work):
     """Workloads run again under every policy, and with and without locality, are as stored."""
     runs = study.correlation
     for degree, replication in ((0, 3), (8, 11)):
@@ -121,7 +116,7 @@ def test_stored_runs_come_out_again(study: Minh2012Correlation, work: experiment
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_weeks_come_out_again(study: Minh2012Correlation, kth: Trace) -> None:
+def test_weeks_come_out_again(study, kth):
     """The weeks of KTH are those that are stored."""
     signs = signs_of(features.Workload.from_trace(kth))
     assert np.allclose(study.weeks["KTH"].correlation, signs.correlation, rtol=NEAR, equal_nan=True)
@@ -131,7 +126,7 @@ def test_weeks_come_out_again(study: Minh2012Correlation, kth: Trace) -> None:
 # ---- options ---------------------------------------------------------------------------------
 
 
-def test_command_line_makes_the_plan(input_of: Callable[[str], Path], call: Any) -> None:
+def test_command_line_makes_the_plan(input_of, call):
     """Options reach the study; a wrong one ends in one line and exit code 2."""
     words = ["reproduce", NAME, "--traces", input_of(NAME), "--seeds", "2", "--jobs", "120",
              "--workers", "1", "--seed", "3", "--json", "--loads"]  # fmt: skip
@@ -144,7 +139,7 @@ def test_command_line_makes_the_plan(input_of: Callable[[str], Path], call: Any)
     assert (2, True) == (code, "hpcrowd: loads 'much': not numbers" in err)
 
 
-def test_hpc2n_is_needed(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
+def test_hpc2n_is_needed(tmp_path, make_trace):
     """Without its trace the message shows what to fetch."""
     write_swf(weekly_log(make_trace, 3, 8), tmp_path / DAS2_FILE)
     with pytest.raises(TraceError, match=re.escape(f"{HPC2N_FILE}[.gz]: not found; fetch it from")):
@@ -161,7 +156,7 @@ def test_hpc2n_is_needed(tmp_path: Path, make_trace: Callable[..., Trace]) -> No
         ({"loads": ()}, "loads (): give at least one, each once"),
     ],
 )
-def test_wrong_plans_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_wrong_plans_are_refused(changes, words):
     """A plan that cannot be run is reported before anything is read."""
     with pytest.raises(QuantityError, match=re.escape(words)):
         experiments.Plan(**changes)
@@ -171,20 +166,20 @@ def test_wrong_plans_are_refused(changes: dict[str, Any], words: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def model() -> Locality:
+def model():
     """Return the model of runs of five short and three long jobs, on 1, 2 and 8 processors."""
     long = np.arange(160) % 8 > 4
     processors = np.where(long, 8, 1 + np.arange(160) % 2)
     return Locality.fit(features.Workload.of(np.arange(160), np.where(long, 5000, 100), processors))
 
 
-def every_second(*jobs: tuple[int, int]) -> Workload:
+def every_second(*jobs):
     """Return jobs of (run time, processors) with equal gaps."""
     run_time, processors = np.array(jobs).T
     return Workload(run_time, processors, np.ones(len(jobs)))
 
 
-def test_load_decides_the_rate() -> None:
+def test_load_decides_the_rate():
     """Arrival rate x E[work] / machine is the load (5.2.5); slowdown is a ratio of means."""
     workload = every_second((100, 2), (300, 2), (50, 8))
     assert pytest.approx(400 / (0.5 * 10)) == workload.mean_gap(0.5, 10)
@@ -196,7 +191,7 @@ def test_load_decides_the_rate() -> None:
     assert 2 == slowdown(jobs)
 
 
-def test_workloads_of_the_model(model: Locality) -> None:
+def test_workloads_of_the_model(model):
     """Work over capacity is the load, within five standard errors; nobody waits alone."""
     workload = modelled(model, 20_000, 16, Streams(0))
     jobs = workload.jobs(0.8, 16)
@@ -215,13 +210,13 @@ def test_workloads_of_the_model(model: Locality) -> None:
         (0.5, 7, "machine 7: a job needs 8 processors"),
     ],
 )
-def test_impossible_loads_are_refused(load: float, machine: int, words: str) -> None:
+def test_impossible_loads_are_refused(load, machine, words):
     """A load needs to be a positive number, and every job has to fit."""
     with pytest.raises(QuantityError, match=re.escape(words)):
         every_second((100, 2), (50, 8)).jobs(load, machine)
 
 
-def test_what_is_shuffled(model: Locality) -> None:
+def test_what_is_shuffled(model):
     """Run times alone, pairs with their arrivals, or processors to a degree; the rest stays."""
     workload = modelled(model, 400, 16, Streams(3))
     other = workload.with_run_times_shuffled(np.random.default_rng(0))
@@ -232,7 +227,7 @@ def test_what_is_shuffled(model: Locality) -> None:
     workload = modelled(model, 40, 16, Streams(4))
     shuffled = workload.shuffled(np.random.default_rng(5))
 
-    def pairs(one: Workload) -> list[tuple[int, int]]:
+    def pairs(one):
         return [*zip(one.run_time.tolist(), one.processors.tolist(), strict=True)]
 
     assert sorted(pairs(workload)) == sorted(pairs(shuffled))

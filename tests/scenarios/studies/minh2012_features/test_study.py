@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.features.feature import Value
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_features import measures
 from hpcrowd.scenarios.studies.minh2012_features.figures import PANELS, sheet
 from hpcrowd.scenarios.studies.minh2012_features.statements import RULES
@@ -23,7 +20,6 @@ from hpcrowd.scenarios.studies.minh2012_features.study import (
 from hpcrowd.scenarios.studies.minh2012_features.tables import (
     CHECKED,
     TABLES,
-    Table,
     published_figures,
 )
 from hpcrowd.scenarios.studies.published import Printed, published_rows
@@ -33,13 +29,7 @@ from hpcrowd.scenarios.studies.study import claims_of
 from tests.scenarios.studies.study_cases import shown
 
 
-def cell_of(
-    ours: float | None,
-    printed: str,
-    *,
-    orders: tuple[float, float] | None = None,
-    table: Table = TABLES[1],
-) -> measures.Cell:
+def cell_of(ours, printed, *, orders=None, table=TABLES[1]):
     """Return a required figure with ours."""
     value = Value(ours) if ours is not None else Value(None, "no waits recorded")
     return measures.Cell(
@@ -50,7 +40,7 @@ def cell_of(
 # ---- published data --------------------------------------------------------------------------
 
 
-def test_every_published_figure_is_measured() -> None:
+def test_every_published_figure_is_measured():
     """Each line of the tables has our figure and a rule; zeros at the end are digits."""
     assert 201_998 == measures.published_jobs("HPC")
     ours = [figure.name for table in TABLES for figure in table.figures]
@@ -88,14 +78,14 @@ def test_every_published_figure_is_measured() -> None:
         (0.679, "0.70", 0, ""), (0.7201, "0.70", 0, ""), (None, "0.70", 0, ""),
     ],
 )  # fmt: skip
-def test_how_near_a_figure_is(number: float | None, printed: str, table: int, reached: str) -> None:
+def test_how_near_a_figure_is(number, printed, table, reached):
     """Half a unit of the last digit, Hurst parameters within 0.02, both ways; no value never is."""
     cell = cell_of(number, printed, table=TABLES[table])
     assert (reached, bool(reached)) == (cell.reached, cell.met)
     assert bool(reached) == (reached_text(cell) != "no")
 
 
-def test_the_range_over_orders_counts_where_a_table_says_so() -> None:
+def test_the_range_over_orders_counts_where_a_table_says_so():
     """A correlation lies in the range widened by 0.002 and half a digit; fits have to be met."""
     tables = {table.number: table for table in TABLES}
     for printed, reached in (("0.175", "orders"), ("0.172", ""), ("0.190", "")):
@@ -107,9 +97,7 @@ def test_the_range_over_orders_counts_where_a_table_says_so() -> None:
     assert "0.002" in tables["3.16"].rule
 
 
-def test_figures_are_required_of_the_log_of_the_thesis(
-    small: Minh2012Features, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_are_required_of_the_log_of_the_thesis(small, monkeypatch):
     """As many jobs as Table 3.1 says, one more or fewer: required, and missed; else only told."""
     assert [] == list(small.requirements)
     text = " ".join(shown(small).split())
@@ -127,7 +115,7 @@ def test_figures_are_required_of_the_log_of_the_thesis(
 # ---- orders ----------------------------------------------------------------------------------
 
 
-def test_orders_move_only_jobs_of_the_same_second() -> None:
+def test_orders_move_only_jobs_of_the_same_second():
     """Within a second the given numbers decide; ranges hold the first order, if there is any."""
     workload = Workload.of([0, 5, 5, 5, 9], [1, 2, 3, 4, 5], user=[1, 2, 3, 4, 5])
     other = measures.reordered(workload, np.arange(5)[::-1])
@@ -144,7 +132,7 @@ def test_orders_move_only_jobs_of_the_same_second() -> None:
 # ---- on small logs ---------------------------------------------------------------------------
 
 
-def test_what_is_measured_and_what_is_not(small: Minh2012Features) -> None:
+def test_what_is_measured_and_what_is_not(small):
     """The nearer version; absent traces have a reason; statements may stay open."""
     facts = small.traces["HPC"].facts
     assert "HPC2N-2002-2.1-cln.swf" == facts["source"]
@@ -166,7 +154,7 @@ def test_what_is_measured_and_what_is_not(small: Minh2012Features) -> None:
     assert "HPC: daily cycle of bags" in {claim.name for claim in small.claims}
 
 
-def test_panels_say_what_cannot_be_drawn() -> None:
+def test_panels_say_what_cannot_be_drawn():
     """A trace of four jobs gets a sheet whose panels are drawn or say why not."""
     workload = Workload.of([0, 1000, 2000, 4000], [10.0, 20.0, 5.0, 7.0], user=[1, 2, 3, 4])
     figure = sheet(measures.study_trace("FS4", workload))
@@ -174,9 +162,7 @@ def test_panels_say_what_cannot_be_drawn() -> None:
     assert [] == [axes for axes in figure.axes if not (axes.has_data() or axes.texts)]
 
 
-def test_one_trace_is_measured_alone(
-    input_of: Callable[[str], Path], small: Minh2012Features
-) -> None:
+def test_one_trace_is_measured_alone(input_of, small):
     """What is found of a trace does not depend on the others in the folder."""
     alone = reproduce_minh2012_features(input_of(small.name), only=["LLN"]).traces["LLN"]
     assert [cell.ours for cell in small.traces["LLN"].cells] == [cell.ours for cell in alone.cells]
@@ -206,7 +192,7 @@ NOT_TO_THE_DIGIT = {"HPC": {"3.6", "3.7", "3.11", "3.15", "3.16", "3.19"}, "LLN"
 
 
 @pytest.fixture(scope="module", params=FILES)
-def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> Minh2012Features:
+def real(request, read_trace):
     """Return the study on one real trace."""
     file = FILES[request.param]
     workload = Workload.from_trace(read_trace(file), name=file)
@@ -215,7 +201,7 @@ def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> 
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_what_is_reached(real: Minh2012Features) -> None:
+def test_what_is_reached(real):
     """All that is required, to the digit or near as its table says, and statements but for some.
 
     Run lengths, of Table 3.5, only need come near.
@@ -231,7 +217,7 @@ def test_what_is_reached(real: Minh2012Features) -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_page_shows_the_computed_figures(real: Minh2012Features, page: str) -> None:
+def test_page_shows_the_computed_figures(real, page):
     """Every line of the page's tables is as computed, digit by digit."""
     lines = page.splitlines()
     for fits in (False, True):
@@ -245,7 +231,7 @@ def test_page_shows_the_computed_figures(real: Minh2012Features, page: str) -> N
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_other_version_of_hpc2n_is_reported(read_trace: Callable[[str], Trace]) -> None:
+def test_other_version_of_hpc2n_is_reported(read_trace):
     """HPC2N 2.2 lacks five early jobs: another CV, and nothing is required of it."""
     workload = Workload.from_trace(read_trace("HPC2N-2002-2.2-cln"))
     found = measures.study_trace("HPC", workload)

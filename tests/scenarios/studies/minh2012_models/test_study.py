@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from hpcrowd.analysis.features.sizes import normalized_entropy
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import (
     CHOSEN,
     FITS,
@@ -52,7 +50,7 @@ from hpcrowd.scenarios.studies.minh2012_models.tables import (
 from tests.scenarios.studies.study_cases import shown
 
 
-def bursts(jobs: int = 400, seed: int = 1) -> Workload:
+def bursts(jobs=400, seed=1):
     """Return jobs that come in bursts over eleven days."""
     random = np.random.default_rng(seed)
     gaps = random.lognormal(5, 2, jobs)
@@ -60,18 +58,18 @@ def bursts(jobs: int = 400, seed: int = 1) -> Workload:
     return Workload.of(np.cumsum(gaps), run, random.integers(1, 17, jobs), machine=16)
 
 
-def flat(cv: float, hurst: float = 0.7, zeros: float = 0.3) -> Arrivals:
+def flat(cv, hurst=0.7, zeros=0.3):
     """Return arrivals of which only these figures are known."""
     return Arrivals(cv, zeros, zeros, hurst, 0.05, 0.1, None, None)
 
 
-def points(*slowdowns: float) -> Points:
+def points(*slowdowns):
     """Return points that are the same at all loads, one for each policy."""
     found = np.repeat(np.array(slowdowns)[:, None], len(LOADS), axis=1)
     return Points(found, np.full(len(LOADS), 10), np.zeros(len(LOADS)))
 
 
-def test_published_figures_are_found() -> None:
+def test_published_figures_are_found():
     """By table, figure, trace and series, with digits as printed; each trace is looked for."""
     figures = {"cv": "4.1", "hurst": "4.2", "entropy": "5.1", "spearman": "5.2"}
     printed = [
@@ -87,7 +85,7 @@ def test_published_figures_are_found() -> None:
 # ---- arrivals --------------------------------------------------------------------------------
 
 
-def test_arrivals_are_generated_from_every_model() -> None:
+def test_arrivals_are_generated_from_every_model():
     """A workload for each seed, which alone decides; the chosen model is one; zeros are counted."""
     workload = bursts(2_000)
     runs = study_arrivals(workload.submit, 900.0, range(3))
@@ -103,7 +101,7 @@ def test_arrivals_are_generated_from_every_model() -> None:
     assert both[0].models["plain"][0].cv != both[0].models["plain"][1].cv
 
 
-def test_a_short_trace_shows_why_no_model_fits() -> None:
+def test_a_short_trace_shows_why_no_model_fits():
     """Five jobs in an hour are too few intervals: Poisson is chosen, the others have reasons."""
     runs = study_arrivals(np.array([0.0, 10, 500, 1500, 3600]), 900.0, range(2))
     assert ("poisson", {CHOSEN}) == (runs.choice, set(runs.models))
@@ -118,7 +116,7 @@ def test_a_short_trace_shows_why_no_model_fits() -> None:
 # ---- jobs ------------------------------------------------------------------------------------
 
 
-def test_a_workload_is_not_a_distance_from_itself() -> None:
+def test_a_workload_is_not_a_distance_from_itself():
     """Longer jobs are at some distance; sizes of bags as drawn are compared too."""
     workload = bursts()
     assert {0.0} == set(measured(workload, workload).distances.values())
@@ -132,7 +130,7 @@ def test_a_workload_is_not_a_distance_from_itself() -> None:
     assert (2.0, 2.0) == (found.figures["bag_mean"], found.figures["bag_largest"])
 
 
-def test_the_naive_model_is_uniform() -> None:
+def test_the_naive_model_is_uniform():
     """Entropy is near 1, run times and processors stay within those of the trace."""
     trace = bursts(5_000)
     made = uniform(trace, 1)
@@ -146,7 +144,7 @@ def test_the_naive_model_is_uniform() -> None:
 # ---- systems and bands -----------------------------------------------------------------------
 
 
-def test_a_system_is_as_large_as_the_load_wants() -> None:
+def test_a_system_is_as_large_as_the_load_wants():
     """Work of 4,000 s in 10 s: 40 processors at load 1; slowdown is mean response over run time."""
     workload = Workload.of([0, 2, 5, 10], [10.0, 20.0, 30.0, 40.0], 4)
     assert (40, 80) == tuple(system_of(workload, load).processors for load in (1, 0.5))
@@ -156,7 +154,7 @@ def test_a_system_is_as_large_as_the_load_wants() -> None:
     assert 1.0 == slowdown_on(workload, 2, "easy")
 
 
-def test_jobs_wider_than_the_system_are_left_out() -> None:
+def test_jobs_wider_than_the_system_are_left_out():
     """Without the wide jobs the system is smaller, and the load is that of the others.
 
     100 jobs of 4 x 5 s and two wide ones come in 200 s: the wider one does not fit on the 10 or so
@@ -176,7 +174,7 @@ def test_jobs_wider_than_the_system_are_left_out() -> None:
             system_of(jobs, 0.5)
 
 
-def test_points_in_the_band_are_counted() -> None:
+def test_points_in_the_band_are_counted():
     """The ends of the band belong to it; what could not be simulated does not count."""
     made = [points(1.0, 5.0), points(3.0, 6.0)]
     for trace, inside, known in (
@@ -206,13 +204,7 @@ OVER = "CV of times between jobs over the trace's, {}"
          {"near": False, "hurst": True, "zeros": True}),
     ],
 )  # fmt: skip
-def test_what_is_required_of_arrivals(
-    small: Minh2012Models,
-    monkeypatch: pytest.MonkeyPatch,
-    trace: str,
-    models: tuple[Arrivals, ...],
-    held: dict[str, bool],
-) -> None:
+def test_what_is_required_of_arrivals(small, monkeypatch, trace, models, held):
     """Of a trace of CV 10, Hurst 0.7 and zeros 0.3; models are the plain, modified, chosen one.
 
     Thunder's modified model needs three quarters of the trace's CV, the plain one under a third. On
@@ -238,7 +230,7 @@ def test_what_is_required_of_arrivals(
 # ---- on small logs ---------------------------------------------------------------------------
 
 
-def test_what_is_told_of_small_logs(small: Minh2012Models) -> None:
+def test_what_is_told_of_small_logs(small):
     """Nothing is required of another version; absent traces have a reason; LLN every way."""
     assert [] == list(small.requirements)
     text = " ".join(shown(small).split())
@@ -275,7 +267,7 @@ NOT_HOLDING = {
 }  # fmt: skip
 
 
-def required_study(name: str, workload: Workload) -> Minh2012Models:
+def required_study(name, workload):
     """Return the study on a trace, in the required way only."""
     plan = PLANNED[REQUIRED_WAY]
     model = fitted(workload, plan)
@@ -298,7 +290,7 @@ def required_study(name: str, workload: Workload) -> Minh2012Models:
 @pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("name", FILES)
-def test_the_study_on_a_trace(read_trace: Callable[[str], Trace], name: str, page: str) -> None:
+def test_the_study_on_a_trace(read_trace, name, page):
     """Figures are reached and statements hold, but for what is named; the page shows them.
 
     One test for a trace, so that only one process has to run the study on it: what is required,

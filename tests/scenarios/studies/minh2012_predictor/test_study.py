@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hpcrowd.analysis.prediction import past_jobs
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, published_names
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_predictor import study as study_module
 from hpcrowd.scenarios.studies.minh2012_predictor.measures import (
     CUTS,
@@ -45,7 +42,7 @@ TRAINED = [name for name in CUTS if name != "SDSC02"]
 
 
 @pytest.fixture(scope="module", params=CUTS)
-def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> Minh2012Predictor:
+def real(request, read_trace):
     """Return the study on one real trace."""
     cut = CUTS[request.param]
     past = past_jobs(read_trace(LOG_FILES[cut.log]), cut.years)
@@ -57,7 +54,7 @@ def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> 
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_the_study_on_a_trace(real: Minh2012Predictor, page: str) -> None:
+def test_the_study_on_a_trace(real, page):
     """Required figures, the order of predictors, the test part, stored parameters, and the page.
 
     Underestimated within 2 points, WAE within 8 %, own training at least 0.97 as fit. The thesis'
@@ -90,7 +87,7 @@ def test_the_study_on_a_trace(real: Minh2012Predictor, page: str) -> None:
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_stored_trainings_are_not_the_published_parameters(name: str) -> None:
+def test_stored_trainings_are_not_the_published_parameters(name):
     """What is shown as our own training was found by a search, and its file says by which."""
     rows = [row["trace"] for row in published_rows("minh2012_tables8")]
     assert [*published_names()] == rows
@@ -103,7 +100,7 @@ def test_stored_trainings_are_not_the_published_parameters(name: str) -> None:
 # ---- on a small log --------------------------------------------------------------------------
 
 
-def test_what_is_told_of_a_small_log(small: Minh2012Predictor) -> None:
+def test_what_is_told_of_a_small_log(small):
     """What it misses is named; figures that are too good miss, a better fitness does not."""
     assert ["SDSC04"] == list(small.traces)
     assert set(MODELS) == set(small.traces["SDSC04"].test)
@@ -127,9 +124,7 @@ def test_what_is_told_of_a_small_log(small: Minh2012Predictor) -> None:
         assert holds == list(replace(outcomes, own=own).requirements)[2].holds
 
 
-def test_training_is_run_when_asked_for(
-    input_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_is_run_when_asked_for(input_of, monkeypatch):
     """With training the parameters are those of this run, and the steps are reported."""
     monkeypatch.setitem(study_module.CUTS, "SDSC04", Cut("SDSC-DS", None, 75))
     told: list[tuple[str, int, int]] = []
@@ -149,7 +144,7 @@ def test_training_is_run_when_asked_for(
     assert told[-1][1] == told[-1][2]
 
 
-def test_sdsc02_is_the_year_2002_of_blue(make_trace: Callable[..., Trace], tmp_path: Path) -> None:
+def test_sdsc02_is_the_year_2002_of_blue(make_trace, tmp_path):
     """Where SDSC-BLUE is there, its jobs of 2002 in local time are SDSC02, without own training."""
     day, new_year = 86_400, 1_009_872_000  # 2002 began in California 8 h later than in UTC
     log = make_trace(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Work
-from hpcrowd.agents.work.units import Units
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.rebound import run as rebound
 from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, rebound_of
 from hpcrowd.scenarios.studies.rebound.pauses import pause_slope
@@ -35,18 +31,18 @@ SPEEDS = (0.5, 1.0, 2.0)
 
 
 @pytest.fixture(scope="module")
-def log(make_trace: Callable[..., Trace]) -> Trace:
+def log(make_trace):
     """Return a log of 12 users, half of them long-term."""
     return small_log(make_trace)
 
 
 @pytest.fixture(scope="module")
-def found(log: Trace) -> Rebound:
+def found(log):
     """Return the study with two populations."""
     return run_rebound(log, speeds=SPEEDS, seeds=2)
 
 
-def made(**used: list[float]) -> Rebound:
+def made(**used):
     """Return a study of one kind of users with node-hours by speed, such as ``x2``."""
     accounts = {
         float(name[1:]): [{"throughput_node_h_per_week": value} for value in values]
@@ -59,14 +55,12 @@ def made(**used: list[float]) -> Rebound:
     ("used", "speed", "expected"),
     [(50, 2, 0), (75, 2, 0.5), (100, 2, 1), (110, 2, 1.2), (10, 4, -0.2)],
 )
-def test_rebound_is_the_part_of_the_saving_that_is_used(
-    used: float, speed: float, expected: float
-) -> None:
+def test_rebound_is_the_part_of_the_saving_that_is_used(used, speed, expected):
     """Half of 100 hours at twice the speed is none, as many as before all, more still more."""
     assert expected == pytest.approx(rebound_of(used, 100, speed))
 
 
-def test_multiples_are_taken_seed_by_seed() -> None:
+def test_multiples_are_taken_seed_by_seed():
     """Two populations of different size that both double have no spread."""
     study = made(x1=[100, 300], x2=[200, 600])
     twice = study.relative("users", 2.0, "throughput_node_h_per_week")
@@ -74,7 +68,7 @@ def test_multiples_are_taken_seed_by_seed() -> None:
     assert [["users", "-", "300 ± 0"]] == rebound_rows(study)
 
 
-def test_every_kind_of_users_runs_at_every_speed(found: Rebound) -> None:
+def test_every_kind_of_users_runs_at_every_speed(found):
     """The replay once; rigid users submit the same; tables and picture show all."""
     assert [*USERS, REPLAY] == list(found.accounts)
     assert list(SPEEDS) == found.speeds
@@ -85,7 +79,7 @@ def test_every_kind_of_users_runs_at_every_speed(found: Rebound) -> None:
         for users in found.accounts
     }
 
-    def submitted(users: str, speed: float) -> list[float]:
+    def submitted(users, speed):
         return found.values(users, speed, "jobs_per_week_mean")
 
     assert submitted("rigid", 0.5) == submitted("rigid", 1.0) == submitted("rigid", 2.0)
@@ -101,7 +95,7 @@ def test_every_kind_of_users_runs_at_every_speed(found: Rebound) -> None:
     assert {*USERS, REPLAY} == {text.get_text() for text in legend.get_texts()}
 
 
-def test_the_page_has_a_place_for_every_part(found: Rebound, log: Trace, page: str) -> None:
+def test_the_page_has_a_place_for_every_part(found, log, page):
     """What is generated is on the page, and nothing else is."""
     variants = run_rebound(
         log, {"habit": {"satisfaction": "habit"}}, (0.5, 1.0), seeds=2, replayed=False
@@ -114,9 +108,7 @@ def test_the_page_has_a_place_for_every_part(found: Rebound, log: Trace, page: s
     assert all(parts.values())
 
 
-def test_the_script_prints_tables(
-    log: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_script_prints_tables(log, tmp_path, monkeypatch, capsys):
     """For the trace given; what is wrong is one line; slopes have a row for each log."""
     write_swf(log, tmp_path / "log.swf")
     monkeypatch.setattr(rebound, "run_rebound", partial(run_rebound, speeds=SPEEDS, seeds=1))
@@ -137,7 +129,7 @@ def test_the_script_prints_tables(
 # ---- How much longer users pause after longer responses, in a log ----------------------------
 
 
-def pausing(slope: float, *, users: int = 3, scale: float = 1.0) -> Units:
+def pausing(slope, *, users=3, scale=1.0):
     """Return sessions of users who pause by a power of the response before; each at its level."""
     rows, random = [], np.random.default_rng(2)
     for user in range(1, users + 1):
@@ -151,12 +143,12 @@ def pausing(slope: float, *, users: int = 3, scale: float = 1.0) -> Units:
 
 
 @pytest.mark.parametrize("slope", [0.3, 0.5, 0.8])
-def test_the_slope_is_found_again(slope: float) -> None:
+def test_the_slope_is_found_again(slope):
     """Whatever the level of each user."""
     assert pytest.approx(slope, abs=0.01) == pause_slope(pausing(slope), grace=0)
 
 
-def test_absences_do_not_count() -> None:
+def test_absences_do_not_count():
     """Pauses of a week and more are left out; without different responses there is no slope."""
     units = pausing(0.8, users=1, scale=30)
     assert (units.think_time >= WEEK).any()

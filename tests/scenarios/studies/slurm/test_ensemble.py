@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hpcrowd.environment.machine.model import (
@@ -21,18 +19,18 @@ from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
 from hpcrowd.scenarios.studies.slurm.records import load
 from hpcrowd.scenarios.studies.slurm.schedules import schedule_of
 from hpcrowd.scenarios.studies.slurm.simulated import replay
-from hpcrowd.scenarios.studies.slurm.study import Slurm, compare_records, reproduce_slurm
+from hpcrowd.scenarios.studies.slurm.study import compare_records, reproduce_slurm
 
 from tests.scenarios.studies.study_cases import CONF, shown
 
 
 @pytest.fixture(scope="module")
-def made(input_of: Callable[[str], Path]) -> Path:
+def made(input_of):
     """Return a made-up run of 80 submissions."""
     return input_of("slurm")
 
 
-def test_phases_are_anywhere_in_their_periods() -> None:
+def test_phases_are_anywhere_in_their_periods():
     """Seed and number alone decide; a spread is the median and the range of what is known."""
     site = Machine(
         nodes=(NodeType(name="n1", cores=1),),
@@ -61,7 +59,7 @@ def test_phases_are_anywhere_in_their_periods() -> None:
     assert "nan" == Spread.of([]).text()
 
 
-def test_every_figure_is_the_median_over_the_draws(small: Slurm, made: Path) -> None:
+def test_every_figure_is_the_median_over_the_draws(small, made):
     """Draws differ, and are the same however many there are; another seed gives others."""
     (one,) = small.traces.values()
     apart = [pairs[0].starts.mean for pairs in one.draws]
@@ -89,11 +87,11 @@ def test_every_figure_is_the_median_over_the_draws(small: Slurm, made: Path) -> 
     assert other.draws != mine.draws
 
 
-def test_verdicts_are_on_the_median(made: Path) -> None:
+def test_verdicts_are_on_the_median(made):
     """One of three draws that is far away does not fail; two of three do."""
     run = schedule_of(load(made))
 
-    def moved(by: tuple[int, ...]) -> Callable[..., Simulated]:
+    def moved(by):
         return lambda _, number: Simulated(
             replace(run, tries=tuple(
                 replace(one, start=one.start + by[number], end=one.end + by[number])
@@ -110,7 +108,7 @@ def test_verdicts_are_on_the_median(made: Path) -> None:
     assert [(3, True), (8000, False)] == found
 
 
-def test_mechanisms_are_switched_off_one_by_one(made: Path) -> None:
+def test_mechanisms_are_switched_off_one_by_one(made):
     """Each has figures, shown if asked for; with all on it is the study; backfilling helps."""
     record = load(made)
     found = {one.mechanism: one for one in effects_of([record], 2)}
@@ -134,7 +132,7 @@ def test_mechanisms_are_switched_off_one_by_one(made: Path) -> None:
     assert len(MECHANISMS) == len(more.to_json()["effects"])
 
 
-def test_an_accounting_has_its_machine_with_it(tmp_path: Path) -> None:
+def test_an_accounting_has_its_machine_with_it(tmp_path):
     """The template of slurm.conf, limits, shares, and the tree of accounts as sshare shows it."""
     (tmp_path / "slurm.conf.in").write_text(CONF)
     dumps = tmp_path / "dumps"

@@ -33,7 +33,7 @@ SITE = Machine(
 )
 
 
-def running(*processors: int) -> JobTable:
+def running(*processors):
     """Return jobs that run since 0 s for 1,000 s, one for each number."""
     jobs = JobTable()
     jobs.append(
@@ -44,7 +44,7 @@ def running(*processors: int) -> JobTable:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_nodes_without_shares(plain: bool) -> None:
+def test_nodes_without_shares(plain):
     """Jobs of several nodes share what is left by those of one, whoever started first.
 
     The first job could have 7 + 1 processors of its nodes, but then others would have no room.
@@ -78,7 +78,7 @@ def test_nodes_without_shares(plain: bool) -> None:
         )  # fmt: skip
 
 
-def test_dependent_jobs_join_the_queue() -> None:
+def test_dependent_jobs_join_the_queue():
     """Held jobs start once those that they wait for are over as asked; others never do."""
     jobs = JobTable()
     jobs.append(
@@ -103,7 +103,7 @@ def test_dependent_jobs_join_the_queue() -> None:
     assert [UNKNOWN] * 4 == alone.simulate(0).start[1:].tolist()
 
 
-def test_the_first_start_of_a_job_that_is_stopped() -> None:
+def test_the_first_start_of_a_job_that_is_stopped():
     """A job that makes way for another started when it started first."""
     site = Machine(
         nodes=(NodeType(name="n1", cores=8),),
@@ -135,14 +135,14 @@ def test_the_first_start_of_a_job_that_is_stopped() -> None:
 # ---- judging -----------------------------------------------------------------------------------
 
 
-def made_case(moment: int, came: list[int], spread: float = 100.0) -> forecasts.Case:
+def made_case(moment, came, spread=100.0):
     """Return a case whose futures are around 1,000 s, with ends a spread away."""
     futures = np.linspace(1000 - spread, 1000 + spread, 21)[:, None] + np.zeros(len(came))
     keys = tuple(Key(job, UNKNOWN) for job in range(len(came)))
     return forecasts.Case(moment, keys, np.full(len(came), 1500), np.array(came), futures)
 
 
-def test_recalibration_knows_only_what_has_come() -> None:
+def test_recalibration_knows_only_what_has_come():
     """Bounds of a case follow from earlier cases, as far as they are known at its moment."""
     before = [made_case(at * 900, [3000, 3500, 2500]) for at in range(40)]
     cases = [made_case(at * 900, [3000 + at, 3500, UNKNOWN]) for at in range(6)]
@@ -158,7 +158,7 @@ def test_recalibration_knows_only_what_has_come() -> None:
     assert not np.array_equal(bounds[4], forecasts.recalibrated(sooner, before)[4])
 
 
-def test_scores_by_class() -> None:
+def test_scores_by_class():
     """Errors of both, shares within bounds, and jobs left out, by what Slurm said."""
     case = made_case(0, [1000, 1200, UNKNOWN, 1050])
     far = made_case(900, [1040])
@@ -184,7 +184,7 @@ def test_scores_by_class() -> None:
 
 
 @pytest.fixture(scope="module")
-def scene(referee_runs: object) -> forecasts.Scene:
+def scene(referee_runs):
     """Run C with run A a week before."""
     from pathlib import Path
 
@@ -192,7 +192,7 @@ def scene(referee_runs: object) -> forecasts.Scene:
     return forecasts.Scene(load(folder / "runC"), load(folder / "runA"))
 
 
-def test_what_was_known(scene: forecasts.Scene) -> None:
+def test_what_was_known(scene):
     """A state has the jobs of the sample, those that were over, and those of the week before."""
     record = scene.record
     moments = sorted(scene.expected)
@@ -228,7 +228,7 @@ def test_what_was_known(scene: forecasts.Scene) -> None:
 
 
 @pytest.mark.slow
-def test_nearer_than_slurm_itself(scene: forecasts.Scene) -> None:
+def test_nearer_than_slurm_itself(scene):
     """At two moments of a run, with few futures, ours are much nearer beyond two hours."""
     cases = [forecasts.case_at(scene, moment, "rigid", 4) for moment in (9001, 18001)]
     slurm, ours = [], []

@@ -4,40 +4,38 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hpcrowd.scenarios.studies.slurm import measures
-from hpcrowd.scenarios.studies.slurm.records import Record, load
-from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
+from hpcrowd.scenarios.studies.slurm.records import load
+from hpcrowd.scenarios.studies.slurm.schedules import schedule_of
 from hpcrowd.scenarios.studies.slurm.tries import Key, Try
 
 J = [Key(plan, -1) for plan in range(9)]
 
 
-def tried(key: Key, submit: int, start: int, nodes: str = "n1", trial: int = 0) -> Try:
+def tried(key, submit, start, nodes="n1", trial=0):
     """Return a try that runs for 100 s."""
     end = start + 100 if start >= 0 else -1
     return Try(key, trial, submit, submit, start, end, "COMPLETED", 1, (nodes,), "main")
 
 
 @pytest.fixture(scope="session")
-def recorded(referee_runs: Path) -> Callable[[str], tuple[Record, Schedule]]:
+def recorded(referee_runs):
     """Return a function that reads a recorded run, each only once."""
 
     @cache
-    def read(name: str) -> tuple[Record, Schedule]:
+    def read(name):
         record = load(referee_runs / f"run{name}")
         return record, schedule_of(record)
 
     return read
 
 
-def test_starts_are_compared_without_the_sign() -> None:
+def test_starts_are_compared_without_the_sign():
     """10 s earlier, as early, 61 s later: 23.7 s; nothing in common is nan; ties share ranks."""
     pairs = [
         (tried(J[0], 0, 110), tried(J[0], 0, 100)),
@@ -61,7 +59,7 @@ def test_starts_are_compared_without_the_sign() -> None:
     assert [1.5, 4, 1.5, 3] == measures.ranks(np.array([2.0, 9, 2, 5])).tolist()
 
 
-def test_reasons_priorities_and_the_order_of_users() -> None:
+def test_reasons_priorities_and_the_order_of_users():
     """Samples within a minute; near within 1 % or 2 points; pairs on which the runs agree."""
     mine = {901: {J[0]: "Priority", J[1]: "Resources"}, 5000: {J[0]: "Priority"}}
     theirs = {900: {J[0]: "Priority", J[1]: "Priority", J[2]: "Priority"}, 1800: {J[0]: "Priority"}}
@@ -81,16 +79,14 @@ def test_reasons_priorities_and_the_order_of_users() -> None:
     )
 
 
-def numbers(text: str) -> list[float]:
+def numbers(text):
     """Return the numbers in a text, percentages as shares."""
     found = re.findall(r"(-?\d+(?:\.\d+)?)(%?)", text)
     return [float(number) / (100 if percent else 1) for number, percent in found]
 
 
 @pytest.mark.parametrize("pair", ["A-B", "C-D", "A-F", "B-F"])
-def test_recorded_runs_give_their_stored_statistics(
-    referee_runs: Path, recorded: Callable[[str], tuple[Record, Schedule]], pair: str
-) -> None:
+def test_recorded_runs_give_their_stored_statistics(referee_runs, recorded, pair):
     """Every figure of statistics.txt comes out, to all digits printed there."""
     text = (referee_runs / "statistics.txt").read_text().partition(f"== {pair}: ")[2]
     lines = text.partition("\n==")[0].splitlines()
@@ -120,7 +116,7 @@ def test_recorded_runs_give_their_stored_statistics(
     assert numbers(lines[-1]) == pytest.approx([starts.nodes, starts.states], abs=0.000501)
 
 
-def test_a_run_agrees_with_itself(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
+def test_a_run_agrees_with_itself(recorded):
     """The distance of a run to itself is zero in every measure; a job left out is counted."""
     record, schedule = recorded("C")
     found = measures.compare(schedule, schedule, record.plan)
@@ -138,7 +134,7 @@ def test_a_run_agrees_with_itself(recorded: Callable[[str], tuple[Record, Schedu
     assert found.starts.jobs - gone == measures.compare(fewer, schedule, record.plan).starts.jobs
 
 
-def test_what_a_recorded_run_holds(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
+def test_what_a_recorded_run_holds(recorded):
     """Parts of a priority add up within rounding; preempted tries have a reason; waits by group."""
     record, schedule = recorded("A")
     sampled = [one for jobs in schedule.priorities.values() for one in jobs.values()]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hpcrowd.environment.errors import TraceError
@@ -15,7 +13,7 @@ from hpcrowd.scenarios.studies.slurm.tries import Key
 from hpcrowd.scenarios.studies.slurm.workload import workload_of
 
 
-def job(number: int, times: tuple[int, ...], state: str = "COMPLETED", **more: Any) -> dict:
+def job(number, times, state="COMPLETED", **more):
     """Return a job as ``sacct --json`` writes it, of two cores and 400 MB."""
     submission, eligible, start, end = times
     return {
@@ -34,7 +32,7 @@ def job(number: int, times: tuple[int, ...], state: str = "COMPLETED", **more: A
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Return an accounting of four jobs: one requeued, one that depends, one begun later."""
     jobs = [
         job(7, (5000, 5000, 5003, 5009), "REQUEUED"),
@@ -53,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_record_is_the_plan(folder: Path) -> None:
+def test_the_record_is_the_plan(folder):
     """Requests, run times, limits and what held jobs back come from the accounting."""
     record = load_any(folder)
     workload = workload_of(record)
@@ -80,7 +78,7 @@ def test_the_record_is_the_plan(folder: Path) -> None:
         ('"nodes"', '"node"', "job 1 of the list: KeyError('nodes')"),
     ],
 )
-def test_another_json_is_one_line(folder: Path, old: str, new: str, expected: str) -> None:
+def test_another_json_is_one_line(folder, old, new, expected):
     """JSON of another kind is refused with file and what it lacks; so is a folder without it."""
     path = folder / "sacct.json"
     path.write_text(path.read_text().replace(old, new))
@@ -92,7 +90,7 @@ def test_another_json_is_one_line(folder: Path, old: str, new: str, expected: st
         load_any(folder / "dumps")
 
 
-def test_the_log_of_eight_nodes_is_read(slurm_dumps: Path) -> None:
+def test_the_log_of_eight_nodes_is_read(slurm_dumps):
     """Its 297 plain jobs are compared; each was submitted in the second of its record."""
     record = load_any(slurm_dumps.parent)
     workload = workload_of(record)

@@ -30,7 +30,7 @@ SUBMITTED = """id,jobid,before,after,error,command
 """
 
 
-def job(name: str, number: int, state: str, times: tuple[int, ...], **more: object) -> dict:
+def job(name, number, state, times, **more):
     """Return a job as ``sacct --json`` writes it; times are seconds since the origin."""
     submission, eligible, start, end = (1000 + one if one >= 0 else 0 for one in times)
     return {
@@ -57,7 +57,7 @@ JOBS = [
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Return a recorded run of three submissions."""
     (tmp_path / "plan.csv").write_text(PLAN)
     (tmp_path / "submitted.csv").write_text(SUBMITTED)
@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_plan_becomes_jobs(folder: Path) -> None:
+def test_a_plan_becomes_jobs(folder):
     """A requeued task has two tries; every task is a row with requests, limit and dependencies."""
     record = load(folder)
     assert (1000, 2600, 20) == (record.origin, record.end, record.factor)
@@ -117,9 +117,7 @@ def test_a_plan_becomes_jobs(folder: Path) -> None:
         ("sacct-allstates.json", None, None, "sacct-allstates.json"),
     ],
 )
-def test_what_is_malformed_or_missing_is_one_line(
-    folder: Path, name: str, old: str | None, new: str | None, expected: str
-) -> None:
+def test_what_is_malformed_or_missing_is_one_line(folder, name, old, new, expected):
     """A malformed cell is named with file, line, field, value and rule; a missing file is named."""
     (path,) = folder.glob(f"{name}*")
     if old is None or new is None:
@@ -134,7 +132,7 @@ def test_what_is_malformed_or_missing_is_one_line(
         load(Path(__file__))
 
 
-def test_recorded_runs_are_read_whole(referee_runs: Path, tmp_path: Path) -> None:
+def test_recorded_runs_are_read_whole(referee_runs, tmp_path):
     """All jobs belong to the plan, and came within a second of it; so does the table of a run.
 
     A run without the accounting in JSON is read from schedule.csv, with the same tries.

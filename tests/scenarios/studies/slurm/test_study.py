@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 from hpcrowd.environment.errors import TraceError
@@ -14,10 +12,9 @@ from hpcrowd.scenarios.studies.slurm.differences import by_cause, differences, p
 from hpcrowd.scenarios.studies.slurm.measures import mean
 from hpcrowd.scenarios.studies.slurm.mechanisms import MECHANISMS, effects_of
 from hpcrowd.scenarios.studies.slurm.outcomes import Simulated, Waits, plans_of
-from hpcrowd.scenarios.studies.slurm.records import Record, Submission, load
+from hpcrowd.scenarios.studies.slurm.records import Submission, load
 from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
 from hpcrowd.scenarios.studies.slurm.study import (
-    Slurm,
     compare_records,
     load_all,
     reproduce_slurm,
@@ -30,7 +27,7 @@ from tests.scenarios.studies.study_cases import shown
 ONE, TWO, THREE = (Key(plan, -1) for plan in (1, 2, 3))
 
 
-def line(plan: int, **more: object) -> Submission:
+def line(plan, **more):
     """Return a submission of one core."""
     common = Submission(
         plan, 0, 0, 0, "ada", "physics", "main", "normal", -1, 1, -1, -1, -1, -1, False, "", 60,
@@ -39,9 +36,7 @@ def line(plan: int, **more: object) -> Submission:
     return replace(common, **more)
 
 
-def schedule(
-    starts: dict[Key, int], node: str = "n1", how: str = "main", **more: object
-) -> Schedule:
+def schedule(starts, node="n1", how="main", **more):
     """Return a schedule of jobs that run for 100 s."""
     tries = tuple(
         Try(key, 0, 0, 0, start, start + 100, "COMPLETED", 1, (node,), how)
@@ -62,9 +57,7 @@ def schedule(
         ("nodes", {}, {}, {}),
     ],
 )  # fmt: skip
-def test_differences_have_a_cause(
-    cause: str, plan: dict[str, object], mine: dict[str, object], theirs: dict[str, object]
-) -> None:
+def test_differences_have_a_cause(cause, plan, mine, theirs):
     """Job 2 starts 100 s later where job 1 does; what else is known says why."""
     here = schedule({ONE: 100, TWO: 200}, **mine)
     there = schedule({ONE: 0, TWO: 100}, **theirs)
@@ -74,7 +67,7 @@ def test_differences_have_a_cause(
     assert [100, 100] == [one.later for one in found]
 
 
-def test_other_causes() -> None:
+def test_other_causes():
     """The pass that started it, nothing known, the task before; sorted by size and by time."""
     for how, cause in (("backfill", "pass"), ("main", "none")):
         here, there = schedule({TWO: 200}, how=how), schedule({TWO: 100})
@@ -92,14 +85,12 @@ def test_other_causes() -> None:
 
 
 @pytest.fixture(scope="session")
-def run_of(referee_runs: Path) -> Callable[[str], Record]:
+def run_of(referee_runs):
     """Return a function that reads a recorded run, each only once."""
     return cache(lambda name: load(referee_runs / f"run{name}"))
 
 
-def test_runs_are_found_and_grouped_by_plan(
-    referee_runs: Path, run_of: Callable[[str], Record], tmp_path: Path
-) -> None:
+def test_runs_are_found_and_grouped_by_plan(referee_runs, run_of, tmp_path):
     """All of a folder, by plan.csv; what is no folder or of another plan is refused."""
     assert [["runA", "runB", "runF"], ["runC", "runD"]] == [
         [run.name for run in runs] for runs in plans_of(load_all([referee_runs]))
@@ -111,14 +102,12 @@ def test_runs_are_found_and_grouped_by_plan(
         compare_records([referee_runs / "runA"], simulate_as_recorded(run_of("C")))
 
 
-def required(study: Slurm) -> dict[str, bool]:
+def required(study):
     """Return which figures of a study's only plan are reached."""
     return {one.what: one.holds for one in study.requirements}
 
 
-def test_a_run_in_place_of_the_simulation(
-    referee_runs: Path, run_of: Callable[[str], Record]
-) -> None:
+def test_a_run_in_place_of_the_simulation(referee_runs, run_of):
     """Run B compared with A and F: the figures are those of the pairs."""
     study = compare_records(
         [referee_runs / "runA", referee_runs / "runF"], simulate_as_recorded(run_of("B"))
@@ -143,7 +132,7 @@ def test_a_run_in_place_of_the_simulation(
 
 
 @pytest.mark.slow
-def test_a_run_compared_with_itself(referee_runs: Path, run_of: Callable[[str], Record]) -> None:
+def test_a_run_compared_with_itself(referee_runs, run_of):
     """It reaches all; with starts 1,500 s later these and waits do not, the order of users does."""
     folders = [referee_runs / "runC", referee_runs / "runD"]
     found = required(compare_records(folders, lambda one, _: Simulated(*[schedule_of(one)] * 2)))
@@ -162,9 +151,7 @@ def test_a_run_compared_with_itself(referee_runs: Path, run_of: Callable[[str], 
 
 
 @pytest.mark.slow
-def test_a_single_run_takes_the_pairs_of_other_plans(
-    referee_runs: Path, run_of: Callable[[str], Record]
-) -> None:
+def test_a_single_run_takes_the_pairs_of_other_plans(referee_runs, run_of):
     """Run A alone has no pair; with C and D given, their difference is what is allowed."""
     alone = compare_records([referee_runs / "runA"], simulate_as_recorded(run_of("B")))
     assert "mean difference of starts" not in required(alone)
@@ -176,7 +163,7 @@ def test_a_single_run_takes_the_pairs_of_other_plans(
     assert not study.traces["runC, runD"].borrowed
 
 
-def test_the_log_has_limits_of_its_own(slurm_dumps: Path, tmp_path: Path) -> None:
+def test_the_log_has_limits_of_its_own(slurm_dumps, tmp_path):
     """The log of eight nodes is compared on its plain jobs, by correlation and median."""
     for path in (slurm_dumps, slurm_dumps.parent / "truth-a.csv"):
         (tmp_path / path.name).symlink_to(path)
@@ -186,9 +173,7 @@ def test_the_log_has_limits_of_its_own(slurm_dumps: Path, tmp_path: Path) -> Non
     assert {"Pearson of waits": True, "median difference of starts": True} == required(study)
 
 
-def test_a_run_without_samples_is_compared_by_its_starts(
-    referee_runs: Path, run_of: Callable[[str], Record], tmp_path: Path
-) -> None:
+def test_a_run_without_samples_is_compared_by_its_starts(referee_runs, run_of, tmp_path):
     """Without samples and log, nothing is required of reasons; all other figures are there."""
     folder = tmp_path / "run"
     folder.mkdir()
@@ -207,7 +192,7 @@ def test_a_run_without_samples_is_compared_by_its_starts(
 
 
 @pytest.mark.slow
-def test_simulations_are_as_near_as_the_page_says(referee_runs: Path) -> None:
+def test_simulations_are_as_near_as_the_page_says(referee_runs):
     """Starts, waits, order of users and priorities, with two draws and loose bounds."""
     study = reproduce_slurm(referee_runs, phases=2, seed=3)
     assert ["runA, runB, runF", "runC, runD"] == list(study.traces)
@@ -230,7 +215,7 @@ def test_simulations_are_as_near_as_the_page_says(referee_runs: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_log_of_eight_nodes_is_replayed(slurm_dumps: Path, tmp_path: Path) -> None:
+def test_the_log_of_eight_nodes_is_replayed(slurm_dumps, tmp_path):
     """With its own machine, starts are a few seconds apart, and waits correlate well."""
     for name in ("dumps", "truth-a.csv", "slurm.conf.in"):
         (tmp_path / name).symlink_to(slurm_dumps.parent / name)
@@ -245,7 +230,7 @@ def test_the_log_of_eight_nodes_is_replayed(slurm_dumps: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_backfilling_is_needed(referee_runs: Path) -> None:
+def test_backfilling_is_needed(referee_runs):
     """Without backfilling, the simulation of plan 2 is much farther away."""
     few = [one for one in MECHANISMS if one.name in ("as recorded", "no backfilling")]
     runs = [load(referee_runs / f"run{name}") for name in "CD"]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.song2005 import measures
 from hpcrowd.scenarios.studies.song2005.statements import RULES
-from hpcrowd.scenarios.studies.song2005.study import STUDIED, Song2005, reproduce_song2005
+from hpcrowd.scenarios.studies.song2005.study import STUDIED, reproduce_song2005
 
 from tests.scenarios.studies.study_cases import shown
 
 # ---- measures --------------------------------------------------------------------------------
 
 
-def two_groups() -> measures.Jobs:
+def two_groups():
     """Return three users of short serial jobs, two of long parallel ones."""
     user = np.repeat([1, 2, 3, 8, 9], [10, 20, 30, 5, 15])
     large = user > 5
@@ -30,7 +27,7 @@ def two_groups() -> measures.Jobs:
     )
 
 
-def test_shares_of_groups_add_up() -> None:
+def test_shares_of_groups_add_up():
     """Areas go down; names of groups do not matter for who stays; Table II counts users by jobs."""
     jobs = two_groups()
     grouping = jobs.grouping(2, [0, 1])
@@ -57,7 +54,7 @@ def test_shares_of_groups_add_up() -> None:
 
 
 @pytest.mark.slow
-def test_groups_come_nearer_than_one_group_where_users_have_habits() -> None:
+def test_groups_come_nearer_than_one_group_where_users_have_habits():
     """Many kinds of users are too many for one mixture, but not for one of each group."""
     random = np.random.default_rng(1)
     user = random.integers(0, 24, 4000)
@@ -75,9 +72,7 @@ def test_groups_come_nearer_than_one_group_where_users_have_habits() -> None:
 # ---- what is required ------------------------------------------------------------------------
 
 
-def quality_of(
-    one: measures.TraceOutcomes, ours: measures.Quality, shuffled: measures.Quality
-) -> dict[str, bool]:
+def quality_of(one, ours, shuffled):
     """Return what is required of qualities, and whether it is reached."""
     other = replace(one, qualities={"groups": [ours], measures.SHUFFLED: [shuffled]})
     return {need.what: need.holds for need in other.requirements if "Table III" not in need.what}
@@ -92,13 +87,7 @@ def quality_of(
         ((0.02, 0.02), (0.02, 0.02), -0.061, [True, True, False, False]),
     ],
 )
-def test_bounds_have_two_sides(
-    small: Song2005,
-    ours: tuple[float, float],
-    shuffled: tuple[float, float],
-    off: float,
-    holds: list[bool],
-) -> None:
+def test_bounds_have_two_sides(small, ours, shuffled, off, holds):
     """Distances at most 0.05, nearer than with shuffled users, correlation within 0.06."""
     one = small.traces["LANL-CM5"]
     correlation = one.jobs.correlation + np.sign(off) * (abs(off) - 1e-9)
@@ -106,7 +95,7 @@ def test_bounds_have_two_sides(
     assert holds == list(found.values())
 
 
-def test_what_is_measured(small: Song2005) -> None:
+def test_what_is_measured(small):
     """What is absent is named; six shares of two groups are required of KTH alone."""
     assert [row["trace"] for row in published_rows("song2005_table1")] == list(STUDIED)
     text = " ".join(shown(small).split())
@@ -136,9 +125,7 @@ def test_what_is_measured(small: Song2005) -> None:
 
 
 @pytest.mark.slow
-def test_a_log_alone_gives_what_it_gives_with_others(
-    input_of: Callable[[str], Path], small: Song2005
-) -> None:
+def test_a_log_alone_gives_what_it_gives_with_others(input_of, small):
     """The study on KTH alone."""
     alone = reproduce_song2005(input_of(small.name), seeds=1, workers=1, only=["KTH"])
     assert ["KTH"] == list(alone.traces)
@@ -147,7 +134,7 @@ def test_a_log_alone_gives_what_it_gives_with_others(
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_kth_is_grouped_as_published(kth: Trace) -> None:
+def test_kth_is_grouped_as_published(kth):
     """Table II to the digit with a border of 300, and the two groups of Table III."""
     jobs = measures.Jobs(Workload.from_trace(kth, "all"))
     one = measures.TraceOutcomes("KTH", jobs, {2: jobs.grouping(2, [])}, {})

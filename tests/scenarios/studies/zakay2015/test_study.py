@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.environment import Clock, parse_swf
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import VERDICTS
@@ -30,7 +27,7 @@ HOLDING = (
 
 
 @pytest.fixture(scope="module")
-def study(kth: Trace) -> Zakay2015:
+def study(kth):
     """Return the study on KTH."""
     return Zakay2015({"KTH": study_log("KTH", kth)})
 
@@ -40,7 +37,7 @@ def study(kth: Trace) -> Zakay2015:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_what_is_required_and_stated_of_kth(study: Zakay2015) -> None:
+def test_what_is_required_and_stated_of_kth(study):
     """Fluid / adjusted is 0.76 within 0.05, fluid < adjusted < conventional, no job moved.
 
     What the text says of all logs holds on KTH.
@@ -56,7 +53,7 @@ def test_what_is_required_and_stated_of_kth(study: Zakay2015) -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_page_shows_the_computed_figures(study: Zakay2015, page: str) -> None:
+def test_page_shows_the_computed_figures(study, page):
     """Table I and the statements on KTH are those that the code computes, digit by digit."""
     log = study.traces["KTH"]
     lines = page.splitlines()
@@ -71,7 +68,7 @@ def test_page_shows_the_computed_figures(study: Zakay2015, page: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_page_shows_effects_and_other_readings(kth: Trace, page: str) -> None:
+def test_page_shows_effects_and_other_readings(kth, page):
     """What makes fluid users of KTH wait longer or shorter, and Table I under other settings."""
     effects = readings.effect_row("KTH", kth)
     for row in (effects, *readings.reading_rows("KTH", kth, readings.READINGS[:2])):
@@ -81,7 +78,7 @@ def test_page_shows_effects_and_other_readings(kth: Trace, page: str) -> None:
 # ---- the study on small logs -----------------------------------------------------------------
 
 
-def test_every_simulation_is_run(small: Zakay2015) -> None:
+def test_every_simulation_is_run(small):
     """Four user models under EASY, two under FIFO, each with its seeds; a panel for each log."""
     for log in small.traces.values():
         assert {*measures.SIMULATIONS} == set(log.outcomes)
@@ -105,7 +102,7 @@ def test_every_simulation_is_run(small: Zakay2015) -> None:
         assert picture.name.removeprefix("figure") in figure.texts[0].get_text()
 
 
-def test_same_seeds_same_figures(make_trace: Callable[..., Trace], small: Zakay2015) -> None:
+def test_same_seeds_same_figures(make_trace, small):
     """A study run again gives the same; seeds differ; a log of few lines gets ten."""
     again = study_log("KTH", small_log(make_trace, 1), 2)
     waits = small.traces["KTH"].waits("distribution")
@@ -117,7 +114,7 @@ def test_same_seeds_same_figures(make_trace: Callable[..., Trace], small: Zakay2
 # ---- measures, statements and readings -------------------------------------------------------
 
 
-def test_queues_slots_and_distances() -> None:
+def test_queues_slots_and_distances():
     """Two jobs wait for 2 of 10 s, one for 6; 6:30 to 8:30 is a slot; CDFs are compared."""
     shares = measures.queue_shares(np.array([0, 2, 9]), np.array([4, 8, 9]), 0, 10)
     assert [pytest.approx(share) for share in (0.2, 0.6, 0.2)] == shares.tolist()
@@ -135,7 +132,7 @@ def test_queues_slots_and_distances() -> None:
 # ---- statements ------------------------------------------------------------------------------
 
 
-def outcome(**changes: Any) -> measures.Outcome:
+def outcome(**changes):
     """Return what a log was like with office hours on Mondays, five users, an empty queue."""
     profile = np.zeros(168)
     profile[8:18] = 0.1
@@ -152,7 +149,7 @@ def outcome(**changes: Any) -> measures.Outcome:
     return replace(usual, **changes)
 
 
-def check(name: str, moved: int = 0, **outcomes: measures.Outcome) -> bool:
+def check(name, moved=0, **outcomes):
     """Return whether a statement holds on a log; simulations not given are as recorded."""
     of = {
         key: [outcomes.get("_".join(key), outcomes.get(key[0], outcome()))]
@@ -208,14 +205,12 @@ BUSY, FULL = np.array([0.5, 0.5]), np.array([0.0] * 9 + [1.0])
         ("shorter queues with feedback", {}, False),
     ],
 )
-def test_statement_follows_from_the_measures(
-    name: str, outcomes: dict[str, measures.Outcome], holds: bool
-) -> None:
+def test_statement_follows_from_the_measures(name, outcomes, holds):
     """Each rule holds and fails where its measure says so."""
     assert holds is check(name, **outcomes)
 
 
-def test_one_job_that_moved_breaks_the_identity() -> None:
+def test_one_job_that_moved_breaks_the_identity():
     """And without waits there are no ratios: nothing is divided by zero, and nothing holds."""
     assert check("identity", moved=1) is False
     nobody = {"conventional": outcome(wait_mean_s=None), "adjusted": outcome(wait_mean_s=None)}
@@ -234,11 +229,6 @@ TRACE = parse_swf(
 )
 
 
-def submits(users: Any) -> list[int]:
-    """Return the submissions of that user."""
-    return replay(TRACE, users=users).jobs.submit.tolist()
-
-
 @pytest.mark.parametrize(
     ("users", "third"),
     [
@@ -249,7 +239,7 @@ def submits(users: Any) -> list[int]:
     ],
     ids=["fluid", "over at last", "recorded, apart", "until jobs end"],
 )
-def test_when_the_third_job_comes(users: Any, third: int) -> None:
+def test_when_the_third_job_comes(users, third):
     """Released at 60 within the session, after the user's own pause; or with its own session.
 
     A session open at its last submission lets the next one in; one that is over there does not.
@@ -258,28 +248,28 @@ def test_when_the_third_job_comes(users: Any, third: int) -> None:
     assert [0, 60, third] == replay(TRACE, users=users).jobs.submit.tolist()
 
 
-def test_sessions_that_run_together_are_counted() -> None:
+def test_sessions_that_run_together_are_counted():
     """The second session began within an hour under fluid users, and did not in the record."""
     assert 1.0 == readings.run_together(replay(TRACE, users="fluid"))
     assert 0.0 == readings.run_together(replay(TRACE, users="rigid"))
 
 
-def test_nights_may_begin_on_their_days() -> None:
+def test_nights_may_begin_on_their_days():
     """All weekday nights: Monday 3:00 belongs to Sunday's night, Saturday 3:00 to Friday's."""
 
     class Nights(readings.EveningPattern):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.shifts = replace(self.shifts, day_share=0.0, weekday_share=1.0, shift=0)
 
     seen = []
 
     class Watch(Nights):
-        def is_open(self, user: Any, at: int) -> bool:
+        def is_open(self, user, at):
             seen.append([super(Watch, self).is_open(user, day * DAY + 3 * HOUR) for day in (0, 5)])
             return super().is_open(user, at)
 
-    def users(work: Any) -> Any:
+    def users(work):
         from hpcrowd.agents.behaviours.composed import Composed
         from hpcrowd.agents.behaviours.think import Continuation
         from hpcrowd.agents.behaviours.when import BatchOrder

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import Run
 from hpcrowd.environment import HpcrowdError, JobTable, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.machine.files.given import with_changes
@@ -18,7 +15,6 @@ from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.scenarios.whatif.machine import comparison, made_up
 from hpcrowd.scenarios.whatif.machine.comparison import (
     Change,
-    MachineWhatIf,
     Site,
     machine_what_if,
     made_up_site,
@@ -29,16 +25,14 @@ SCRIPTS = (
     "jobs_per_user", "scavenger",
 )  # fmt: skip
 
-Runs = dict[str, MachineWhatIf]
 
-
-def script(name: str) -> ModuleType:
+def script(name):
     """Return a script."""
     return importlib.import_module(f"hpcrowd.scenarios.whatif.machine.{name}")
 
 
 @pytest.fixture(scope="module")
-def site() -> Site:
+def site():
     """Return the made-up site with a third of its users."""
     kinds = tuple(kind._replace(users=-(-kind.users // 3)) for kind in made_up.KINDS)
     with pytest.MonkeyPatch.context() as patch:
@@ -47,12 +41,12 @@ def site() -> Site:
 
 
 @pytest.fixture(scope="module")
-def found(site: Site) -> Runs:
+def found(site):
     """Return the runs of every script on the small site."""
     return {name: machine_what_if(site, script(name).change(site)) for name in SCRIPTS}
 
 
-def test_made_up_site_is_the_same_every_time(site: Site) -> None:
+def test_made_up_site_is_the_same_every_time(site):
     """The seed decides; thirty users, four partitions; the log is the run of rigid users."""
     jobs = made_up.made_up_jobs()
     assert jobs == made_up.made_up_jobs()
@@ -68,9 +62,7 @@ def test_made_up_site_is_the_same_every_time(site: Site) -> None:
     assert (run.jobs.start > run.jobs.submit).any()
 
 
-def test_made_up_site_is_written_as_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_made_up_site_is_written_as_files(tmp_path, capsys, monkeypatch):
     """The folder has a log and a machine that read back as the made-up site."""
     monkeypatch.setattr(made_up, "KINDS", made_up.KINDS[:1])
     assert 0 == made_up.main([str(tmp_path / "site")])
@@ -85,7 +77,7 @@ def test_made_up_site_is_written_as_files(
     assert 2 == capsys.readouterr().err.count("\n")
 
 
-def test_more_gpus_shorten_the_queue_for_gpus(found: Runs) -> None:
+def test_more_gpus_shorten_the_queue_for_gpus(found):
     """Jobs that ask for GPUs run in both partitions, the others in neither, and wait less."""
     for users, run in found["gpu_partition"].after.items():
         new = run.machines["home"]["partitions"]["gpu-new"]
@@ -99,7 +91,7 @@ def test_more_gpus_shorten_the_queue_for_gpus(found: Runs) -> None:
         assert (both == np.any(gpus, axis=0)).all()
 
 
-def test_whole_nodes_are_taken_without_more_work(found: Runs) -> None:
+def test_whole_nodes_are_taken_without_more_work(found):
     """More cores are taken, less work is done; rigid users wait longest. Twice is as before."""
     what_if = found["node_sharing"]
     for before, after in zip(what_if.before.values(), what_if.after.values(), strict=True):
@@ -110,7 +102,7 @@ def test_whole_nodes_are_taken_without_more_work(found: Runs) -> None:
     assert what_if.after["think-time"].metrics["lateness_mean_s"] > 0
 
 
-def test_debug_partition_takes_a_node_for_short_jobs(site: Site, found: Runs) -> None:
+def test_debug_partition_takes_a_node_for_short_jobs(site, found):
     """Only jobs of up to an hour of the default partition name it; its node is in no other."""
     run = found["debug_partition"].after["rigid"]
     jobs = run.jobs
@@ -127,7 +119,7 @@ def test_debug_partition_takes_a_node_for_short_jobs(site: Site, found: Runs) ->
     assert run.machines["home"]["partitions"]["debug"]["jobs"] > 0
 
 
-def test_the_rack_is_reserved_while_it_is_drained(site: Site) -> None:
+def test_the_rack_is_reserved_while_it_is_drained(site):
     """The work is on its two nodes from 8 to 18 on the first Monday; sharing switches back."""
     (work,) = script("drain_rack").change(site).machine.reservations
     clock = Clock.of(site.trace.header)
@@ -141,7 +133,7 @@ def test_the_rack_is_reserved_while_it_is_drained(site: Site) -> None:
     assert ("Shared nodes", site.machine) == (again.title, again.machine)
 
 
-def most_running(run: Run) -> int:
+def most_running(run):
     """Return the most jobs of a user that run at one second."""
     jobs, peaks = run.jobs, [0]
     for user in np.unique(jobs.user):
@@ -152,7 +144,7 @@ def most_running(run: Run) -> int:
     return max(peaks)
 
 
-def test_nobody_runs_more_jobs_than_the_limit(found: Runs, site: Site) -> None:
+def test_nobody_runs_more_jobs_than_the_limit(found, site):
     """At no second more than four jobs of a user run; each QOS of the machine gets the limit."""
     limit, what_if = script("jobs_per_user").JOBS, found["jobs_per_user"]
     for users in ("rigid", "think-time"):
@@ -164,7 +156,7 @@ def test_nobody_runs_more_jobs_than_the_limit(found: Runs, site: Site) -> None:
     assert (7, DAY, script("jobs_per_user").JOBS) == found
 
 
-def test_scavengers_are_preempted_and_nobody_else(site: Site, found: Runs) -> None:
+def test_scavengers_are_preempted_and_nobody_else(site, found):
     """All runs that are stopped are the scavenger's; they are requeued, and their work is lost."""
     for run in found["scavenger"].after.values():
         partitions = run.machines["home"]["partitions"]
@@ -180,7 +172,7 @@ def test_scavengers_are_preempted_and_nobody_else(site: Site, found: Runs) -> No
     assert {Preempt.OFF} == set(modes.values())
 
 
-def test_what_a_question_needs_is_reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_question_needs_is_reported(site, monkeypatch):
     """A partition, a weight of fair share or a Monday that is not there is named with the cure."""
     machine = site.machine.changed(partitions=site.machine.partitions[:2])
     with pytest.raises(HpcrowdError, match=r"partition 'scavenger': .*normal.*; see PARTITION"):
@@ -193,7 +185,7 @@ def test_what_a_question_needs_is_reported(site: Site, monkeypatch: pytest.Monke
         script("drain_rack").change(site)
 
 
-def test_table_has_partitions_accounts_and_paired_users(found: Runs) -> None:
+def test_table_has_partitions_accounts_and_paired_users(found):
     """Each number is that of its run; zero counts are left out; pairs are after changes only."""
     what_if = found["scavenger"]
     table = what_if.table("Question")
@@ -221,7 +213,7 @@ def test_table_has_partitions_accounts_and_paired_users(found: Runs) -> None:
     assert float(rows["users better off (%)"][1]) + float(rows["users worse off (%)"][1]) <= 100
 
 
-def test_rejected_jobs_are_listed_by_reason(site: Site) -> None:
+def test_rejected_jobs_are_listed_by_reason(site):
     """A change after which jobs can never run shows how many, and Slurm's word for it."""
     change = Change("", with_changes(site.machine, {"partitions.gpu.max-time": 60}))
     what_if = machine_what_if(site, change, users=("rigid",))
@@ -231,7 +223,7 @@ def test_rejected_jobs_are_listed_by_reason(site: Site) -> None:
     assert ("-", gpu) == tuple(rows["rejected: PartitionTimeLimit"])
 
 
-def test_logs_without_requests_keep_memory_and_account() -> None:
+def test_logs_without_requests_keep_memory_and_account():
     """Naming a partition for a job does not lose what its record says otherwise."""
     jobs = JobTable()
     jobs.append(2, group=[0, 1], requested_memory=[1500, -1], queue=-1)
@@ -247,7 +239,7 @@ def test_logs_without_requests_keep_memory_and_account() -> None:
     assert 0 == comparison.gpus_of(jobs, 0)
 
 
-def test_dates_of_reservations_count_from_the_origin() -> None:
+def test_dates_of_reservations_count_from_the_origin():
     """A reservation at a date begins at that second of the run; earlier times are of the run."""
     origin = made_up.FIRST_DAY
     dated = Reservation(name="a", start=origin + 50, end=origin + 90)
@@ -263,9 +255,7 @@ def test_dates_of_reservations_count_from_the_origin() -> None:
     assert jobs.start[0] >= 90
 
 
-def test_script_runs_on_the_made_up_site(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_script_runs_on_the_made_up_site(capsys, monkeypatch):
     """Without arguments, a script prints its table of the made-up site and returns 0."""
     monkeypatch.setattr(made_up, "KINDS", made_up.KINDS[:1])
     assert 0 == script("fair_share_weight").main([])  # twice the weight

@@ -7,7 +7,7 @@ is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,9 @@ from hpcrowd.agents.behaviours.machine.requests import LessTime, SwitchPartition
 from hpcrowd.agents.behaviours.machine.standing import AtLimit, FairShareBelow
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.plain import PlainEngine
-from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.audit import faults
-from hpcrowd.environment.machine.model import Limits, Machine, Partition, Qos, SchedulingSettings
+from hpcrowd.environment.machine.model import Limits, Partition, Qos, SchedulingSettings
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hypothesis import Phase, given, settings
@@ -94,11 +94,11 @@ cases = st.fixed_dictionaries(
 class Listener:
     """Notes when each unit is over, and looks at the machine in that second."""
 
-    def __init__(self, model: Simulation) -> None:
+    def __init__(self, model):
         self.model = model
         self.heard: list[Any] = []
 
-    def on_finished(self, unit: int, now: int) -> None:
+    def on_finished(self, unit, now):
         """Note the second, what is free, and a start that is foretold."""
         see = self.model.cluster.look().machine
         free = [(one.free_nodes, one.free_cores) for one in see.partitions.values()]
@@ -106,10 +106,10 @@ class Listener:
         self.heard.append((unit, now, free, [see.forecast(row) for row in waits[:2]]))
 
 
-def take_back(model: Simulation, plan: Sequence[tuple[int, int]]) -> None:
+def take_back(model, plan):
     """Take jobs back at seconds of a plan, if they have come and are not over by then."""
 
-    def cancel(row: int) -> None:
+    def cancel(row):
         if model.jobs.state[row] == State.UNFINISHED and model.jobs.submit[row] >= 0:
             model.cancel(row)
 
@@ -117,7 +117,7 @@ def take_back(model: Simulation, plan: Sequence[tuple[int, int]]) -> None:
         model.call_at(second, cancel, row % len(model.jobs))
 
 
-def populate(model: Simulation, case: dict[str, Any]) -> list[Any]:
+def populate(model, case):
     """Let jobs be submitted, react, and be taken back; return what is heard on the way."""
     listener, at = Listener(model), model.jobs.recorded_submit
     if case["who"] == "nobody":
@@ -139,7 +139,7 @@ def populate(model: Simulation, case: dict[str, Any]) -> list[Any]:
     return listener.heard
 
 
-def look(policy: Slurm, model: Simulation, *, within: bool) -> dict[str, Any]:
+def look(policy, model, *, within):
     """Return all that can be known of a run, and what users see if it stopped before a pass.
 
     In the middle of a second nobody can see what the controller hears of in its next pass.
@@ -174,7 +174,7 @@ def look(policy: Slurm, model: Simulation, *, within: bool) -> dict[str, Any]:
     }
 
 
-def compare(site: Machine, jobs: JobTable, case: dict[str, Any]) -> tuple[Slurm, Simulation]:
+def compare(site, jobs, case):
     """Check that both forms give the same at each stop and at the end; return the compiled one."""
     both, heard = [], []
     with pytest.MonkeyPatch.context() as patch:
@@ -196,7 +196,7 @@ def compare(site: Machine, jobs: JobTable, case: dict[str, Any]) -> tuple[Slurm,
     return both[1]
 
 
-def drawn(seed: int, most: int = 30) -> tuple[Machine, JobTable]:
+def drawn(seed, most=30):
     """Return a random machine and jobs."""
     rng = np.random.default_rng(seed)
     site = random_machine(rng)
@@ -206,7 +206,7 @@ def drawn(seed: int, most: int = 30) -> tuple[Machine, JobTable]:
     return site, jobs
 
 
-def check(case: dict[str, Any]) -> None:
+def check(case):
     """Check a run of a random machine."""
     site, jobs = drawn(case["seed"], 20 if case["who"] == "users" else 30)
     if case["cancels"] and site.scheduling.preempt_type != "none":
@@ -217,7 +217,7 @@ def check(case: dict[str, Any]) -> None:
 
 @settings(phases=PHASES, max_examples=8)
 @given(cases)
-def test_both_forms_are_the_same(case: dict[str, Any]) -> None:
+def test_both_forms_are_the_same(case):
     """At any second at which the run is stopped, and at the end, whatever users do."""
     check(case)
 
@@ -225,7 +225,7 @@ def test_both_forms_are_the_same(case: dict[str, Any]) -> None:
 @pytest.mark.endurance
 @settings(phases=PHASES, max_examples=1500)
 @given(cases)
-def test_both_forms_are_the_same_often(case: dict[str, Any]) -> None:
+def test_both_forms_are_the_same_often(case):
     """For many more machines."""
     check(case)
 
@@ -238,7 +238,7 @@ ALONE = {
 
 
 @pytest.mark.slow
-def test_what_is_compared_happens() -> None:
+def test_what_is_compared_happens():
     """Of a hundred machines some preempt, throttle, reject, backfill, and keep jobs waiting."""
     seen: set[str] = set()
     for seed in range(100):
@@ -258,7 +258,7 @@ def test_what_is_compared_happens() -> None:
 
 
 @both
-def test_runs_end_though_users_would_look_for_ever(plain: bool) -> None:
+def test_runs_end_though_users_would_look_for_ever(plain):
     """Jobs of partitions that are down wait; users look elsewhere until nothing else happens."""
     site = machine(partitions=tuple(Partition(name=name, up=False) for name in ("one", "other")))
     jobs, at = table({}, {"at": 3, "user": 2})
@@ -273,7 +273,7 @@ def test_runs_end_though_users_would_look_for_ever(plain: bool) -> None:
 
 @pytest.mark.parametrize("scheduler", ["slurm", "easy"])
 @both
-def test_what_is_taken_back_makes_room_at_once(scheduler: str, plain: bool) -> None:
+def test_what_is_taken_back_makes_room_at_once(scheduler, plain):
     """A user with one job at most takes a waiting one back, which empties the queue; then another.
 
     The last job runs on the node of a job that was taken back while nothing else was there.

@@ -5,13 +5,10 @@ That nothing is in use twice and every limit is kept is in the audit of all runs
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.audit import faults
-from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,9 +21,7 @@ PLACEMENTS = ("slurm", "first-fit", "best-fit", "spread")
 seeds = st.integers(0, 2**32 - 1)
 
 
-def run(
-    site: Machine, jobs: JobTable, placement: str, overrun: Any, *, plain: bool = False
-) -> Slurm:
+def run(site, jobs, placement, overrun, *, plain=False):
     """Run jobs under Slurm to the end, and return the scheduler."""
     policy = Slurm(placement)
     ran(jobs, site.cores, policy, machine=site, overrun=overrun, plain=plain)
@@ -36,7 +31,7 @@ def run(
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 @given(seeds, st.sampled_from(PLACEMENTS), st.sampled_from(["keep", "kill"]))
 @settings(deadline=None, max_examples=20)
-def test_all_is_given_back(plain: bool, seed: int, placement: str, overrun: str) -> None:
+def test_all_is_given_back(plain, seed, placement, overrun):
     """After the last job all is free, and nothing counts on limits but what still waits."""
     rng = np.random.default_rng(seed)
     site = random_machine(rng)

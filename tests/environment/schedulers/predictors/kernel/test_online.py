@@ -18,7 +18,6 @@ from hpcrowd.environment import (
     Simulation,
     parse_estimates,
 )
-from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
 from hpcrowd.environment.schedulers.predictors.base import PREDICTOR_NAMES, Events
 from hpcrowd.environment.schedulers.predictors.models import PREDICTORS
@@ -27,7 +26,7 @@ from hypothesis import strategies as st
 
 from tests.environment.schedulers.pool_cases import both
 from tests.environment.schedulers.predictors.test_predictors import PLAIN, predictors
-from tests.support.policies import Platform, outcome, platforms
+from tests.support.policies import outcome, platforms
 
 # Compiles loops that the other quick tests do not need.
 pytestmark = pytest.mark.slow
@@ -59,7 +58,7 @@ jobs_of = {
 policies = st.sampled_from(sorted(POOL_SCHEDULERS))
 
 
-def make(rows: Rows) -> JobTable:
+def make(rows):
     """The table of these jobs."""
     jobs, columns = JobTable(), np.array(rows).T
     submit, run = columns[:2]
@@ -68,9 +67,7 @@ def make(rows: Rows) -> JobTable:
     return jobs
 
 
-def simulate(
-    rows: Rows, scheduler: str, estimates: Any, users: str = "rigid", room: int = 1024, **more: Any
-) -> JobTable:
+def simulate(rows, scheduler, estimates, users="rigid", room=1024, **more):
     """The jobs after the run."""
     jobs = make(rows)
     with pytest.MonkeyPatch.context() as patch:
@@ -92,15 +89,7 @@ def simulate(
     st.sampled_from(["rigid", "think-time"]),
     st.sampled_from([1, 2, 1024]),
 )
-def test_compiled_equals_plain(
-    rows: Rows,
-    platform: Platform,
-    scheduler: str,
-    predictor: Predictor,
-    overrun: str,
-    users: str,
-    room: int,
-) -> None:
+def test_compiled_equals_plain(rows, platform, scheduler, predictor, overrun, users, room):
     """The compiled predictor in the compiled engine gives the schedule of the plain one in plain.
 
     Under every policy, with users who react, jobs that outrun predictions and requests, and ties;
@@ -113,7 +102,7 @@ def test_compiled_equals_plain(
     assert outcome(plain) == outcome(simulate(rows, scheduler, predictor, users, room, **how))
 
 
-def said_offline(jobs: JobTable, predictor: Predictor) -> Int64s:
+def said_offline(jobs, predictor):
     """What the predictor says along the run, with a table that holds neither run times nor ends."""
     events = Events.of(jobs.submit.copy(), jobs.end.copy())
     blind = jobs.copy()
@@ -125,19 +114,17 @@ def said_offline(jobs: JobTable, predictor: Predictor) -> Int64s:
 
 @settings(max_examples=60)
 @given(jobs_of[1], policies, predictors, st.booleans())
-def test_online_says_what_offline_says(
-    rows: Rows, scheduler: str, predictor: Predictor, plain: bool
-) -> None:
+def test_online_says_what_offline_says(rows, scheduler, predictor, plain):
     """Each estimate is what the predictor says at that arrival from the ends until then alone."""
     jobs = simulate(rows, scheduler, predictor, plain=plain)
     assert said_offline(jobs, predictor).tolist() == jobs.estimate.tolist()
 
 
-def test_a_leak_is_caught() -> None:
+def test_a_leak_is_caught():
     """A predictor that looks at a job which has not ended does not pass the test before."""
 
     class Leaking(LastTwo):
-        def predict(self, rows: Int64s, now: int) -> Int64s:
+        def predict(self, rows, now):
             assert self._jobs is not None
             return np.maximum(self._jobs.run_time[rows], 1)
 
@@ -166,7 +153,7 @@ STORIES: dict[str, tuple[str, list[tuple[int, int]], int, dict[str, Any], list[i
 
 @both
 @pytest.mark.parametrize("name", STORIES)
-def test_what_is_predicted_is_recorded(name: str, plain: bool) -> None:
+def test_what_is_predicted_is_recorded(name, plain):
     """The request at first, then what ended by itself."""
     scheduler, runs, processors, more, expected = STORIES[name]
     rows = [(at, run, processors, 12, *ONES) for at, run in runs]
@@ -176,7 +163,7 @@ def test_what_is_predicted_is_recorded(name: str, plain: bool) -> None:
 
 @both
 @pytest.mark.parametrize("scheduler", ["easy", "conservative"])
-def test_outrun_predictions_are_corrected(scheduler: str, plain: bool) -> None:
+def test_outrun_predictions_are_corrected(scheduler, plain):
     """A reservation moves to the corrected end, so that what ends before it may start.
 
     Job 1 is believed to run 10 s, runs 200 s and asked for 1,000 s. From 10 s on it is believed to
@@ -186,14 +173,14 @@ def test_outrun_predictions_are_corrected(scheduler: str, plain: bool) -> None:
     rows = [(0, 200, 3, 1000), (1, 10, SIZE, 1000), (15, 50, 3, 1000)]
 
     class Told(LastTwo):
-        def predict(self, rows: Int64s, now: int) -> Int64s:
+        def predict(self, rows, now):
             return np.array([10, 10, 50])[rows]
 
     jobs = simulate([(*row, *ONES) for row in rows], scheduler, Told(), plain=plain)
     assert [0, 200, 15] == jobs.start.tolist()
 
 
-def test_clusters_learn_from_their_own() -> None:
+def test_clusters_learn_from_their_own():
     """Two clusters with a predictor each: neither hears of the other's jobs."""
     jobs = make([(at, run, 1, 12, *ONES) for at, run in ((0, 2), (0, 6), (8, 1), (8, 1))])
     other = ClusterSpec(SIZE, estimates="last-two")
@@ -204,7 +191,7 @@ def test_clusters_learn_from_their_own() -> None:
     assert [12, 12, 2, 6] == jobs.estimate.tolist()
 
 
-def test_what_cannot_be_foretold() -> None:
+def test_what_cannot_be_foretold():
     """Untrained, of a recorded schedule, or for two clusters: told before anything runs."""
     jobs, one = make([(0, 1, 1, 1, *ONES)]), LastTwo()
     with pytest.raises(PredictorError, match="used before it was trained"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 from hpcrowd.environment import (
@@ -36,7 +35,7 @@ SWF = """\
 """
 
 
-def test_story() -> None:
+def test_story():
     """Times, sizes, states and resources are where they belong, and are written as they were."""
     trace = parse_batsim_jobs(BATSIM_JOBS)
     assert [
@@ -58,7 +57,7 @@ def test_story() -> None:
     assert "7,w0,big,9,400,-1,0,REJECTED,,,,,,,,," == written[3]
 
 
-def test_jobs_are_placed_by_first_fit() -> None:
+def test_jobs_are_placed_by_first_fit():
     """Jobs get the lowest processors that are free, in pieces if need be; states say the end."""
     rows = [line.split(",") for line in generate_batsim_jobs(parse_swf(SWF)).decode().splitlines()]
     columns = {name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])}
@@ -76,7 +75,7 @@ def test_jobs_are_placed_by_first_fit() -> None:
     assert "" == columns["stretch"][4]
 
 
-def test_columns_in_any_order_and_older_names() -> None:
+def test_columns_in_any_order_and_older_names():
     """Columns are found by name; older names are known, others ignored; odd states are counted."""
     trace = parse_batsim_jobs(
         "execution_time,allocated_processors,jobID,colour,finish_time,submission_time,"
@@ -102,7 +101,7 @@ def test_columns_in_any_order_and_older_names() -> None:
      ("3-1", None, None), ("a", None, None), ("1,2", None, None), ("1  2", None, None),
      ("9" * 16, None, None), ("-1", None, None)],
 )  # fmt: skip
-def test_sets_of_resources(text: str, count: int | None, last: int | None) -> None:
+def test_sets_of_resources(text, count, last):
     """Intervals may overlap and be in any order; invalid ones are distinguished."""
     assert count == count_of(text)
     if count is not None:
@@ -112,7 +111,7 @@ def test_sets_of_resources(text: str, count: int | None, last: int | None) -> No
 @pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.filterwarnings("ignore")  # those of evalys
-def test_evalys_reads_a_run(kth: Trace, tmp_path: Path) -> None:
+def test_evalys_reads_a_run(kth, tmp_path):
     """Evalys finds every job of a run of KTH where we say, the same utilization, and draws it."""
     if importlib.util.find_spec("evalys") is None:
         pytest.skip("evalys is not installed; it is in the extra dev")
@@ -153,14 +152,14 @@ WHOLE = b"""; UnixStartTime: 1000
 """
 
 
-def workload(*jobs: dict[str, object]) -> str:
+def workload(*jobs):
     """A workload of jobs that ask for nothing."""
     least = {"id": "1", "subtime": 0, "res": 1, "profile": "p"}
     profiles = {"p": {"type": "delay", "delay": 1}}
     return json.dumps({"jobs": [least | job for job in jobs], "profiles": profiles})
 
 
-def test_story_of_a_workload() -> None:
+def test_story_of_a_workload():
     """Ids, times, resources, profiles and keys of users are where they belong, exactly."""
     trace = parse_batsim(BATSIM)
     assert [
@@ -182,7 +181,7 @@ def test_story_of_a_workload() -> None:
     assert {"more than 100 different keys: the others ignored": 1} == trace.repaired
 
 
-def test_what_batsim_demands_is_written() -> None:
+def test_what_batsim_demands_is_written():
     """Ids are unique texts, resources whole, walltimes and delays positive, whatever the trace."""
     data = generate_batsim(parse_swf(WHOLE))
     lines, document = data.decode().splitlines(), json.loads(data)
@@ -219,14 +218,14 @@ def test_what_batsim_demands_is_written() -> None:
         (["9" * 30, "2", "2"], [1, 2, 3], ["9" * 30, "", "2"]),
     ],
 )
-def test_ids(ids: list[object], numbers: list[int], job_ids: list[str]) -> None:
+def test_ids(ids, numbers, job_ids):
     """Ids that are different numbers are kept; others are counted from 1, and kept as text."""
     trace = parse_batsim(workload(*({"id": one} for one in ids)))
     assert numbers == trace["number"].tolist()
     assert job_ids == list(trace.extra.get("job_id", ()))
 
 
-def test_run_times_of_profiles() -> None:
+def test_run_times_of_profiles():
     """Sequences are summed, also within each other; those that cannot be known are unknown."""
     times, kinds = run_times({
         "d": {"type": "delay", "delay": 2},

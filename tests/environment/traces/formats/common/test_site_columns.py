@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hpcrowd.environment import Losses, Trace, parse_format, read_trace
+from hpcrowd.environment import Losses, parse_format, read_trace
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 
 from tests.environment.traces.formats.format_cases import shown
@@ -21,13 +20,13 @@ SIZES = ("allocated_processors", "requested_processors", "requested_time")
 
 
 @pytest.fixture(scope="module")
-def site(slurm_dumps: Path) -> Trace:
+def site(slurm_dumps):
     """The dump with all columns."""
     return read_trace(slurm_dumps / "all-D.txt.gz", options=UTC)
 
 
 @pytest.fixture(scope="module")
-def records(slurm_dumps: Path) -> dict[str, list[Record]]:
+def records(slurm_dumps):
     """The JSON records of each job, by its identifier, in the order of submissions."""
     dump = json.loads(gzip.decompress((slurm_dumps / "json-D.txt.gz").read_bytes()))
     found: dict[str, list[Record]] = {}
@@ -40,12 +39,12 @@ def records(slurm_dumps: Path) -> dict[str, list[Record]]:
     return found
 
 
-def processors(record: Record) -> int:
+def processors(record):
     """Processors that a record's job got."""
     return sum(one["count"] for one in record["tres"]["allocated"] if one["type"] == "cpu")
 
 
-def test_times_sizes_limits_states_and_names(site: Trace, records: dict[str, list[Record]]) -> None:
+def test_times_sizes_limits_states_and_names(site, records):
     """Every job equals its records, second for second: runs of a job, or parts of one."""
     assert 421 == sum(map(len, records.values()))
     assert set(records) == set(site.extra["job_id"])
@@ -83,7 +82,7 @@ def test_times_sizes_limits_states_and_names(site: Trace, records: dict[str, lis
     assert {} == differ
 
 
-def test_what_is_lost_or_rounded_is_counted(site: Trace, slurm_dumps: Path) -> None:
+def test_what_is_lost_or_rounded_is_counted(site, slurm_dumps):
     """SWF loses the columns, but for states that its status says; ``--units`` rounds memory."""
     lost = Losses()
     parse_format("swf").generate(site, lost)
@@ -95,7 +94,7 @@ def test_what_is_lost_or_rounded_is_counted(site: Trace, slurm_dumps: Path) -> N
     assert 408 == sum(count for reason, count in rounded if "--units" in reason)
 
 
-def test_odd_jobs_of_the_cluster(slurm_dumps: Path) -> None:
+def test_odd_jobs_of_the_cluster(slurm_dumps):
     """Suspended, requeued, a chain, an array with a limit, and one that never started."""
     trace = read_trace(slurm_dumps / "lines.txt", options=UTC)
     rows = {name: row for row, name in enumerate(trace.extra["job_id"])}

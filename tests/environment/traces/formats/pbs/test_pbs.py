@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -32,7 +31,7 @@ from hpcrowd.environment.traces.formats.pbs.records import (
     quoted,
 )
 from hpcrowd.environment.traces.formats.pbs.requests import COLUMNS
-from hpcrowd.environment.traces.trace import FIELDS, Trace
+from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,7 +42,7 @@ from tests.environment.traces.formats.format_samples import PROFESSIONAL, TORQUE
 DAY = 1_240_012_800
 
 
-def test_story_of_torque() -> None:
+def test_story_of_torque():
     """Times, processors, memory and ends of jobs are put together from all their records."""
     trace = parse_pbs(TORQUE)
     assert [
@@ -65,7 +64,7 @@ def test_story_of_torque() -> None:
     assert note in [value for key, value in header.entries() if key == "Note"]
 
 
-def test_story_of_pbs_professional() -> None:
+def test_story_of_pbs_professional():
     """Jobs of arrays count, the array does not; of a job that is run again the last run counts."""
     trace = parse_pbs(PROFESSIONAL)
     assert [  # numbers are in order of submission, as an array is there
@@ -107,9 +106,7 @@ END = "04/18/2009 00:01:00;E;{};ctime={} start=50 end=60 Exit_status=0\n"
         (TORQUE, "Europe/Stockholm", {"submit": [7185, 7190, 0, 9030, 2370]}, {}),
     ],
 )  # fmt: skip
-def test_numbers_times_and_ends(
-    text: str, zone: str | None, expected: dict[str, list[int]], repaired: dict[str, int]
-) -> None:
+def test_numbers_times_and_ends(text, zone, expected, repaired):
     """They follow from other records where their own lack them."""
     trace = parse_pbs(text, options=FormatOptions(zone=zone))
     assert expected == {name: trace[name].tolist() for name in expected}
@@ -135,7 +132,7 @@ OF_SELECT, OF_NODES = (partial(of_chunks, per_chunk=key) for key in ("ncpus", "p
         (memory, "2048b", 2), (memory, "128w", 1), (memory, "1024", 1), (memory, "1GB", 1024**2),
     ],
 )  # fmt: skip
-def test_quantities(read: Callable[[str], float], text: str, value: float) -> None:
+def test_quantities(read, text, value):
     """Processors, durations and sizes are understood in all their forms."""
     assert value == read(text)
 
@@ -149,20 +146,20 @@ def test_quantities(read: Callable[[str], float], text: str, value: float) -> No
         ("a='x \"y' b=2", [("a", 'x "y'), ("b", "2")]), ("stray a=1", [("a", "1")]), ("", []),
     ],
 )  # fmt: skip
-def test_pairs(message: str, expected: list[tuple[str, str]]) -> None:
+def test_pairs(message, expected):
     """Messages are keys and values, which may have blanks and equals signs."""
     assert expected == pairs(message)
 
 
 @given(st.text(st.characters(categories=("L", "N", "P", "S"), include_characters=" "), min_size=1))
-def test_any_text_is_read_as_it_was_quoted(text: str) -> None:
+def test_any_text_is_read_as_it_was_quoted(text):
     """What is quoted comes back, but for one kind of quotes where there are both."""
     text = " ".join(text.split()) or "x"
     expected = text.replace('"', "'") if '"' in text and "'" in text else text
     assert [("a", expected), ("b", "1")] == pairs(f"a={quoted(text)} b=1")
 
 
-def test_records_are_written_by_time() -> None:
+def test_records_are_written_by_time():
     """A trace becomes the records of a server: header, submissions, starts, deletions, ends."""
     trace = parse_swf(
         "; UnixStartTime: 1240012800\n; Note: a=b; 100 %\n"
@@ -199,7 +196,7 @@ def test_records_are_written_by_time() -> None:
     assert ["1.hpcrowd", "1.hpcrowd.1", "1.hpcrowd.2", "4.hpcrowd"] == ids
 
 
-def test_columns_beyond_the_fields() -> None:
+def test_columns_beyond_the_fields():
     """Dependencies, reservations and whole nodes are kept, and hold jobs back."""
     record = "04/18/2009 00:01:00;E;{};user=u ctime=10 start={} end=60 exec_host=a/0 {}\n"
     trace = parse_pbs(
@@ -222,7 +219,7 @@ RECORD = (
 )
 
 
-def told(resources: str) -> dict[str, str]:
+def told(resources):
     """Return the columns of requests of a job with some resources."""
     asked = " ".join(f"Resource_List.{one}" for one in resources.split())
     extra = parse_pbs(RECORD.format("1.s", asked)).extra
@@ -256,12 +253,12 @@ def told(resources: str) -> dict[str, str]:
         ("ncpus=8", {}),
     ],
 )  # fmt: skip
-def test_resources_become_columns(resources: str, expected: dict[str, str]) -> None:
+def test_resources_become_columns(resources, expected):
     """Chunks are tasks, nodes are nodes; of different ones only the sums are known."""
     assert expected == told(resources)
 
 
-def written_again(*resources: str) -> tuple[Trace, Trace, Losses]:
+def written_again(*resources):
     """Return the trace of jobs with some resources, the same after writing, and what was lost."""
     records = [
         RECORD.format(f"{number}.s", " ".join(f"Resource_List.{one}" for one in words.split()))
@@ -271,7 +268,7 @@ def written_again(*resources: str) -> tuple[Trace, Trace, Losses]:
     return trace, parse_pbs(generate_pbs(trace, lost)), lost
 
 
-def test_requests_are_written_and_read_back() -> None:
+def test_requests_are_written_and_read_back():
     """What one kind of chunk or node says comes back as it was, and nothing is counted as lost."""
     trace, back, lost = written_again(
         "select=2:ncpus=8:ngpus=1:ib=True place=free",
@@ -296,7 +293,7 @@ def test_requests_are_written_and_read_back() -> None:
     assert expected == {ask: found[ask] for ask in expected}
 
 
-def test_what_no_resources_say() -> None:
+def test_what_no_resources_say():
     """Nodes alone and features with or are in no record; memory counts if all chunks have it."""
     trace, _, _ = written_again("select=1:ncpus=8+1:ncpus=4 place=scatter", "select=2:ncpus=4")
     trace.extra["constraints"] = np.array(["", "a|b"], np.object_)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,12 +33,12 @@ PARIS = FormatOptions(zone="Europe/Paris")
 
 
 @pytest.fixture(scope="module")
-def odd() -> Trace:
+def odd():
     """The text with every oddity."""
     return parse_sacct(ODD, "odd.txt", PARIS)
 
 
-def test_every_oddity_in_one_text(odd: Trace) -> None:
+def test_every_oddity_in_one_text(odd):
     """Steps, arrays, requeues, parts, units, states and hours shown twice give these very jobs."""
     expected = [
         # number submit wait run alloc cpu memory req limit reqmem status user group exe queue part
@@ -63,9 +61,7 @@ def test_every_oddity_in_one_text(odd: Trace) -> None:
     assert ids == odd.extra["job_id"].tolist()
 
 
-def test_what_was_done_to_the_oddities_is_counted(
-    odd: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_done_to_the_oddities_is_counted(odd, monkeypatch):
     """All that is repaired or dropped is counted by reason; the header says how it was read."""
     assert {
         "requeued after a failure or preemption: last run and first submission kept": 1,
@@ -100,7 +96,7 @@ def test_what_was_done_to_the_oddities_is_counted(
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("tail", ["", "|"])
-def test_line_ends_and_last_columns(end: str, tail: str) -> None:
+def test_line_ends_and_last_columns(end, tail):
     """``-p`` and ``-P``, Unix and Windows are the same; the last line needs no end."""
     data = text({"JobID": "7"}, {"JobID": "8", "Submit": "2024-01-31T12:00:01"}, end=end, tail=tail)
     mark = b"\xef\xbb\xbf"
@@ -121,7 +117,7 @@ ODD_TIMES = ["0x65BA3100", "0000000000", "-170670240", "2024-01-31 12:00:00"]
     odd=st.sampled_from(["", *ODD_TIMES]),
     minute=st.integers(0, 59),
 )
-def test_times_of_a_piece_are_those_of_its_words(words: list[str], odd: str, minute: int) -> None:
+def test_times_of_a_piece_are_those_of_its_words(words, odd, minute):
     """Times mean the same read all at once as word by word, or are refused both ways."""
     words = [word.format(f"2024-01-31T12:{minute:02}:59") for word in [*words, odd]]
     column = pa.array([word.encode() for word in words], pa.binary())
@@ -142,13 +138,13 @@ HELD = {
 }  # fmt: skip
 
 
-def rows(trace: Trace, options: FormatOptions | None = None) -> list[dict[str, str]]:
+def rows(trace, options=None):
     """What is written, row by row."""
     text = generate_sacct(trace, options=options).decode()
     return list(csv.DictReader(io.StringIO(text), delimiter="|", quoting=csv.QUOTE_NONE))
 
 
-def lost(trace: Trace, options: FormatOptions | None = None) -> dict[str, int]:
+def lost(trace, options=None):
     """Jobs that are counted as lost, by field."""
     losses = Losses()
     generate_sacct(trace, losses, options)
@@ -167,9 +163,7 @@ def lost(trace: Trace, options: FormatOptions | None = None) -> dict[str, int]:
         ({}, "qos", {"QOS": "2", "Partition": "1", "Cluster": ""}),
     ],
 )  # fmt: skip
-def test_columns_and_values(
-    make_trace: Callable[..., Trace], fields: dict[str, float], queue: Any, expected: dict[str, str]
-) -> None:
+def test_columns_and_values(make_trace, fields, queue, expected):
     """A job is a row with all columns, and a row of a step that gives its memory.
 
     Without a beginning times are since 1970; states are the nearest; the queue is as read.
@@ -191,7 +185,7 @@ def test_columns_and_values(
     assert "2024-01-31T13:00:00" == rows(trace, PARIS)[0]["Submit"]
 
 
-def test_hour_shown_twice_has_its_offset(make_trace: Callable[..., Trace]) -> None:
+def test_hour_shown_twice_has_its_offset(make_trace):
     """A time that clocks show twice says which it is; so nothing is lost or repaired."""
     start = 1729987200  # 27 October 2024, 02:00 in Paris, for the first time
     jobs = [HELD | {"submit": hour * 1800} for hour in range(6)]
@@ -206,7 +200,7 @@ def test_hour_shown_twice_has_its_offset(make_trace: Callable[..., Trace]) -> No
     assert trace["submit"].tolist() == again["submit"].tolist()
 
 
-def test_numbers_of_jobs(make_trace: Callable[..., Trace]) -> None:
+def test_numbers_of_jobs(make_trace):
     """Jobs keep the number that Slurm gave them, else that of the trace, if all differ."""
     trace = make_trace(HELD | {"number": 17}, HELD | {"number": 4, "submit": 1})
     twice = make_trace(HELD | {"number": 17}, HELD | {"number": 17})
@@ -218,7 +212,7 @@ def test_numbers_of_jobs(make_trace: Callable[..., Trace]) -> None:
     assert {"number": 2} == lost(late)  # they are put in the order of submissions
 
 
-def test_trace_without_jobs() -> None:
+def test_trace_without_jobs():
     """It is a header."""
     empty = Trace(Header(), {name: np.zeros(0) for name in FIELDS})
     assert "|".join(COLUMNS) + "\n" == generate_sacct(empty, Losses()).decode()
@@ -231,12 +225,12 @@ def test_trace_without_jobs() -> None:
         {"requested_time": 0}, {"requested_memory": 1000.25}, *({name: -1} for name in NAMED),
     ],
 )  # fmt: skip
-def test_what_is_held(make_trace: Callable[..., Trace], fields: dict[str, float]) -> None:
+def test_what_is_held(make_trace, fields):
     """Nothing of it is lost, though it is not what Slurm would write."""
     assert {} == lost(make_trace(HELD | fields))
 
 
-def test_what_else_is_counted_or_held(make_trace: Callable[..., Trace]) -> None:
+def test_what_else_is_counted_or_held(make_trace):
     """Lines of the header and comments, columns of other formats, and numbers not of Slurm."""
     trace = parse_swf(
         "; Version: 2.2\n; Acknowledge: somebody\n; UnixStartTime: 1706702400\n;\n"

@@ -12,12 +12,10 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Trace, read_trace
+from hpcrowd.environment import read_trace
 from hpcrowd.environment.holds.recorded import recorded_rules
 from hpcrowd.environment.traces.trace import jobs_from_trace
 
@@ -69,13 +67,13 @@ class Slurm(Cell):
 
     files = ("slurmd.n[12].pid", "slurmctld.pid", "slurmdbd.pid", "munged.pid")
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         super().__init__(root)
         self.database: subprocess.Popen[bytes] | None = None
         self.env |= {"SLURM_CONF": str(root / "slurm.conf"), "TZ": "UTC",
                      "MYSQL_UNIX_PORT": str(root / "db" / "db.sock")}  # fmt: skip
 
-    def start(self) -> None:
+    def start(self):
         """Start the key server, the database, and Slurm's daemons."""
         root, ports = self.root, free_ports(4)
         names = ("controller", "accounting", "first", "second")
@@ -126,18 +124,18 @@ class Slurm(Cell):
             assert time.monotonic() < end, shown
             time.sleep(0.2)
 
-    def submit(self, *options: object, user: str = ADA, sleep: float = 1, ends: int = 0) -> str:
+    def submit(self, *options, user=ADA, sleep=1, ends=0):
         """Submit a job that sleeps and ends with a code; return its number."""
         command = f"--wrap=sleep {sleep}; exit {ends}"
         told = ("--parsable", "-o", "/dev/null", "-D", "/tmp", "-t", "1", *options, command)
         return self.run("sbatch", *told, user=user).strip().partition(";")[0]
 
-    def states(self) -> dict[str, str]:
+    def states(self):
         """State of each job or task in the queue."""
         lines = self.run("squeue", "-h", "-o", "%i %T").splitlines()
         return {line.split()[0]: line.split()[1] for line in lines}
 
-    def stop(self) -> None:
+    def stop(self):
         """Stop the daemons, then the database."""
         super().stop()
         if self.database is not None:
@@ -146,7 +144,7 @@ class Slurm(Cell):
 
 
 @pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+def jobs(tmp_path_factory):
     """What sacct prints after jobs of many kinds, in several files; and their numbers."""
     folder = tmp_path_factory.mktemp("printed")
     with Slurm.started() as cell:
@@ -157,7 +155,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
         yield folder, number
 
 
-def load(cell: Slurm) -> dict[str, str]:
+def load(cell):
     """Submit jobs of many kinds, wait until they are over, and return their numbers."""
     one: dict[str, str] = {}
     one["long"] = cell.submit("-n", 4, "-J", "long", sleep=60)
@@ -197,7 +195,7 @@ def load(cell: Slurm) -> dict[str, str]:
     return one
 
 
-def dump(cell: Slurm, folder: Path) -> None:
+def dump(cell, folder):
     """Print the accounting as the guide says, and in other ways."""
     guide = (ROOT / "docs" / "guides" / "slurm.md").read_text()
     found = re.search(r"^(sacct -a .*--format=\w+,.*) > jobs.txt$", guide, re.M)
@@ -208,7 +206,7 @@ def dump(cell: Slurm, folder: Path) -> None:
     (folder / "jobs.json").write_text(cell.run(*command[:-1], "--json"))
 
 
-def look(cell: Slurm, folder: Path) -> None:
+def look(cell, folder):
     """Print what waits and runs in all ways, with jobs that wait for several reasons."""
     runs = cell.submit("-n", 4, "-J", "runs", sleep=60)
     cell.wait(runs)
@@ -230,18 +228,18 @@ def look(cell: Slurm, folder: Path) -> None:
     cell.wait()
 
 
-def traces(folder: Path) -> dict[str, Trace]:
+def traces(folder):
     """Return what was printed, read as traces."""
     files = [file for file in sorted(folder.iterdir()) if file.is_file()]
     return {file.stem: read_trace(file, options=UTC) for file in files}
 
 
-def place_of(trace: Trace) -> dict[str, int]:
+def place_of(trace):
     """Return the row of each job by its number in Slurm."""
     return {one: row for row, one in enumerate(trace.extra["job_id"].tolist())}
 
 
-def test_real_accounting(jobs: tuple[Path, dict[str, str]]) -> None:
+def test_real_accounting(jobs):
     """All ways of printing it give the same jobs, which are those that were submitted."""
     folder, number = jobs
     found = traces(folder)
@@ -267,7 +265,7 @@ def test_real_accounting(jobs: tuple[Path, dict[str, str]]) -> None:
     assert "odd|name\nof two lines" == names[int(guide["executable"][place[number["odd"]]])]
 
 
-def test_jobs_are_eligible_when_rules_say(jobs: tuple[Path, dict[str, str]]) -> None:
+def test_jobs_are_eligible_when_rules_say(jobs):
     """Dependencies, throttles, begin times and holds are those of the real scheduler."""
     folder, number = jobs
     trace = traces(folder)["guide"]
@@ -295,7 +293,7 @@ def test_jobs_are_eligible_when_rules_say(jobs: tuple[Path, dict[str, str]]) -> 
     assert [2] == list(rules.throttle.values())
 
 
-def test_all_ways_to_look_at_it_agree(jobs: tuple[Path, dict[str, str]]) -> None:
+def test_all_ways_to_look_at_it_agree(jobs):
     """Each shows the same jobs that wait and run, and no end of them."""
     shown = []
     folder = jobs[0] / "now"

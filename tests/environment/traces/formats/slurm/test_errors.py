@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ from hypothesis import strategies as st
 from tests.support.sacct import JOB, ODD, STEP, UTC, read, table, text, without
 
 
-def refused(data: bytes | str) -> TraceError:
+def refused(data):
     """Return the error that a text gives; it is one short line that names the file."""
     with pytest.raises(TraceError) as caught:
         parse_sacct(data, "logs/jobs.txt", UTC)
@@ -38,7 +37,7 @@ def refused(data: bytes | str) -> TraceError:
     return caught.value
 
 
-def place(error: TraceError) -> tuple[int, str | None, str]:
+def place(error):
     """Line, column and value of an error."""
     assert isinstance(error, ParseError)
     return error.line, error.field, error.value
@@ -62,14 +61,14 @@ BAD = {
 
 
 @pytest.mark.parametrize(("name", "word"), [(name, word) for name in BAD for word in BAD[name]])
-def test_malformed_value(name: str, word: str) -> None:
+def test_malformed_value(name, word):
     """A value that means nothing is a ParseError with line, column as it is spelled, and value."""
     row = {name: word} | ({"JobID": "1.0"} if name == "MaxRSS" else {})
     error = refused(text({}, row, {"JobID": "2"}))
     assert (3, name, word.encode().decode("latin-1")) == place(error)
 
 
-def test_commands_ask_for_columns_that_are_read(root: Path) -> None:
+def test_commands_ask_for_columns_that_are_read(root):
     """The command of errors asks for what the tests show; that of the guide for nothing unused."""
     assert set(JOB) == set(COLUMNS)
     assert set(STEP) <= set(JOB)
@@ -94,16 +93,14 @@ MANY = [{"JobID": str(number)} for number in range(1, 200)]
     ],
 )
 @pytest.mark.parametrize("piece", [1000, 10**6])
-def test_first_malformed_line_is_named(
-    monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, str]], line: int, piece: int
-) -> None:
+def test_first_malformed_line_is_named(monkeypatch, rows, line, piece):
     """Of several the first is reported, in many pieces, too, and where rows were broken before."""
     monkeypatch.setattr(sacct_table, "PIECE", piece)
     assert (line, "ElapsedRaw", "?") == place(refused(text(*rows)))
 
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\t\r\n", b"\n \n\n"])
-def test_blank_lines_count_as_lines(blank: bytes) -> None:
+def test_blank_lines_count_as_lines(blank):
     """Blank lines are passed over, and are lines of the file."""
     first, rest = text({}, {"JobID": "2", "ElapsedRaw": "?"}).split(b"\n", 1)
     data = first + b"\n" + blank + rest
@@ -114,7 +111,7 @@ def test_blank_lines_count_as_lines(blank: bytes) -> None:
 STEP_OF_ANYTHING = {"JobID": "1.0", "Submit": "?", "State": "?", "ElapsedRaw": "?", "MaxRSS": "3K"}
 
 
-def test_rows_that_are_passed_over() -> None:
+def test_rows_that_are_passed_over():
     """A row that is cut off is left out and named; other columns of steps may say anything."""
     data = text({}, {"JobID": "2"}, {"JobID": "3"})
     for cut, line in ((data.replace(b"2|ada|", b"2|"), 3), (data[:-40], 4)):
@@ -156,7 +153,7 @@ def test_rows_that_are_passed_over() -> None:
     ],
     ids=range(20),
 )  # fmt: skip
-def test_other_texts(data: bytes, line: int | None, rule: str) -> None:
+def test_other_texts(data, line, rule):
     """Whatever else is given is reported in one line, with a cure if there is one."""
     error = refused(data)
     assert rule in str(error)
@@ -164,7 +161,7 @@ def test_other_texts(data: bytes, line: int | None, rule: str) -> None:
     assert line is None or line == place(error)[0]
 
 
-def trace_or_error(data: bytes, zone: str | None = "Europe/Paris") -> Trace | TraceError:
+def trace_or_error(data, zone="Europe/Paris"):
     """What comes of a text."""
     try:
         return parse_sacct(data, "odd.txt", FormatOptions(zone=zone))
@@ -187,7 +184,7 @@ TEARS = st.tuples(
 
 @settings(max_examples=50)
 @given(changes=st.lists(TEARS, min_size=1, max_size=6))
-def test_whatever_stands_there(changes: list[tuple[int, bytes, int]]) -> None:
+def test_whatever_stands_there(changes):
     """A text torn apart is a trace, or one clear error; both ways of looking at it agree."""
     data = ODD
     for where, what, gone in changes:
@@ -219,9 +216,7 @@ HEAD, *LINES = [line.split(b"|") for line in ODD.split(b"\r\n") if line]
     ),
     zone=st.sampled_from([None, "Europe/Paris"]),
 )
-def test_whatever_rows_stand_together(
-    lines: list[list[bytes]], changes: dict[tuple[int, int], bytes], zone: str | None
-) -> None:
+def test_whatever_rows_stand_together(lines, changes, zone):
     """Rows of all kinds in any order are a trace that reads back, or one clear error."""
     rows = [HEAD, *map(list, lines)]
     for (row, column), word in changes.items():
@@ -238,28 +233,25 @@ def test_whatever_rows_stand_together(
     assert allowed >= {field for field, _ in lost.counts}
 
 
-#: Columns of free text beside JobName.
-MORE = ("Comment", "SubmitLine", "WorkDir", "AdminComment")
-
 #: Names that break rows: no letter is lost or added.
 NAMES = st.text("ab|\n |;x", min_size=1, max_size=12).map(str.strip).filter(bool)
 
 
-def ordered(order: list[str], *rows: dict[str, str]) -> bytes:
+def ordered(order, *rows):
     """Rows of jobs with columns in this order."""
     more = dict.fromkeys(order, "")
     filled = ([(more | JOB | row)[name] for name in order] for row in rows)
     return "".join("|".join(row) + "\n" for row in [order, *filled]).encode()
 
 
-def names_of(trace: Trace) -> list[str]:
+def names_of(trace):
     """Names of the programs of jobs, by job."""
     names = trace.names.get("executable", {})
     return [names.get(number, str(number)) for number in trace["executable"].tolist()]
 
 
 @pytest.mark.parametrize("name", ["a|b", "|", "a|b|c", "a\nb", "\n", "a\n\nb|", "line1\n|\nline3"])
-def test_name_in_the_middle(name: str) -> None:
+def test_name_in_the_middle(name):
     """Surplus cells belong to the only column of free text."""
     good = parse_sacct(text({}, {"JobID": "2"}, {"JobID": "3"}), options=UTC)
     trace = parse_sacct(text({}, {"JobID": "2", "JobName": name}, {"JobID": "3"}), options=UTC)
@@ -278,9 +270,7 @@ def test_name_in_the_middle(name: str) -> None:
     more=st.sampled_from([[], ["ExitCode"]]),
     upper=st.booleans(),
 )
-def test_any_order_of_columns(
-    names: list[str], order: list[str], last: bool, more: list[str], upper: bool
-) -> None:
+def test_any_order_of_columns(names, order, last, more, upper):
     """The name is found wherever its column is: a row is whole, or is left out and counted.
 
     Order and case of columns change nothing, nor do columns that are not used.
@@ -302,7 +292,7 @@ def test_any_order_of_columns(
 
 @settings(max_examples=50)
 @given(names=st.lists(NAMES, min_size=1, max_size=4), line=NAMES, comment=NAMES)
-def test_several_columns_of_free_text(names: list[str], line: str, comment: str) -> None:
+def test_several_columns_of_free_text(names, line, comment):
     """Known columns between two of free text part what belongs to each."""
     order = ["JobID", "User", "Account", "JobName", "Partition", "Submit", "Start", "End",
              "ElapsedRaw", "State", "AllocCPUS", "Comment", "SubmitLine"]  # fmt: skip
@@ -317,7 +307,7 @@ def test_several_columns_of_free_text(names: list[str], line: str, comment: str)
 @pytest.mark.parametrize(
     "delimiter", ["|", ",", ";", "\t", "\x1f", ":", "%", "\\", "'", "@@", "::", "|||", ";;"]
 )
-def test_delimiters(delimiter: str) -> None:
+def test_delimiters(delimiter):
     """``--delimiter`` takes any text, which is found from the header."""
     unix = {"TotalCPU": "", "Submit": "1706702400", "Start": "1706702700", "End": "1706703300"}
     names = ["relax"] if len(delimiter) == 1 else ["relax", f"a{delimiter[0]}b", "x\ny"]
@@ -327,7 +317,7 @@ def test_delimiters(delimiter: str) -> None:
     assert names == names_of(trace)
 
 
-def test_rows_that_cannot_be_mended() -> None:
+def test_rows_that_cannot_be_mended():
     """Two columns of free text side by side share a surplus in more than one way: it is left out.
 
     In a table of many pieces the others are repaired as in a small one.
@@ -363,7 +353,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", DUMPS)
-def test_dumps_of_a_real_cluster(slurm_dumps: Path, name: str) -> None:
+def test_dumps_of_a_real_cluster(slurm_dumps, name):
     """Every dump has all jobs; those with a delimiter or line end in their name keep it."""
     trace = read_trace(slurm_dumps / name, options=FormatOptions(zone="UTC"))
     assert DUMPS[name] == len(trace)
@@ -374,7 +364,7 @@ def test_dumps_of_a_real_cluster(slurm_dumps: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_dumps_that_cannot_be_read(slurm_dumps: Path, name: str) -> None:
+def test_dumps_that_cannot_be_read(slurm_dumps, name):
     """What is cut off or left out is refused with the reason and the cure; a beginning shows it."""
     lines = (slurm_dumps / name).read_bytes().splitlines(keepends=True)[:30]
     with pytest.raises(TraceError, match=REFUSED[name]) as caught:

@@ -96,13 +96,13 @@ FIELDS_OF_A_JOB: list[tuple[dict[str, str], dict[str, float]]] = [
 
 
 @pytest.mark.parametrize(("row", "expected"), FIELDS_OF_A_JOB)
-def test_fields_of_a_job(row: dict[str, str], expected: dict[str, float]) -> None:
+def test_fields_of_a_job(row, expected):
     """Each field follows from its column, else from the next one that says the same."""
     found = told(**row)
     assert expected == {name: found[name] for name in expected}
 
 
-def clock(submit: str, start: str, end: str, elapsed: str = "", day: str = "2024-10-27") -> Any:
+def clock(submit, start, end, elapsed="", day="2024-10-27"):
     """A row of times of one day, by default of that when clocks were put back in Paris."""
     times = {"Submit": submit, "Start": start, "End": end}
     return {name: f"{day}T{time}:00" if time else "" for name, time in times.items()} | {
@@ -132,9 +132,7 @@ UNIX = {"Submit": "1706702400", "Start": "1706702700", "End": "0"}
         ({}, None, 300, 600, ZONELESS),
     ],
 )  # fmt: skip
-def test_times_that_need_a_repair(
-    row: dict[str, str], zone: str | None, wait: int, run: int, repaired: str
-) -> None:
+def test_times_that_need_a_repair(row, zone, wait, run, repaired):
     """Hours shown twice or never, times out of order and times without a zone are counted."""
     trace = read(row, zone=zone)
     assert ([wait], [run]) == (trace["wait"].tolist(), trace["run"].tolist())
@@ -152,7 +150,7 @@ def test_times_that_need_a_repair(
         ({}, None, 1706702400),
     ],
 )
-def test_first_submission(row: dict[str, str], zone: str | None, start: int) -> None:
+def test_first_submission(row, zone, start):
     """An offset or a Unix time is a moment; other times are local ones of the zone, else UTC."""
     header = read(row, zone=zone).header
     assert start == header.integer("UnixStartTime")
@@ -253,12 +251,7 @@ ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dic
 
 
 @pytest.mark.parametrize(("rows", "expected", "repaired", "dropped"), ROWS)
-def test_rows_become_jobs(
-    rows: list[dict[str, str]],
-    expected: dict[str, list[Any]],
-    repaired: dict[str, int],
-    dropped: dict[str, int],
-) -> None:
+def test_rows_become_jobs(rows, expected, repaired, dropped):
     """Rows are jobs, runs, steps, tasks or parts; what is put together or left out is counted."""
     trace = read(*rows)
     assert expected == {name: [value for (value,) in shown(trace, name)] for name in expected}
@@ -275,14 +268,14 @@ def test_rows_become_jobs(
          "2 state REVOKED, 1 state PENDING, 1 state RUNNING)"),
     ],
 )  # fmt: skip
-def test_no_job_has_ended(rows: list[dict[str, str]], why: str) -> None:
+def test_no_job_has_ended(rows, why):
     """Such a file has no trace; the most frequent reasons are reported."""
     with pytest.raises(TraceError) as caught:
         read(*rows)
     assert f"jobs.txt: contains no jobs that have ended ({why}" in str(caught.value)
 
 
-def test_names_are_of_the_columns_and_numbered_by_submissions() -> None:
+def test_names_are_of_the_columns_and_numbered_by_submissions():
     """The header says what queue and partition are; the first user is who submitted first."""
     rows = {"Submit": "2024-02-01T00:00:00"}, {"JobID": "2", "User": "bob"}
     trace = read(*rows)
@@ -296,8 +289,8 @@ def test_names_are_of_the_columns_and_numbered_by_submissions() -> None:
     assert trace.header.get("Computer") is None
 
 
-def test_columns() -> None:
-    """Six are enough; without JobID the numbers are those of JobIDRaw; what is not read is told."""
+def test_columns():
+    """Six are enough; without JobID the numbers are those of JobIDRaw; what is not read is named."""
     data = f"JobIDRaw|Submit|State|End|Elapsed|NCPUS\n7|{NOON}|CD|2024-01-31T13:00:00|30:00|2\n"
     trace = parse_sacct(data, options=UTC)
     row = job(trace)
@@ -310,7 +303,7 @@ def test_columns() -> None:
     assert () == parse_sacct(text(JOB)).not_read
 
 
-def test_dependencies_of_several_clusters() -> None:
+def test_dependencies_of_several_clusters():
     """Jobs of two clusters with one number are different jobs, whatever the queue is."""
     rows = [
         {"JobID": job_id, "Cluster": cluster, "Submit": f"2024-01-31T12:0{minute}:00",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,6 @@ from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.slurm import json_records
 from hpcrowd.environment.traces.formats.slurm.accounting import generate_sacct
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in, gpus_in
-from hpcrowd.environment.traces.trace import Trace
 
 from tests.environment.state.test_slurm_now import SCONTROL, SQUEUE, objects
 from tests.environment.traces.formats.format_cases import ASKED, asked_by
@@ -53,7 +50,7 @@ from tests.support.sacct import UTC, text
         ("-n four --mem=much", ""),
     ],
 )  # fmt: skip
-def test_options_become_columns(options: str, expected: str) -> None:
+def test_options_become_columns(options, expected):
     """Each option is a column; what is malformed says nothing."""
     quoted = options.replace("a&b|c", "'a&b|c'")
     columns = dict(pair.split("=") for pair in expected.split())
@@ -73,7 +70,7 @@ def test_options_become_columns(options: str, expected: str) -> None:
         ("sbatch --wrap='unclosed", Asked()), ("sbatch -d", Asked()), ("", Asked()),
     ],
 )  # fmt: skip
-def test_options_of_submit_lines(line: str, expected: Asked) -> None:
+def test_options_of_submit_lines(line, expected):
     """Options count before the script; those of the script and of later parts do not."""
     assert expected == asked_in(line)
 
@@ -82,7 +79,7 @@ LINE = "sbatch -C milan --reservation=day -q low x.sh"
 PARTS = "sbatch -n 4 --mem=1G : -n 8 --mem=2G x.sh"
 
 
-def begin(written: str) -> str:
+def begin(written):
     """The moment that an option of a submit line says."""
     return asked_in(f"sbatch --begin={written} x.sh").moment
 
@@ -99,12 +96,12 @@ def begin(written: str) -> str:
         (gpus_in, "", ("", "")),
     ],
 )  # fmt: skip
-def test_moments_and_gpus(read: Callable[[str], object], written: str, meaning: object) -> None:
+def test_moments_and_gpus(read, written, meaning):
     """A date, or one with a time, is a moment; generic resources are written in three ways."""
     assert meaning == read(written)
 
 
-def asked(trace: Trace, *asks: Ask) -> dict[Ask, list[Any]]:
+def asked(trace, *asks):
     """Return the numbers or words that the jobs of a trace ask for."""
     found = asked_by(trace)
     return {ask: found[ask] for ask in asks}
@@ -144,13 +141,13 @@ ROWS: list[tuple[list[dict[str, str]], dict[Ask, list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("rows", "expected"), ROWS)
-def test_rows_ask(rows: list[dict[str, str]], expected: dict[Ask, list[Any]]) -> None:
+def test_rows_ask(rows, expected):
     """What a job asks for follows from columns, submit lines and the other rows of its array."""
     numbered = [{"JobID": str(number)} | row for number, row in enumerate(rows, 1)]
     assert expected == asked(parse_sacct(text(*numbered), options=UTC), *expected)
 
 
-def test_what_jobs_ask_for_is_written_and_read_back() -> None:
+def test_what_jobs_ask_for_is_written_and_read_back():
     """The text of sacct has all of it in its columns and submit lines.
 
     Most nodes are written with the least, which are then one.
@@ -197,12 +194,12 @@ OLD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def is_set(number: int | None, *, infinite: bool = False) -> dict[str, Any]:
+def is_set(number, *, infinite=False):
     """A number as data parsers from v0.0.39 on print it."""
     return {"set": number is not None, "infinite": infinite, "number": number or 0}
 
 
-def objects_of_sacct() -> bytes:
+def objects_of_sacct():
     """Submit lines, and memory per node or core apart, are in the objects of newer versions."""
     counts = {"cpu": 8, "mem": 8192, "node": 2, "gres": 4}
     tres = [
@@ -216,7 +213,7 @@ def objects_of_sacct() -> bytes:
     return dump(job, plugin="openapi/slurmdbd")
 
 
-def shown_by_the_controller() -> str:
+def shown_by_the_controller():
     """``scontrol show job`` has layout, memory, GPUs, features, nice and requeueing by name."""
     return SCONTROL.replace(
         "NumNodes=1-1 NumCPUs=1 NumTasks=1 CPUs/Task=1 ReqB:S:C:T=0:0:*:*",
@@ -230,7 +227,7 @@ def shown_by_the_controller() -> str:
     )  # fmt: skip
 
 
-def queue() -> str:
+def queue():
     """Columns of ``squeue`` have GPUs, nice, features and reservation."""
     header, *lines = SQUEUE.splitlines()
     more = ["|gres:gpu:2|7|ib|night", "|N/A|0|(null)|(null)", "|N/A|-3|(null)|(null)"]
@@ -238,7 +235,7 @@ def queue() -> str:
     return "\n".join([f"{header}|TRES_PER_NODE|NICE|FEATURES|RESERVATION", *rows, ""])
 
 
-def objects_of_the_queue() -> bytes:
+def objects_of_the_queue():
     """Objects of ``squeue --json`` have a name for each request."""
     found = json.loads(objects())
     found["jobs"][2] |= {
@@ -273,7 +270,7 @@ LAYOUT = {Ask.NODES: 2, Ask.MAX_NODES: 4, Ask.TASKS: 8, Ask.TASKS_PER_NODE: 4,
          Ask.FEATURES: "a|b", Ask.RESERVATION: "night"}]),
     ],
 )  # fmt: skip
-def test_other_dumps_ask(shown: Callable[[], Any], expected: list[dict[Ask, Any]]) -> None:
+def test_other_dumps_ask(shown, expected):
     """Objects, the queue and the controller have a column or name for each request."""
     data = shown()
     parse = parse_sacct_json if isinstance(data, bytes) else parse_sacct
@@ -295,13 +292,13 @@ NEW: dict[str, Any] = OLD | {
 }  # fmt: skip
 
 
-def dump(*jobs: object, plugin: str = "openapi/dbv0.0.38") -> bytes:
+def dump(*jobs, plugin="openapi/dbv0.0.38"):
     """Objects as sacct prints them."""
     return json.dumps({"meta": {"plugin": {"type": plugin}}, "errors": [], "jobs": jobs}).encode()
 
 
 @pytest.mark.parametrize("job", [OLD, NEW], ids=["22.05", "23.11"])
-def test_shapes_of_versions(job: dict[str, Any]) -> None:
+def test_shapes_of_versions(job):
     """Plain numbers and objects, words and lists mean the same; what is infinite is unknown."""
     trace = parse_sacct_json(dump(job), options=UTC)
     row = [trace[name][0] for name in ("wait", "run", "allocated_processors", "requested_time")]
@@ -322,7 +319,7 @@ def test_shapes_of_versions(job: dict[str, Any]) -> None:
     assert (-1, False) == (never["requested_time"][0], "eligible" in never.extra)
 
 
-def test_same_as_the_text(slurm_dumps: Path) -> None:
+def test_same_as_the_text(slurm_dumps):
     """JSON of a real cluster gives what its text gives, without CPU times; losses are counted."""
     path = slurm_dumps / "json-D.txt.gz"
     assert "sacct-json" == find_format(path).name
@@ -349,7 +346,7 @@ def test_same_as_the_text(slurm_dumps: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_pieces_give_the_same_as_the_whole(size: int) -> None:
+def test_pieces_give_the_same_as_the_whole(size):
     """Objects are found however a text is cut into blocks."""
     data = dump(OLD, NEW | {"job_id": 18, "user": "zoë"}, OLD | {"user": "bob"})
     blocks = (data[begin : begin + size] for begin in range(0, len(data), size))
@@ -369,7 +366,7 @@ def test_pieces_give_the_same_as_the_whole(size: int) -> None:
         (dump(OLD | {"job_id": None, "array": {}}), "job 1 of the list, JobID ''"),
     ],
 )
-def test_what_is_wrong(data: bytes, rule: str) -> None:
+def test_what_is_wrong(data, rule):
     """One line names the job of the list."""
     with pytest.raises(TraceError) as caught:
         parse_sacct_json(data, "jobs.json", UTC)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,14 +42,14 @@ from tests.environment.traces.formats.format_cases import (
 )
 
 
-def parquet_of(**columns: list[object]) -> bytes:
+def parquet_of(**columns):
     """A Parquet file as pandas writes it."""
     file = io.BytesIO()
     pd.DataFrame(columns).to_parquet(file)
     return file.getvalue()
 
 
-def test_what_is_missing_is_unknown() -> None:
+def test_what_is_missing_is_unknown():
     """A table of two columns is a trace, numbered as it stands; blanks, quotes and CRLF are CSV."""
     trace = parse_csv("run,submit\n60,5\n,6\n")
     assert [[5, 6], [60, -1], [1, 2]] == [trace[n].tolist() for n in ("submit", "run", "number")]
@@ -60,7 +59,7 @@ def test_what_is_missing_is_unknown() -> None:
     assert [(5, 60, 'O"Neil, J.')] == shown(trace, "submit", "run", "user")
 
 
-def test_names_next_to_numbers() -> None:
+def test_names_next_to_numbers():
     """Names are those of the numbers next to them; without numbers they get some."""
     trace = parse_csv("submit,run,user,user_name,group_name\n0,1,7,eve,x\n0,1,-1,,y\n0,1,8,,x\n")
     assert {"user": {7: "eve"}, "group": {1: "x", 2: "y"}} == trace.names
@@ -69,7 +68,7 @@ def test_names_next_to_numbers() -> None:
     assert ({1: "b"}, [1]) == (twice.names["user"], list(twice.repaired.values()))
 
 
-def test_table_of_jobs_of_a_run() -> None:
+def test_table_of_jobs_of_a_run():
     """The columns of jobs.parquet are understood: start, end, processors, state."""
     text = "number,submit,start,end,processors,state,recorded_submit\n3,5,7,10,4,killed,0\n"
     trace = parse_csv(text + "4,6,-1,-1,9,rejected,0\n5,-1,50,51,1,done,0\n")
@@ -79,7 +78,7 @@ def test_table_of_jobs_of_a_run() -> None:
     assert {} == trace.extra
 
 
-def test_parquet_of_a_data_frame() -> None:
+def test_parquet_of_a_data_frame():
     """What pandas writes is read: missing values are unknown; odd numbers name their row."""
     columns: dict[str, list[object]] = {"submit": [0, 5], "run": [1.0, None]}
     trace = parse_parquet(parquet_of(**columns, user_name=["eve", None]))
@@ -92,7 +91,7 @@ def test_parquet_of_a_data_frame() -> None:
 
 
 @pytest.mark.parametrize("where", [4, 200, -20, -6])
-def test_damaged_parquet(where: int) -> None:
+def test_damaged_parquet(where):
     """A changed byte is either harmless or reported as damage; never anything else."""
     data = bytearray(generate_parquet(parse_csv("submit,run\n" + "0,1\n" * 500)))
     data[where] ^= 0xFF
@@ -119,7 +118,7 @@ def test_damaged_parquet(where: int) -> None:
         ('submit,run,note\n0,1,"a\n1,1,x\n1,1,y\n2,1,"b\n3,1,z\n', ("not a table row",)),
     ],
 )
-def test_what_is_not_a_table(text: str, parts: tuple[str, ...]) -> None:
+def test_what_is_not_a_table(text, parts):
     """What is wrong with a table is one line with its place."""
     with pytest.raises(TraceError) as caught:
         parse_csv(text, "bad.csv")
@@ -128,7 +127,7 @@ def test_what_is_not_a_table(text: str, parts: tuple[str, ...]) -> None:
     assert 1 == len(str(caught.value).splitlines())
 
 
-def test_text_that_csv_cannot_hold_is_counted() -> None:
+def test_text_that_csv_cannot_hold_is_counted():
     """Blanks around names, zero bytes, and odd names of columns are lost in CSV, and counted."""
     trace = parse_csv("submit,run,user,user_name\n0,1,1,a\n5,1,2,b\n")
     trace.names["user"] = {1: " a", 2: "b"}
@@ -141,14 +140,14 @@ def test_text_that_csv_cannot_hold_is_counted() -> None:
     }
 
 
-def asking() -> Trace:
+def asking():
     """Return three jobs that ask for everything there is."""
     trace = parse_csv("number,submit,run,requested_processors\n1,0,60,32\n2,10,60,4\n3,20,60,1\n")
     trace.extra = {name: np.array(texts, np.object_) for name, texts in ASKED.items()}
     return trace
 
 
-def test_columns_become_requests() -> None:
+def test_columns_become_requests():
     """Each column is a request of the machine, and documented; a begin counts from submission."""
     assert set(REQUEST_COLUMNS.values()) == set(ASKED)
     assert set(ASKED) - set(SITE_COLUMNS) == {"array", "task"}
@@ -162,7 +161,7 @@ def test_columns_become_requests() -> None:
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet"])
-def test_what_is_kept_beyond_the_fields(name: str) -> None:
+def test_what_is_kept_beyond_the_fields(name):
     """All requests and other columns come back; Parquet keeps header, comments and line ends."""
     trace, lost, kind = asking(), Losses(), FORMATS[name]
     trace.extra["site"] = np.array(["north", "", "south"], np.object_)
@@ -193,7 +192,7 @@ def test_what_is_kept_beyond_the_fields(name: str) -> None:
          {Ask.MEMORY_PER_CORE: [2, UNKNOWN], Ask.MEMORY_PER_NODE: [UNKNOWN, 64]}),
     ],
 )  # fmt: skip
-def test_numbers_of_other_programs(table: str, expected: dict[Ask, list[int]]) -> None:
+def test_numbers_of_other_programs(table, expected):
     """Fractions are rounded up, words say yes and no; what is no number is refused."""
     found = asked_by(parse_csv(table))
     assert expected == {ask: found[ask] for ask in expected}
@@ -218,7 +217,7 @@ at,took,mem,core mem,gpus,where,alone
 """
 
 
-def test_a_table_of_ones_own() -> None:
+def test_a_table_of_ones_own():
     """A mapping names columns of requests as it names fields, with units of memory and words."""
     told, lost = FormatOptions(mapping=MINE), Losses()
     trace = parse_mapped(TABLE, "mine.csv", told)
@@ -233,7 +232,7 @@ def test_a_table_of_ones_own() -> None:
     assert not {name for name, _ in lost.counts} & set(ASKED)
 
 
-def run_of(requests: Requests) -> JobTable:
+def run_of(requests):
     """Return the jobs of a run that ask for something."""
     jobs = JobTable()
     jobs.append(
@@ -244,7 +243,7 @@ def run_of(requests: Requests) -> JobTable:
     return jobs
 
 
-def test_jobs_of_a_run_keep_what_they_ask_for(tmp_path: Path) -> None:
+def test_jobs_of_a_run_keep_what_they_ask_for(tmp_path):
     """jobs.parquet has a column for what some job asks for; as a trace it asks for the same."""
     trace, path = asking(), tmp_path / "jobs.parquet"
     requests = requests_of(trace, np.arange(3))

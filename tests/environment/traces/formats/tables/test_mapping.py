@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hpcrowd.environment import (
     FormatOptions,
@@ -14,21 +12,18 @@ from hpcrowd.environment import (
     parse_mapped,
     read_mapping,
 )
-from hpcrowd.environment.traces.trace import Trace
 
 from tests.environment.traces.formats.format_cases import complaint
 
 NEEDED = {"submit": "at", "run": "took"}
 
 
-def told(mapping: TableMapping) -> FormatOptions:
+def told(mapping):
     """A mapping as what reading and writing need to know."""
     return FormatOptions(mapping=mapping)
 
 
-def mapped(
-    text: str, columns: dict[str, object], source: str = "mine.csv", **more: object
-) -> Trace:
+def mapped(text, columns, source="mine.csv", **more):
     """Read a table in text; a column that stands for None is not needed."""
     named = {name: told for name, told in {**NEEDED, **columns}.items() if told is not None}
     return parse_mapped(text, source, told(TableMapping(columns=named, **more)))
@@ -38,7 +33,7 @@ STATES: dict[str, object] = {"status": {"column": "state", "values": {"ok": 1, "
 ASKED, USED = "requested_time", "memory"
 
 
-def moments(how: str, *names: str) -> dict[str, object]:
+def moments(how, *names):
     """Columns of moments of one kind, named like their fields, without a run time."""
     return {name: {"column": name, "time": how} for name in names} | {"run": None}
 
@@ -75,9 +70,7 @@ TABLES: list[tuple[str, dict[str, object], dict[str, list[float]]]] = [
 
 
 @pytest.mark.parametrize(("text", "columns", "expected"), TABLES)
-def test_values_of_a_table(
-    text: str, columns: dict[str, object], expected: dict[str, list[float]]
-) -> None:
+def test_values_of_a_table(text, columns, expected):
     """Columns become fields in the units and words of the mapping."""
     trace = mapped(text, columns)
     assert expected == {name: trace[name].tolist() for name in expected}
@@ -95,10 +88,7 @@ def test_values_of_a_table(
          {"started before": 1, "ended before": 1}),
     ],
 )  # fmt: skip
-def test_moments_that_need_a_repair(
-    zone: str | None, rows: list[tuple[str, ...]], wait: list[int], run: list[int],
-    repaired: dict[str, int],
-) -> None:  # fmt: skip
+def test_moments_that_need_a_repair(zone, rows, wait, run, repaired):  # fmt: skip
     """Of an hour shown twice the later one fits; what is in the wrong order is unknown; counted."""
     lines = [",".join(f"2024-10-{moment}:00" for moment in row) for row in rows]
     text = "\n".join(["submit,start,end", *lines])
@@ -119,7 +109,7 @@ def test_moments_that_need_a_repair(
         ("%d.%m.%Y %H.%M", "8.1.2024 8.00", "08.01.2024 08.01"),
     ],
 )
-def test_moments(how: str, first: str, second: str) -> None:
+def test_moments(how, first, second):
     """Moments are counted from the first submission, and the header says when that was."""
     columns = {"submit": {"column": "at", "time": how}}
     trace = mapped(f"at,took\n{second},1\n{first},1\n", columns, zone="Europe/Stockholm")
@@ -147,7 +137,7 @@ GOOD = "[columns]\nsubmit = 's'\nrun = 'r'\n"
         (GOOD + "gpus_per_rack = 'x'", ("gpus_per_rack",)),
     ],
 )  # fmt: skip
-def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]) -> None:
+def test_mistakes_of_a_mapping(tmp_path, toml, parts):
     """A mistake in the file is reported in one line with its place."""
     path = tmp_path / "mine.toml"
     path.write_text(toml)
@@ -169,16 +159,14 @@ def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]
         ("at,took,state\n0,1,ok\n0,1,lost\n", STATES, 3, "state", "lost"),
     ],
 )
-def test_malformed_lines(
-    text: str, columns: dict[str, object], line: int, field: str | None, value: str
-) -> None:
+def test_malformed_lines(text, columns, line, field, value):
     """The first malformed line is reported, also after blank lines and quoted line ends."""
     error = complaint(lambda data, source: mapped(data, columns, source), text)
     assert (line, field, value) == (error.line, error.field, error.value)
     assert "'ok', 'bad'" in error.rule or columns is not STATES
 
 
-def test_what_units_or_columns_cannot_hold() -> None:
+def test_what_units_or_columns_cannot_hold():
     """Minutes in a pattern lose seconds: those jobs are counted, and columns without a place."""
     columns = {"submit": {"column": "at", "time": "%Y-%m-%d %H:%M"}, "run": "took"}
     trace = mapped("at,took,who\n0,60,7\n60,61,7\n90,1,8\n", {"user": "who"})
@@ -191,7 +179,7 @@ def test_what_units_or_columns_cannot_hold() -> None:
         mapped("at,took\n0,1\n", {"user": "who"})
 
 
-def test_decimal_comma() -> None:
+def test_decimal_comma():
     """Numbers with a comma before fractions are read and written so."""
     columns = {"requested_time": {"column": "limit", "unit": "h"}}
     more = {"delimiter": ";", "decimal": ","}
