@@ -290,7 +290,7 @@ def test_names_are_of_the_columns_and_numbered_by_submissions():
 
 
 def test_columns():
-    """Six are enough; without JobID the numbers are those of JobIDRaw; what is not read is named."""
+    """Six are enough; without JobID numbers are those of JobIDRaw; others are named."""
     data = f"JobIDRaw|Submit|State|End|Elapsed|NCPUS\n7|{NOON}|CD|2024-01-31T13:00:00|30:00|2\n"
     trace = parse_sacct(data, options=UTC)
     row = job(trace)
