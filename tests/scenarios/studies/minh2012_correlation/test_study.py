@@ -16,7 +16,12 @@ from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.studies.minh2012_correlation import experiments
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import DEGREES, slowdown
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
+    DEGREES,
+    CorrelationRuns,
+    slowdown,
+)
+from hpcrowd.scenarios.studies.minh2012_correlation.statements import CATEGORIZED, LOAD_RULES
 from hpcrowd.scenarios.studies.minh2012_correlation.study import (
     Minh2012Correlation,
     reproduce_minh2012_correlation,
@@ -121,6 +126,16 @@ def test_weeks_come_out_again(study, kth):
     signs = signs_of(features.Workload.from_trace(kth))
     assert np.allclose(study.weeks["KTH"].correlation, signs.correlation, rtol=NEAR, equal_nan=True)
     assert study.weeks["KTH"].right == signs.right
+
+
+@pytest.mark.parametrize(("fcfs", "expected"), [(9.0, True), (1.5, False), (4.0, None)])
+def test_degrading_more_than_both(fcfs, expected):
+    """FIFO has to rise more than Aggressive and than Categorized; less than one refutes it."""
+    rises = {"fcfs": fcfs, "easy": 2.0, CATEGORIZED: 4.0}
+    slowdown = np.array([[[[1.0] * 4] * 2 + [[rise] * 4]] for rise in rises.values()])
+    runs = CorrelationRuns((-1.0, 0.0, 1.0), (0.8,), (*rises,), np.zeros((3, 4)), slowdown)
+    (rule,) = (one for one in LOAD_RULES if one.name == "fragmentation: fcfs")
+    assert expected is rule.check(runs, 0.8)[2]
 
 
 # ---- options ---------------------------------------------------------------------------------
