@@ -4,13 +4,14 @@
 documentation, that concern what changed since the commit of ``.ci/verified``, one a line. With
 ``HPCROWD_CI=all`` it prints the folder of all tests.
 
-A test concerns the modules of its room (``tests/agents/work`` those of ``agents/work``), what these
-and the test and its helpers import, and files that it names; imports inside functions count, those
-for type checking only do not. If one of these changed, or imports from its own folder what
-changed, the test is chosen. A registry of names imports nothing: an entry such as ``"easy":
-"hpcrowd.environment.schedulers.easy:EASY"`` counts for tests of the registry's room, for those that
-import the registry, and for those with the name in a text. So do the files of commands and the
-folders of studies. Files that are not Python belong to all modules of their folder.
+A test concerns the modules of its room (``tests/agents/work`` those of ``agents/work`` and of
+folders in it), what it, its helpers and the modules next to them import, and files that it names;
+imports inside functions count, those for type checking only do not. If one of these changed, or
+imports from its own folder what changed, the test is chosen. A registry of names imports nothing:
+an entry such as ``"easy": "hpcrowd.environment.schedulers.easy:EASY"`` counts for tests of the
+registry's room, for those that import the registry, and for those with the name in a text. So do
+the files of commands and the folders of studies. Files that are not Python belong to all modules of
+their folder.
 
 What is further away is left to the quick tests, which always run.
 """
@@ -165,8 +166,11 @@ class House:
             if file not in helpers:
                 helpers.add(file)
                 left += [used for used in self.uses[file] if used.startswith("tests/")]
-        room = self.files_in(Path(test).parent.relative_to("tests"))
+        folder = Path(test).parent.relative_to("tests")
+        room = self.files_in(folder)
         found = room | self.uses[test]
+        if len(folder.parts) > 1:  # not of a whole floor
+            found |= {file for file in self.sources if Path(file).is_relative_to(folder)}
         for file in tuple(found):
             for module in self.sources[file].entries.values():
                 found |= set(self.files_of(module.partition(":")[0]))

@@ -20,6 +20,7 @@ FILES = {
     "environment/formats/records.py": "",
     "environment/engine/loop.py": "def f():\n    from hpcrowd.environment.jobs import JobTable\n",
     "environment/engine/fast.py": "from hpcrowd.environment.engine.loop import f\n",
+    "environment/engine/passes/plan.py": "",
     "agents/user.py": (
         "from typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    from hpcrowd.environment.jobs import JobTable\n"
@@ -78,6 +79,7 @@ def house(place):
         ("environment/formats/records.py", "formats convert"),  # by its room, and by the name pbs
         ("environment/jobs.py", "engine README names"),  # imported in a function; a public name
         ("environment/engine/loop.py", "engine plot"),  # which imports what imports it
+        ("environment/engine/passes/plan.py", "engine"),  # in a folder of its room
         ("analysis/views/plot.py", "plot"),
         ("analysis/views/data/colours.csv", "plot"),
         ("scenarios/commands/traces/convert.py", "convert use"),
