@@ -14,7 +14,6 @@ import sys
 import tempfile
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +58,7 @@ LIGHT = (
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Begin the second half of the tests with those that compile nothing.
 
     Each of two processes gets a half. Where nothing is compiled yet, both would need the same code
@@ -83,7 +82,7 @@ def audited_runs():
 
     def audited(self, *arguments, **options):
         found = run(self, *arguments, **options)
-        scheduler: Any = self.cluster.engine.scheduler
+        scheduler = self.cluster.engine.scheduler
         if hasattr(scheduler, "ledger") and len(self.clusters) == 1:
             audit(scheduler.machine, since_it_began(self), scheduler.ledger)
         return found

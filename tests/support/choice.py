@@ -170,7 +170,7 @@ class House:
         room = self.files_in(folder)
         found = room | self.uses[test]
         if len(folder.parts) > 1:  # not of a whole floor
-            found |= {file for file in self.sources if Path(file).is_relative_to(folder)}
+            found |= {file for file in self.sources if file.startswith(f"{folder}/")}
         for file in tuple(found):
             for module in self.sources[file].entries.values():
                 found |= set(self.files_of(module.partition(":")[0]))

@@ -29,9 +29,8 @@ needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no dis
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Return the file of a study of 8 runs that keeps jobs."""
-    text = SCENARIO + STUDY.replace("seed = 5", "seed = 2")
-    return write_study(tmp_path_factory.mktemp("engines"), 'keep = "jobs"\n' + text)
+    """Return the file of a study of 20 runs that keeps jobs."""
+    return write_study(tmp_path_factory.mktemp("engines"), f'keep = "jobs"\n{SCENARIO}{STUDY}')
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +52,14 @@ def test_results_are_the_same_whoever_does_the_runs(study, alone, tmp_path, name
         found = sweep(read_study(study), tmp_path / "out", engine=engine)
     finally:
         engine.close()
-    assert (8, 0, 0) == (found.over, found.kept, found.failed)
+    assert (20, 0, 0) == (found.over, found.kept, found.failed)
     assert results(alone) == results(tmp_path / "out")
     for kind in ("runs", "jobs"):
         one, other = (
             {path.name: path.read_bytes() for path in (folder / kind).iterdir()}
             for folder in (alone, tmp_path / "out")
         )
-        assert 8 == len(one)
+        assert 20 == len(one)
         assert one == other
 
 
@@ -123,7 +122,7 @@ class Broken(Inline):
         (ModuleNotFoundError("No module named 'scenarios'"), "workers need the same environment"),
         (CancelledError(), "the cluster has ended, .* continue with --resume"),
         (BrokenExecutor(), "its executor is broken; continue with --resume"),
-        (KeyboardInterrupt(), "3 of 8 runs are done and kept .* --resume"),
+        (KeyboardInterrupt(), "3 of 20 runs are done and kept .* --resume"),
     ],
 )
 def test_engine_that_breaks_down_is_reported(study, alone, tmp_path, error, message):
@@ -241,11 +240,11 @@ def test_torn_index_is_made_again(study, alone, tmp_path):
         index.write_bytes(left)
         before = landed(out)
         found = sweep(read_study(study), out, resume=True)
-        assert (8, 8, 0) == (found.kept, found.over, found.failed)
+        assert (20, 20, 0) == (found.kept, found.over, found.failed)
         assert (before, results(alone)) == (landed(out), results(out))
-        assert 8 == len(index.read_bytes().splitlines())
+        assert 20 == len(index.read_bytes().splitlines())
     next(iter((out / "runs").glob("*.parquet"))).unlink()
-    assert 7 == sweep(read_study(study), out, resume=True).kept
+    assert 19 == sweep(read_study(study), out, resume=True).kept
     assert results(alone) == results(out)
 
 

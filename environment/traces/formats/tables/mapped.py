@@ -266,7 +266,7 @@ def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
 
 def _to_microsecond(seconds: Numbers) -> Numbers:
     """Return what was meant by a difference of dates, which floats hold no finer than that."""
-    return np.where(np.abs(seconds) < 1e9, np.round(seconds, 6), seconds)
+    return np.where(np.abs(seconds) < LARGEST_EXACT / 1e6, np.round(seconds, 6), seconds)
 
 
 def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:

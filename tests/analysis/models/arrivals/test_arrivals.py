@@ -281,7 +281,7 @@ def test_weights_are_the_programs():
 
 
 def walk(gaps, weights):
-    """Return arrival times as the paper tells it: pay bucket by bucket, the rest is a part."""
+    """Return arrival times by the paper: pay bucket by bucket, the rest is a part."""
     times, now, points, bucket, past = [], 0.0, 0.0, 0, 0.0
     for gap in gaps:
         points += gap / BUCKET_S

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +34,7 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-class Cell:
+class Cell(ABC):
     """Daemons in a folder, and commands that talk to them."""
 
     #: Files with the numbers of the daemons' processes, in the order in which they stop.
@@ -57,13 +58,13 @@ class Cell:
             cell.stop()
             shutil.rmtree(root, ignore_errors=True)
 
+    @abstractmethod
     def start(self) -> None:
         """Write the files of the cell, and start its daemons."""
-        raise NotImplementedError
 
+    @abstractmethod
     def states(self) -> dict[str, str]:
         """State of each job in the queue."""
-        raise NotImplementedError
 
     def run(self, *command: object, user: str | None = None) -> str:
         """Run a command as root or another user; return what it prints."""
