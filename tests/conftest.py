@@ -141,6 +141,19 @@ def kth(read_trace):
     return read_trace(KTH.removesuffix(".swf.gz"))
 
 
+@pytest.fixture
+def workshop(tmp_path, monkeypatch):
+    """Return an empty folder to be in and to import from, whose modules are forgotten again."""
+    monkeypatch.chdir(tmp_path)
+    path, loaded = list(sys.path), set(sys.modules)
+    sys.path.insert(0, str(tmp_path))
+    yield tmp_path
+    sys.path[:] = path
+    for name in set(sys.modules) - loaded:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
+            del sys.modules[name]
+
+
 @pytest.fixture(scope="session")
 def make_jobs():
     """Return a function that makes jobs from (submit, run, processors[, requested[, user]])."""

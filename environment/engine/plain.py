@@ -211,10 +211,10 @@ class PlainEngine(Engine):
         return bool(reason)
 
     def _estimate(self, row: int) -> None:
+        requested, run = int(self.jobs.requested_time[row]), int(self.jobs.run_time[row])
         if isinstance(self.estimates, Estimates):
-            requested, run = int(self.jobs.requested_time[row]), int(self.jobs.run_time[row])
-            run = min(run, requested) if self.kill else run
-            self.jobs.estimate[row] = self.estimates.of(requested, run)
+            requested = self.estimates.of(requested, min(run, requested) if self.kill else run)
+        self.jobs.estimate[row] = requested  # a predictor sets it at the next pass
 
     def _start(self, row: int, at: int) -> None:
         end = at + int(self.jobs.run_time[row]) + self.latency

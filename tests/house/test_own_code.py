@@ -167,19 +167,12 @@ LOG = """; MaxProcs: 4
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(workshop):
     """A folder with a log and a file of own code, which imports a neighbour."""
-    (tmp_path / "mine.py").write_text(MINE)
-    (tmp_path / "neighbour.py").write_text("SIGN = 1\n")
-    (tmp_path / "log.swf").write_text(LOG)
-    monkeypatch.chdir(tmp_path)
-    before, loaded = list(sys.path), set(sys.modules)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield tmp_path
-    sys.path[:] = before
-    for name in set(sys.modules) - loaded:
-        if name in ("mine", "neighbour") or name.startswith("own_"):
-            del sys.modules[name]
+    (workshop / "mine.py").write_text(MINE)
+    (workshop / "neighbour.py").write_text("SIGN = 1\n")
+    (workshop / "log.swf").write_text(LOG)
+    return workshop
 
 
 def same(one, other):

@@ -176,12 +176,10 @@ def run_hpcrowd(arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_page_does_what_it_says(page, tmp_path, monkeypatch):
+def test_page_does_what_it_says(page, workshop, monkeypatch):
     """Every block of Python and every command of a page runs, and prints what the page shows."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)  # as for a script in that folder
     monkeypatch.setenv("COLUMNS", "100")
-    reader = Reader(page, tmp_path)
+    reader = Reader(page, workshop)
     reader.read()
     if reader.missing:
         pytest.skip(
