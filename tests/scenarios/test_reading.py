@@ -11,7 +11,7 @@ import hpcrowd as hc
 import pytest
 from hpcrowd.analysis import read_recorded, read_results, write_results
 from hpcrowd.environment import QuantityError, read_trace, write_swf
-from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace, not_read
+from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.kinds.files import read_scenario, scenario_of
 
 from tests.support.populations import small_log
@@ -173,21 +173,6 @@ def folder(make_trace, tmp_path, monkeypatch):
     weeks.header.lines = [one for one in weeks.header.lines if b"MaxProcs" not in one]
     write_swf(weeks, Path("weeks.swf"))
     return tmp_path
-
-
-def test_lines_of_notes(call, folder):
-    """Dropped jobs come before repaired ones; the summary of a run has each line."""
-    found = counted({"no wait time: taken as 0": 1200}, {"no processors": 1})
-    assert [
-        "1 job dropped: no processors",
-        "1,200 jobs repaired: no wait time: taken as 0",
-    ] == found
-    assert ([], []) == (not_read(()), assumed())
-    assert ["columns not read: A, B"] == not_read(["A", "B"])
-    assert ["of it; set it with --processors", "UTC"] == assumed("of it", "UTC")
-    code, out, _ = call("replay", "log.swf")
-    lines, notes = [line.strip() for line in out.splitlines()], KINDS["replay"][1]
-    assert (0, notes) == (code, [line for line in lines if line in notes])
 
 
 def test_notes_of_a_trace(folder, make_trace):

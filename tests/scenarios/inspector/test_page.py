@@ -142,17 +142,6 @@ def test_every_panel_shows_something(reader):
     see_everything(reader)
 
 
-def test_a_finished_run_is_played_back(at, log, tmp_path, call, serve):
-    """A folder of results opens, moves both ways, and has its log of decisions."""
-    assert 0 == call("replay", log, "--log-decisions", "--out", tmp_path / "run")[0]
-    served = serve(tmp_path / "run")
-    reader = at(address=served.address)
-    see_everything(reader)
-    reader.press("A day on")
-    reader.press("A day back")
-    assert BUSY == reader.at
-
-
 def test_to_the_end_while_it_is_not_known(at, slow_scenario, serve):
     """A long run is brought to its end, with progress in words, and can be stopped on the way."""
     served = serve(slow_scenario)

@@ -31,31 +31,6 @@ def log(make_trace, tmp_path, monkeypatch):
     return trace
 
 
-def files():
-    """Return the names of the files here."""
-    return sorted(path.name for path in Path().iterdir())
-
-
-def test_clean_without_a_rule_shows_all(call, log):
-    """Every rule is shown with its default, and nothing is written."""
-    code, out, err = call("clean", "log.swf")
-    assert (0, "") == (code, err)
-    rows = [" ".join(line.split()) for line in out.splitlines()]
-    assert [
-        "log.swf: 4 jobs, 2 users",
-        "rule removes jobs jobs users of jobs of processor-seconds",
-        "flurries in 0 bursts above 500/1h 0 0 0.0 % 0.0 %",
-        "larger larger than 4 processors 1 1 25.0 % 80.0 %",
-        "no-run-time without a run time 1 1 25.0 % 0.0 %",
-        "no-user without a user 1 0 25.0 % 10.0 %",
-        "first in the first day 1 1 25.0 % 10.0 %",
-        "last in the last day 1 0 25.0 % 10.0 %",
-        "together 4 2 100.0 % 100.0 %",
-        "Nothing is written; give rules, and -o FILE.",
-    ] == rows
-    assert ["log.swf"] == files()
-
-
 def test_clean_writes_what_is_left(call, log):
     """A true header; all that is counted as JSON; without MaxProcs the size is no rule."""
     code, out, _ = call("clean", "log.swf", "--larger", "--last", "1", "-o", "out.swf.gz")
