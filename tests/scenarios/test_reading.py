@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import hpcrowd as hc
@@ -16,8 +15,6 @@ from hpcrowd.scenarios.kinds.files import read_scenario, scenario_of
 
 from tests.support.populations import small_log
 from tests.support.sacct import text
-
-Call = Callable[..., tuple[int, str, str]]
 
 #: Your own table, and the mapping of its columns.
 TABLE = "When;Who;Long;Wide\n0;ada;60;2\n90;bob;60;4\n200;ada;30;1\n"
@@ -125,8 +122,6 @@ def test_clusters_of_a_grid_have_them(trace):
     scenario.check()
     assert 3 == len(scenario.run(scenario.prepare()).jobs)
 
-
-Call = Callable[..., tuple[int, str, str]]
 
 #: A log without machine size, start or zone; one job never ran, one has no requested time.
 LOG = """; Version: 2.2

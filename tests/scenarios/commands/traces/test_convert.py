@@ -94,6 +94,13 @@ def test_a_table_of_ones_own(here, call):
     assert Path("back.csv").read_text() == TABLE
 
 
+def test_pseudonyms_without_a_salt_are_others_each_time(here, call):
+    """Nobody can make them again."""
+    for name in ("one", "two"):
+        call("convert", "mine.csv", f"{name}.swf", "--map", "mine.toml", "--anonymise")
+    assert Path("one.names.csv").read_text() != Path("two.names.csv").read_text()
+
+
 def test_processors_of_the_machine(here, call):
     """--processors is in the header; without, a table's machine has what was in use at once."""
     call("convert", "log.swf", "larger.swf", "--processors", "64")
