@@ -36,6 +36,9 @@ def test_clean_writes_what_is_left(call, log):
     code, out, _ = call("clean", "log.swf", "--larger", "--last", "1", "-o", "out.swf.gz")
     assert 0 == code
     assert "out.swf.gz: 2 jobs; 1 reference to removed jobs set to -1" == out.splitlines()[-1]
+    rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert "larger larger than 4 processors 1 1 25.0 % 80.0 %" in rows
+    assert "together 2 1 50.0 % 90.0 %" in rows
     left = read_swf("out.swf.gz")
     assert ([1, 3], 2) == (left["number"].tolist(), left.header.integer("MaxJobs"))
     code, out, _ = call("clean", "log.swf", "--flurries", "1/2d", "--json")
@@ -52,6 +55,7 @@ def test_clean_writes_what_is_left(call, log):
     out = call("clean", "log.swf")[1]
     assert "No MaxProcs in the header: jobs too large for the machine cannot be found." in out
     assert "larger than" not in out
+    assert "Nothing is written; give rules, and -o FILE." in out
     code, _, err = call("clean", "log.swf", "--larger")
     assert (2, 1) == (code, err.count("\n"))
 
