@@ -96,6 +96,8 @@ def test_results_are_complete_and_can_be_replaced(call, trace, tmp_path):
         ("--requested tsafrir:30m", ["requested", "tsafrir:30m", "3600 s"]),
         ("--job-processors some", ["job_processors", "some", "allocated"]),
         ("--seed -1", ["seed", "-1"]),
+        ("--speed 0x", ["speed", "positive"]),
+        ("--requested at-least", ["requested", "at-least:2x"]),
         ("--strict", ["dropped", "no processors", "--strict"]),
     ],
 )

@@ -110,6 +110,7 @@ def test_who_uses_the_grid(tmp_path):
         (TWO + "load = 0.5", "load: is for a model"),
         (TWO + 'model = "lublin"', "trace and model: both are sources"),
         (TWO + 'scheduler = "recorded"', "does not count free processors"),
+        (TWO + "grid_share = 2", "grid_share 2: "),
         ('broker = "best"' + TWO, "broker 'best': not known; choose first-fit"),
         (TWO.replace("think-time", "nice"), "users 'nice': not known; choose rigid"),
         ("components = 0" + TWO, "components 0: a component has 1 processor or more; leave it out"),
