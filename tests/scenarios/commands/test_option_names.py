@@ -3,15 +3,72 @@
 from __future__ import annotations
 
 import inspect
+import re
+from typing import Any
 
 import pytest
+import typer
 from hpcrowd.analysis.models.generation import generate
 from hpcrowd.analysis.models.judgement import judge
 from hpcrowd.analysis.models.model import fit
 from hpcrowd.environment.traces.window import window
-from hpcrowd.scenarios.cli import CommandFiles
+from hpcrowd.scenarios.cli import CommandFiles, app
 from hpcrowd.scenarios.kinds.files import KINDS
 from hpcrowd.scenarios.kinds.trace_settings import READING
+
+#: What each option means, wherever it is: a pattern that its help has to match.
+MEANING = {
+    "--help": r"Show this message",
+    "--json": r"One JSON object",
+    "--seed": r"(?i)^seed of",
+    "--seeds": r"(?i)^(simulations|searches|seeds|workloads)\b",
+    "--workers": r"^Processes that share the work",
+    "--out": r"(?i)folder|file|trace",
+    "--users": r"^How users behave|^Behaviours|^How many users",
+    "--population": r"^How many users",
+    "--only-users": r"^Only these users",
+    "--user": r"(?i)this user|name or number of the user",
+    "--processors": r"^Size of the machine",
+    "--model-processors": r"^Size of the machine that the model",
+    "--job-processors": r"^Which processors field",
+    "--days": r"(?i)^(how many )?days",
+    "--warm-up": r"^Time at the beginning",
+    "--jobs": r"(?i)^(how many )?jobs( of a workload)?\b",
+    "--which": r"^Jobs of the trace that count",
+    "--with-jobs": r"^Show the jobs",
+    "--window": r"^Time window\b",
+    "--title": r"^Title\b",
+    "--from": r"^(Beginning of the time span|Jobs submitted from then on)",
+    "--to": r"^(End of the time span|Jobs submitted before)",
+    "--load": r"(?i)^offered load",
+    "--sessions": r"^How submissions form sessions|gap between two submissions of a session",
+    "--scheduler": r"^Scheduling policy",
+    "--platform": r"^TOML file of changes of the (machine|clusters) during the run",
+    "--log-decisions": r"^Log what each user decided",
+    "--force": r"^Replace files and folders that hpcrowd did not write\.$",
+    "--list": r"^List .*exit\.$",
+    "--show": r"^Print the completed",
+    "--strict": r"^Fail instead of repairing",
+    "--estimates": r"^Run times that the scheduler assumes",
+    "--speed": r"^Speed of the processors",
+    "--power": r"^TOML file of what the machine draws",
+    "--machine": r"^Nodes, partitions and rules of the machine",
+    "--requested": r"^Requested times",
+    "--overrun": r"^Whether jobs that exceed their requested time",
+    "--arrivals": r"^Model of arrivals",
+    "--split": r"^Jobs to train on|submissions in the first part",
+    "--train": r"^Train",
+    "--budget": r"^How long to train",
+    "--loads": r"^System loads",
+    "--model": r"last-two, nearest",
+    "--traces": r"(?i)folder with",
+    "--zone": r"^Time zone of local times (in the trace|of reservations)",
+    "--queue": r"^What of Slurm is the queue of a job",
+    "--map": r"^TOML file that maps the columns of your own table",
+    "--executor": r"(?i)^what (runs them|makes futures): processes, dask, or inline",
+    "--address": r"^Address of (the scheduler of )?a running Dask cluster",
+    "--input-format": r"^Format of the trace",
+}
 
 
 def options():
@@ -35,6 +92,26 @@ def options():
 
 
 OPTIONS = options()
+
+
+@pytest.mark.parametrize("option", MEANING)
+def test_an_option_means_the_same_everywhere(option):
+    """Whatever command has it; and there is one that has it."""
+    texts = {command: text for name, command, text in OPTIONS if name == option}
+    assert texts or option == "--help"
+    odd = {command: text for command, text in texts.items() if not re.search(MEANING[option], text)}
+    assert {} == odd
+
+
+def test_every_shared_option_is_listed_here():
+    """Options of several commands have one meaning; the program offers completion."""
+    commands: dict[str, set[str]] = {}
+    for option, command, _ in OPTIONS:
+        commands.setdefault(option, set()).add(command)
+    assert [] == [name for name, some in commands.items() if len(some) > 1 and name not in MEANING]
+    program: Any = typer.main.get_command(app)
+    names = {name for one in program.params for name in one.opts}
+    assert {"--version", "-V", "--install-completion", "--show-completion"} <= names
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -91,6 +91,17 @@ def test_more_gpus_shorten_the_queue_for_gpus(found):
         assert (both == np.any(gpus, axis=0)).all()
 
 
+def test_whole_nodes_are_taken_without_more_work(found):
+    """More cores are taken, less work is done; rigid users wait longest. Twice is as before."""
+    what_if = found["node_sharing"]
+    for before, after in zip(what_if.before.values(), what_if.after.values(), strict=True):
+        assert after.metrics["utilization"] > before.metrics["utilization"]
+        assert comparison.work_per_week(after) <= comparison.work_per_week(before)
+    waits = {users: run.metrics["wait_mean_s"] for users, run in what_if.after.items()}
+    assert waits["think-time"] < waits["rigid"]
+    assert what_if.after["think-time"].metrics["lateness_mean_s"] > 0
+
+
 def test_debug_partition_takes_a_node_for_short_jobs(site, found):
     """Only jobs of up to an hour of the default partition name it; its node is in no other."""
     run = found["debug_partition"].after["rigid"]
