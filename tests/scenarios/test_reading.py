@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import hpcrowd as hc
 import pytest
 from hpcrowd.analysis import read_recorded, read_results, write_results
 from hpcrowd.environment import QuantityError, read_trace, write_swf
-from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace, not_read
+from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.kinds.files import read_scenario, scenario_of
 
 from tests.support.populations import small_log
 from tests.support.sacct import text
-
-Call = Callable[..., tuple[int, str, str]]
 
 #: Your own table, and the mapping of its columns.
 TABLE = "When;Who;Long;Wide\n0;ada;60;2\n90;bob;60;4\n200;ada;30;1\n"
@@ -126,8 +123,6 @@ def test_clusters_of_a_grid_have_them(trace):
     assert 3 == len(scenario.run(scenario.prepare()).jobs)
 
 
-Call = Callable[..., tuple[int, str, str]]
-
 #: A log without machine size, start or zone; one job never ran, one has no requested time.
 LOG = """; Version: 2.2
 1 0 5 10 4 -1 -1 4 60 -1 1 1 1 -1 1 -1 -1 -1
@@ -173,21 +168,6 @@ def folder(make_trace, tmp_path, monkeypatch):
     weeks.header.lines = [one for one in weeks.header.lines if b"MaxProcs" not in one]
     write_swf(weeks, Path("weeks.swf"))
     return tmp_path
-
-
-def test_lines_of_notes(call, folder):
-    """Dropped jobs come before repaired ones; the summary of a run has each line."""
-    found = counted({"no wait time: taken as 0": 1200}, {"no processors": 1})
-    assert [
-        "1 job dropped: no processors",
-        "1,200 jobs repaired: no wait time: taken as 0",
-    ] == found
-    assert ([], []) == (not_read(()), assumed())
-    assert ["columns not read: A, B"] == not_read(["A", "B"])
-    assert ["of it; set it with --processors", "UTC"] == assumed("of it", "UTC")
-    code, out, _ = call("replay", "log.swf")
-    lines, notes = [line.strip() for line in out.splitlines()], KINDS["replay"][1]
-    assert (0, notes) == (code, [line for line in lines if line in notes])
 
 
 def test_notes_of_a_trace(folder, make_trace):

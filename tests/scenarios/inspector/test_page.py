@@ -99,8 +99,21 @@ def test_opens_busy_and_steps(at):
     assert reader.time.startswith("Mon 20 Jan 1997 12:30:00")
 
 
-def see_everything(reader):
-    """See to it that no picture is empty, and that each part says what it should."""
+def test_every_panel_shows_something(reader):
+    """At a busy hour no picture is empty, and the queue shows why jobs wait.
+
+    Panels are saved as PNG, SVG and CSV. Without a description of power, there is no energy.
+    """
+    assert 0 == reader.page.locator('#power-a, [data-key="energy_kwh"]').count()
+    with Image.open(reader.saved("load-a", "PNG")) as image:
+        assert image.size[0] > 700
+    svg = reader.saved("load-a", "SVG").read_text()
+    assert "<svg" in svg
+    frame = pd.read_csv(reader.saved("load-a", "CSV"))
+    assert {"begin_s", "processors_in_use", "jobs_waiting"} <= set(frame)
+    assert 0 < frame["processors_in_use"].max() <= 8
+    queue = pd.read_csv(reader.saved("queue-a", "CSV"))
+    assert queue["reason"].str.len().min() > 5
     for panel in (*CLUSTER, "timeline"):
         assert reader.spread(panel) > NOT_EMPTY, panel
     for number in range(3):  # of a chart, the most in view is not less than what is now
@@ -122,35 +135,6 @@ def see_everything(reader):
     assert reader.rows("jobs-a")
     reader.part("Who slows whom")
     assert reader.rows("delays-a")
-
-
-def test_every_panel_shows_something(reader):
-    """At a busy hour no picture is empty, and the queue shows why jobs wait.
-
-    Panels are saved as PNG, SVG and CSV. Without a description of power, there is no energy.
-    """
-    assert 0 == reader.page.locator('#power-a, [data-key="energy_kwh"]').count()
-    with Image.open(reader.saved("load-a", "PNG")) as image:
-        assert image.size[0] > 700
-    svg = reader.saved("load-a", "SVG").read_text()
-    assert "<svg" in svg
-    frame = pd.read_csv(reader.saved("load-a", "CSV"))
-    assert {"begin_s", "processors_in_use", "jobs_waiting"} <= set(frame)
-    assert 0 < frame["processors_in_use"].max() <= 8
-    queue = pd.read_csv(reader.saved("queue-a", "CSV"))
-    assert queue["reason"].str.len().min() > 5
-    see_everything(reader)
-
-
-def test_a_finished_run_is_played_back(at, log, tmp_path, call, serve):
-    """A folder of results opens, moves both ways, and has its log of decisions."""
-    assert 0 == call("replay", log, "--log-decisions", "--out", tmp_path / "run")[0]
-    served = serve(tmp_path / "run")
-    reader = at(address=served.address)
-    see_everything(reader)
-    reader.press("A day on")
-    reader.press("A day back")
-    assert BUSY == reader.at
 
 
 def test_to_the_end_while_it_is_not_known(at, slow_scenario, serve):

@@ -110,18 +110,14 @@ def test_who_uses_the_grid(tmp_path):
         (TWO + "load = 0.5", "load: is for a model"),
         (TWO + 'model = "lublin"', "trace and model: both are sources"),
         (TWO + 'scheduler = "recorded"', "does not count free processors"),
-        (TWO + 'scheduler = "best"', "not known; choose"),
         (TWO + "grid_share = 2", "grid_share 2: "),
         ('broker = "best"' + TWO, "broker 'best': not known; choose first-fit"),
         (TWO.replace("think-time", "nice"), "users 'nice': not known; choose rigid"),
-        ('sessions = "x"' + TWO, "sessions"),
         ("components = 0" + TWO, "components 0: a component has 1 processor or more; leave it out"),
-        ('components = "few"' + TWO, "components 'few': "),
         ("components = 3" + TWO + 'estimates = "last-two"',
          "components 3: clusters.south.estimates 'last-two': learn from a queue"),
         (f"components = 3{TWO}".replace('users = "think-time"', "") + REACTING,
          "components 3: users[0].reactions: users react job by job"),
-        (TWO + "colour = 1", "colour: no such setting"),
     ],
 )  # fmt: skip
 def test_mistakes_give_one_line(tmp_path, text, told):

@@ -128,14 +128,10 @@ def test_a_formula_of_ones_own_is_handed_over(log):
         (["--users", "rigid", "--satisfaction", "alea"], "alea: has no effect on rigid users"),
         (["--users", "mugm", "--satisfaction", "habit"], "mugm users generate their work"),
         (["--users", "mugm", "--scheduler", "recorded"], "no recorded waits of mugm users"),
-        (["--satisfaction", "x"], "'x': not known; choose none, habit, requested, alea"),
-        (["--days", "28"], "warm_up 28d: must be shorter than the run, 28 days"),
         (["--warm-up", "56d"], "warm_up 56d: must be shorter than the run, 56 days, as long as"),
         (["--consequences", "leave"], "cannot read 'leave'; write NAME=NUMBER"),
-        (["--pool", "away=0"], "no setting 'away'; there are edge, long_term, least"),
         (["--consequences", "away=0"], "away 0: at least 1"),
         (["--pool", "least=50"], "a pool of 12 users; at least 50 are needed"),
-        (["--users", "x"], "users 'x': "),
     ],
 )
 def test_what_is_wrong_gives_one_line(log_file, call, options, what):

@@ -21,7 +21,7 @@ from hpcrowd.scenarios.whatif import (
     shorter_jobs,
 )
 from hpcrowd.scenarios.whatif.machine import made_up
-from hpcrowd.scenarios.whatif.scripts import SHOWN, USERS, ScriptTable, what_if
+from hpcrowd.scenarios.whatif.scripts import SHOWN, USERS, what_if
 
 from tests.scenarios.sweeps.sweep_cases import write_busy
 
@@ -125,15 +125,6 @@ def test_scripts_run_as_programs(log, root, tmp_path):
     done = run(path, tmp_path / "site" / "jobs.txt", machine)
     assert (0, "") == (done.returncode, done.stderr)
     assert "At most 4 running jobs of a user: jobs.txt" in done.stdout
-
-
-def test_table_keeps_words_left_and_numbers_right(capsys):
-    """Words stand to the left, numbers to the right; brackets are printed as they are."""
-    ScriptTable("[red] title", ("who", "n"), [("ann", "7"), ("b", "1,000")], words=1).show()
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert "[red] title" in lines[0]
-    assert " ann       7" in lines
-    assert " b     1,000" in lines
 
 
 @pytest.fixture(scope="module")

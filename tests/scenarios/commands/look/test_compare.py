@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -12,8 +11,6 @@ from hpcrowd.analysis import write_results
 from hpcrowd.analysis.comparison.report import PICTURES, letter
 from hpcrowd.environment import write_swf
 from hpcrowd.scenarios.kinds.replay import replay
-
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")

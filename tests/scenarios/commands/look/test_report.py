@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -15,8 +14,6 @@ from hpcrowd.scenarios.commands.look.report import command_of
 from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.support.reports import Page, busy_trace
-
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")

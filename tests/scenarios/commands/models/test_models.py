@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 from hpcrowd.analysis.features import FEATURES
 from hpcrowd.analysis.models import ARRIVALS, MODELS, read_model
 from hpcrowd.environment import read_swf, write_swf
-
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")

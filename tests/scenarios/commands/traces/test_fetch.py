@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support.archive import SIZE, TARGET, A, archive, packed
-
-Call = Callable[..., tuple[int, str, str]]
 
 B = "TOY-B-1999-1"
 

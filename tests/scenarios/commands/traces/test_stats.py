@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from hpcrowd.analysis.results import write_results
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.errors import UnavailableError, missing
 from hpcrowd.scenarios.kinds.replay import replay
-
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,6 @@ def test_going_on_from_here_with_a_changed_user(client):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"user": 99, "kind": "behaviour", "value": "rigid"}, "user 99: not in this run"),
         ({"user": 3, "kind": "behaviour", "value": "evil.py:Evil"}, "behaviour 'evil.py:Evil'"),
         ({"user": 3, "kind": "remove_edge", "before": 1, "after": 2}, "there is none"),
         ({"user": 3, "kind": "add_edge", "before": 1, "after": 2}, "give seconds"),
