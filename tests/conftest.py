@@ -4,8 +4,6 @@ Fixtures that build something return a function and live as long as the session,
 tests may use them too.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

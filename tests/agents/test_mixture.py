@@ -1,7 +1,5 @@
 """Mixed populations: who has which behaviour, and what is not a mixture."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

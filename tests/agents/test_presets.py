@@ -1,7 +1,5 @@
 """Recipes and presets: names, what goes together, and the parts a recipe is made of."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

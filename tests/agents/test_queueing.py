@@ -1,7 +1,5 @@
 """Mean waits of FCFS against queueing theory: M/M/1 and M/M/c."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Metrics of small runs, computed by hand."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

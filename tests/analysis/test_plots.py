@@ -1,7 +1,5 @@
 """Pictures and their curves: exact levels, honest axes, and never an empty figure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 

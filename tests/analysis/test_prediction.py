@@ -1,7 +1,5 @@
 """Predictions along a recorded trace: nothing is known before it has happened, and the figures."""
 
-from __future__ import annotations
-
 from math import exp
 from typing import override
 

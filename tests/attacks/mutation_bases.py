@@ -3,8 +3,6 @@
 ``mutation_cases`` mutates them. They are so small that no command takes long.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Run as a program, it is the worker of ``test_mutated_files``: it makes good file
 gives each to a command in this process, and prints what went wrong.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import io

@@ -1,7 +1,5 @@
 """Files that are nested too deeply: one line and exit code 2, whoever reads them."""
 
-from __future__ import annotations
-
 import pytest
 from hpcrowd.analysis.results import FILES
 from hpcrowd.environment.traces.formats.swf import write_swf

@@ -1,7 +1,5 @@
 """Disks that are full or read-only, under every command that writes: all is whole or as before."""
 
-from __future__ import annotations
-
 import os
 import random
 import resource

@@ -4,8 +4,6 @@ The generator prefers what breaks schedulers: ties, jobs without length, times u
 below run times, outages at seconds at which jobs end, everything at once, no think time.
 """
 
-from __future__ import annotations
-
 import os
 from itertools import product
 from typing import Any

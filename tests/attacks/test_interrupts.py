@@ -1,7 +1,5 @@
 """Ctrl-C ends every command at once, its workers with it; and no command is silent for long."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -3,8 +3,6 @@
 Every other kill waits until the command has begun to write.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os

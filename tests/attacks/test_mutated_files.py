@@ -4,8 +4,6 @@
 The cases are numbered, so that each is the same again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Headers and local time: what a header says, and what time it is at a second of the run."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 

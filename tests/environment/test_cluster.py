@@ -1,7 +1,5 @@
 """What a cluster shows and refuses, and jobs that their users take back."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

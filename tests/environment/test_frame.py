@@ -1,7 +1,5 @@
 """What the run loop relies on in Mesa. When one of these fails, Mesa has changed."""
 
-from __future__ import annotations
-
 import gc
 
 import mesa

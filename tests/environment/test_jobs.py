@@ -1,7 +1,5 @@
 """The table of jobs: columns are views of one matrix, and nothing is known until it is set."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.environment import Column, JobTable, State

@@ -1,7 +1,5 @@
 """Quantities as people write them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.environment import QuantityError

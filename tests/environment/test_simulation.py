@@ -1,7 +1,5 @@
 """Who submits and starts when: sessions, renounced jobs, and the order within a second."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

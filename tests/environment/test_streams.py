@@ -1,7 +1,5 @@
 """Random streams: one seed per run, found by name."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

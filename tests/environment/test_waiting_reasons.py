@@ -1,7 +1,5 @@
 """Why jobs wait: words in tiny stories, and what holds of every reason on random workloads."""
 
-from __future__ import annotations
-
 import copy
 from datetime import UTC, datetime
 from typing import Any

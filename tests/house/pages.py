@@ -1,7 +1,5 @@
 """The pages of the documentation, and the blocks of code in them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages of behaviours: one for each preset, with what belongs there, and measured afresh."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

@@ -4,8 +4,6 @@ A case measures the range over seeds and puts it into the sentence, which must b
 for word.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compiled code is kept, made again when a source changes or a file is damaged, or not kept."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import os

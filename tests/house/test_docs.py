@@ -1,7 +1,5 @@
 """The documentation is whole: reference pages are up to date, links lead somewhere, plain words."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

@@ -1,7 +1,5 @@
 """The rules of the house: who imports whom, how large files and folders are, what is installed."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

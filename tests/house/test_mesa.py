@@ -1,7 +1,5 @@
 """What people who know Mesa expect: steps, batches, own agents, removal, clear errors."""
 
-from __future__ import annotations
-
 import mesa
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Users, groups and queues by name: where people ask for them, and where they see them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -4,8 +4,6 @@ Each test does what somebody would do who adds one, in its own module, and finds
 parts and policies are named.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass

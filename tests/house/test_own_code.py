@@ -1,7 +1,5 @@
 """Your own schedulers, behaviours and parts by their place, wherever a name is taken."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

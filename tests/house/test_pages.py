@@ -1,7 +1,5 @@
 """The documentation does what it says: blocks run, and print what the page shows."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

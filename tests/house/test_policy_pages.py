@@ -1,7 +1,5 @@
 """The pages of policies: one for each name, with what belongs there, and pictures from runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

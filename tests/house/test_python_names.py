@@ -1,7 +1,5 @@
 """What helps people in Python: signatures, paths, numbers, suggestions, frames, notebooks."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any, override

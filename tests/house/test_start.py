@@ -1,7 +1,5 @@
 """What a command loads before it runs: what it runs, and nothing of any other command."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

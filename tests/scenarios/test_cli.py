@@ -1,7 +1,5 @@
 """The command line: what is printed where, exit codes, one-line errors."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """The demo: what it says is true, and what it leaves behind is whole."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """How a trace is read, on every command, in TOML and in Python; what was dropped or assumed."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

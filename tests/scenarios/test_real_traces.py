@@ -1,7 +1,5 @@
 """Real logs: known figures, the record as a fixed point, and runs that repeat byte for byte."""
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Streams, terminals and signals, for every command."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """What a long study keeps task by task."""
 
-from __future__ import annotations
-
 import json
 import re
 

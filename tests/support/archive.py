@@ -1,7 +1,5 @@
 """A made-up archive of two logs on a local server that can be made to misbehave."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

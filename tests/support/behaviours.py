@@ -1,7 +1,5 @@
 """What the contract of behaviours is compared with: all of them, workloads, and what must hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """A page without a browser: it speaks to the server as the page does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Random workloads and policies for the tests of schedulers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Small records, pools and runs of populations that come and go."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

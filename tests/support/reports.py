@@ -1,7 +1,5 @@
 """What the tests of reports share: runs of every kind, and a reader of HTML pages."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Callable
 from html.parser import HTMLParser

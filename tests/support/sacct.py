@@ -1,7 +1,5 @@
 """Texts as Slurm's sacct writes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hpcrowd.environment import FormatOptions, Trace, parse_sacct

@@ -1,7 +1,5 @@
 """Run a command on a pseudo-terminal: how it ends after a signal, and how long it is silent."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select

@@ -1,7 +1,5 @@
 """The choice of slow tests: whose room changed, or imports what changed."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

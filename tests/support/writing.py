@@ -1,7 +1,5 @@
 """Every command that writes, with what it reads, and whether what it has written is complete."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

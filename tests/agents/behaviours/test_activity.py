@@ -1,7 +1,5 @@
 """When users are at work: windows, recorded sessions that come again, hours and days at random."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any

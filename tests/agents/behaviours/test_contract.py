@@ -3,8 +3,6 @@
 The log of decisions is true, complete, and changes nothing.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The log of decisions: tiny stories with the exact rows, behaviour by behaviour."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 A submission is the sum of its parts, whatever the work and the users.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any

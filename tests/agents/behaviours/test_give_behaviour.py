@@ -1,7 +1,5 @@
 """Users who are given another behaviour in the middle of a run."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

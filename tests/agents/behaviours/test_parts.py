@@ -1,7 +1,5 @@
 """Parts of behaviours from plain data: what settings mean, and every mistake in one line."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """Users who look before they submit, and who leave the queue when they have waited for long."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from functools import partial

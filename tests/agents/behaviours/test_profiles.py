@@ -1,7 +1,5 @@
 """Fitted activity windows: weekly profiles, and pauses that go by at their pace."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any

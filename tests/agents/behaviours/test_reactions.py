@@ -3,8 +3,6 @@
 Whatever the reactions: dependencies hold, jobs and work are conserved, and runs repeat themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """A scheduler hands queue and running jobs over to another, in the middle of a run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

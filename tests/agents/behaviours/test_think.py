@@ -1,7 +1,5 @@
 """How long users think: as recorded, by a line, as before, going on or taking a break."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

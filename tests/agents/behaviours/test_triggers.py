@@ -1,7 +1,5 @@
 """When users react: periods and dates, hours of the week, signals, patience."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 

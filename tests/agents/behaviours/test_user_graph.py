@@ -1,7 +1,5 @@
 """The graphs that users hold: what they know, and how changes of them change the run."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable

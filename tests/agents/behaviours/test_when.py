@@ -1,7 +1,5 @@
 """Which unit comes next and what released it; the contract checks the exact second of each."""
 
-from __future__ import annotations
-
 from typing import override
 
 import pytest

@@ -1,7 +1,5 @@
 """Habits of people in offices without chance, for exact stories."""
 
-from __future__ import annotations
-
 from hpcrowd.agents import LogNormal, Office
 
 

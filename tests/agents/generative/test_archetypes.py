@@ -1,7 +1,5 @@
 """Archetypes of generative users: exact days of each, and what holds for whole populations."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What generative users draw from: distributions that are taken from a record."""
 
-from __future__ import annotations
-
 from zoneinfo import ZoneInfo
 
 import numpy as np

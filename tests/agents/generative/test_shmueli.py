@@ -1,7 +1,5 @@
 """The state machine of users who make up their work: exact stories, bounds, and poor records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 

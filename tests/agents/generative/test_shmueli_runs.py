@@ -1,7 +1,5 @@
 """Runs with users who make up their work: the table, the trace it leaves, mixtures, feedback."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

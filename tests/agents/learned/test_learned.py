@@ -1,7 +1,5 @@
 """Users whose pauses are learned: what they notice, what they draw, and the file of the model."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Pools and populations: who comes in, as what, how many and when."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from itertools import pairwise
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """Users who go on from a second of their record: what they know of it, and what they do next."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo

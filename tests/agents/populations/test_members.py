@@ -1,7 +1,5 @@
 """Users who do again what a recorded user did, or make it up like one: stories and properties."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from zoneinfo import ZoneInfo
 

@@ -1,7 +1,5 @@
 """Accounts of a population: who came and went, what was done per week, how near it is to a log."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from zoneinfo import ZoneInfo
 

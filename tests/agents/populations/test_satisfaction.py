@@ -1,7 +1,5 @@
 """How satisfied users are, by each formula, and what they make of it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

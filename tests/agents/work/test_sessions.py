@@ -1,7 +1,5 @@
 """Sessions, batches and their graph: stories, published counts, literal references."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import networkx as nx

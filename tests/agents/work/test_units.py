@@ -1,7 +1,5 @@
 """Units of work: what waits for what, think times; jobs that follow each other at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Results of machines of nodes: rejected and preempted jobs, GPUs and memory in use, partitions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.accounts.nodes import machine_lines, machines_of, rejections_of

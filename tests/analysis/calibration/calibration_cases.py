@@ -1,7 +1,5 @@
 """What the tests of calibrations share: a log of users whose parameters are known."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Calibrations: priors, posteriors from a table of simulations, their file, and their check."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Results read back are the run that was written; a folder without results is reported."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta, timezone
 

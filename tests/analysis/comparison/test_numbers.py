@@ -1,7 +1,5 @@
 """Comparisons in numbers: exact on tiny runs, paired where user or seed is on both sides."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures and folders of comparisons: every run is named, and what is missing is said."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What a sweep says: trimmed metrics by hand, means, intervals, differences paired by seed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Accounts of energy: exact over steps, complete over parts, by job."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.energy.account import (

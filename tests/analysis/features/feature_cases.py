@@ -1,7 +1,5 @@
 """Series and workloads whose features are known beforehand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

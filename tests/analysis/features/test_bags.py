@@ -1,7 +1,5 @@
 """Bags of tasks, the gaps between them, classes of run times, and runs of the same class."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 

@@ -1,7 +1,5 @@
 """For every feature: a number or a reason, whatever the order, the origin or the unit."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import cache

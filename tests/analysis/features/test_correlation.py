@@ -1,7 +1,5 @@
 """Correlation of run time and processors: measured, set, and foretold."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The report on workloads: one file that loads nothing; its pictures, of whatever there is."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html import unescape

@@ -1,7 +1,5 @@
 """Series: marginal statistics, distributions, arrivals, Hurst; how far workloads are apart."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES, distance_of, measure

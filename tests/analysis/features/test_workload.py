@@ -1,7 +1,5 @@
 """Which jobs of a trace, a run or arrays are measured, and what is said of the others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES, Settings, Workload, measure

@@ -1,7 +1,5 @@
 """What forecasts say: bounds of starts, fans, paired effects, pictures and pages."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Recalibrated bounds: coverage of bad forecasts, good ones left alone, waits that still go on."""
 
-from __future__ import annotations
-
 import doctest
 import math
 from collections.abc import Callable

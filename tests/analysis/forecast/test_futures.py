@@ -1,7 +1,5 @@
 """Futures of a cluster: run times that are drawn, and what all futures have in common."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

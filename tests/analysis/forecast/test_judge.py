@@ -1,7 +1,5 @@
 """Judging forecasts: what they know at a moment, what came, and corrections that learn."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

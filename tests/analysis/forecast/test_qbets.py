@@ -1,7 +1,5 @@
 """QBETS: the index of its bounds, change points, clusters, and coverage on waits of known law."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import product

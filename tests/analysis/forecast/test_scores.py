@@ -1,7 +1,5 @@
 """Scores of forecasts: definitions, closed forms, coverage with atoms, intervals of differences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

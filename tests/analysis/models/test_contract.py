@@ -1,7 +1,5 @@
 """What holds for every workload model: files, seeds, limits; tiny and degenerate traces."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import cache

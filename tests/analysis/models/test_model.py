@@ -1,7 +1,5 @@
 """Workload models: targets of generated workloads, files, what goes wrong, and judgements."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Gantt pictures, job by job and as density: what they show, of which window, in which colours."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

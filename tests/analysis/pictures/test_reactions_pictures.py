@@ -1,7 +1,5 @@
 """The picture of reactions around a period, and the script that draws it."""
 
-from __future__ import annotations
-
 from hpcrowd.agents import Delay, During, Recipe
 from hpcrowd.analysis.pictures.plots import figure_png, new_figure
 from hpcrowd.environment import Clock, parse_swf

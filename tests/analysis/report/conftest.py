@@ -1,7 +1,5 @@
 """What the tests of reports share."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.reports import runs_of_every_kind

@@ -1,7 +1,5 @@
 """Pictures of whole runs and the numbers behind them: exact in tiny stories, honest when empty."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The interactive report: one file, the same bytes each time, charts that answer to the pointer."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

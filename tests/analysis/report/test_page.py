@@ -1,7 +1,5 @@
 """The report on runs as a page: whole, readable, and about the runs that it was given."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Remarks on runs whose load leaves the range of the record, and on concentrated records."""
 
-from __future__ import annotations
-
 import json
 
 import hpcrowd as hc

@@ -1,7 +1,5 @@
 """Natural experiments in logs, and what models foresee after them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

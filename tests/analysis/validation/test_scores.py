@@ -1,7 +1,5 @@
 """Scores, distances and intervals against what theory says; claims over several validations."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 from typing import Any

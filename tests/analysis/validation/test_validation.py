@@ -1,7 +1,5 @@
 """Models that have seen only the first part of a trace, on trace whose users are known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Who slows whom: what holds what a job needs, and the hours by which users delay users."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

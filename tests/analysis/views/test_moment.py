@@ -1,7 +1,5 @@
 """Views of a run at a moment: the same live and played back; what is not known is not shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

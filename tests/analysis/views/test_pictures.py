@@ -1,7 +1,5 @@
 """Pictures of a moment: what they say, what they leave out and say so, how large they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Views of one user: its graph, its week, its pauses, its decisions, and what comes next."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.agents import ActivityWindow, Casting, DecisionLog, Recipe, Work

@@ -1,7 +1,5 @@
 """Runs for the tests of views: paused at a moment, and finished and played back to it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ larger than the machine. The compiled engine begins with room for few jobs, so t
 on the way.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

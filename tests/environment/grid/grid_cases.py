@@ -5,8 +5,6 @@ wait; some submit by an alarm clock; think times may be zero, jobs renounced, wi
 killed, or larger than the cluster they go to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ It follows ``docs/background/time.md`` and the guides to grids and to platform c
 given seconds, or from users who submit a unit when their last one is over.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import floor
 from typing import NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """Grids whose clusters change: stories, and an independent simulator, compiled and plain."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

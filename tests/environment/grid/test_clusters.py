@@ -1,7 +1,5 @@
 """Clusters, alone and in grids: who goes where, hears, arrives and starts when; co-allocation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users

@@ -1,7 +1,5 @@
 """Co-allocation: jobs of a grid split into components, which start together."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import permutations
 

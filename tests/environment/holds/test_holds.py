@@ -3,8 +3,6 @@
 Times are checked against what Slurm's manual says of each option, by hand.
 """
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, field
 from typing import Any

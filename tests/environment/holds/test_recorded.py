@@ -1,7 +1,5 @@
 """Dependencies, throttles and eligible times of a log, in its replay."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.agents import Casting

@@ -1,7 +1,5 @@
 """Numbers, memory, files and messages at their limits: one line, in time, and nothing is taken."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess

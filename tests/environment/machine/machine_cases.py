@@ -1,7 +1,5 @@
 """Machines of nodes and jobs for them: given ones, and random ones full of ties and limits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The audit of finished runs finds each kind of fault in tables and ledgers that are wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A description of a machine: what it must not contradict, TOML both ways, and its command."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

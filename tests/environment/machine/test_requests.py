@@ -1,7 +1,5 @@
 """What jobs ask of a machine of nodes: one row of numbers and texts for each job of a table."""
 
-from __future__ import annotations
-
 import pickle
 from copy import deepcopy
 

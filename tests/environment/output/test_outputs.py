@@ -1,7 +1,5 @@
 """What commands write: never over an input, another output, or a file of somebody else."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

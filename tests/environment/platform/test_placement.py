@@ -1,7 +1,5 @@
 """Placement of jobs on rows of processors: nobody shares a row, everybody gets all of theirs."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Clusters that change while jobs run: stories, what cannot be, and what always holds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any

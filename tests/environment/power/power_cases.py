@@ -1,7 +1,5 @@
 """Random workloads for machines whose power is limited or saved, small and full of ties."""
 
-from __future__ import annotations
-
 import numpy as np
 from hpcrowd.environment import JobTable
 from hypothesis import strategies as st

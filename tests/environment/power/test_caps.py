@@ -1,7 +1,5 @@
 """A cap on power over time: who starts, slows down and is stopped; it is never exceeded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Descriptions of power in TOML, and runs with them: settings, mistakes, results, repeats."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What jobs draw: by table, measured, and predicted from what was measured."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Idle nodes that are switched off: stories, both engines, and the account of the states."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

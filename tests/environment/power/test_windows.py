@@ -1,7 +1,5 @@
 """Jobs wait for a window of clean or cheap energy before they join the queue."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 

@@ -1,7 +1,5 @@
 """Runs of jobs that are submitted as recorded, on a pool of processors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of the adaptive scheduler: what it looks at, and which policy takes over when."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Estimates that need no history, and what happens to a running job that outruns its own."""
 
-from __future__ import annotations
-
 import pytest
 from hpcrowd.environment import Estimates, QuantityError, parse_estimates
 from hpcrowd.environment.schedulers.estimates import INCREMENTS, believed_end

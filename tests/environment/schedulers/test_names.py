@@ -1,7 +1,5 @@
 """Schedulers by text, and what the plain engine asks and passes on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

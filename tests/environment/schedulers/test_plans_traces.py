@@ -1,7 +1,5 @@
 """Every policy on stretches of real logs: the compiled schedule is the plain one, job for job."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.environment import jobs_from_trace

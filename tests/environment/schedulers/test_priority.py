@@ -1,7 +1,5 @@
 """Priorities: a formula over the queue, compiled or not, with each kind of backfilling."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

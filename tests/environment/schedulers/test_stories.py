@@ -1,7 +1,5 @@
 """Small stories with exact starts that show the rule of each policy, plain and compiled."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Signals as grid operators publish them: what is detected, filled in, and refused in one line."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """Signals over a run: how they repeat in local time; cooling and tariffs that follow them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 

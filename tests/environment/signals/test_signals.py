@@ -1,7 +1,5 @@
 """Signals over time: what a file means, and what is refused before anything runs."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 

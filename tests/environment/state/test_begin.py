@@ -1,7 +1,5 @@
 """A run that begins from a state goes on as the run that the state was cut from."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The state of a simulation that has not come to its end."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.environment.clock import DAY, HOUR

@@ -1,7 +1,5 @@
 """The state of a cluster from its Slurm: small texts in every form, and what a real one printed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """What waits and runs in Slurm now, in the forms in which Slurm shows it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

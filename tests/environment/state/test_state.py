@@ -1,7 +1,5 @@
 """The state of a cluster as a file: what is written is read again, what is broken is refused."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Cleaning: what each rule takes, what is counted, and that the rest stays; flurries of jobs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Requested times of a replay, and the model of users' estimates that draws missing ones."""
 
-from __future__ import annotations
-
 import csv
 import re
 import runpy

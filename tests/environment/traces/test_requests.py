@@ -1,7 +1,5 @@
 """What jobs of a site's records ask of a machine of nodes; of recorded runs, as was planned."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from typing import Any

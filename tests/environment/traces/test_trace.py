@@ -1,7 +1,5 @@
 """From a trace to the jobs that are simulated, and the size of a machine that is not given."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Windows of a trace, parts of it, and headers that are true after a change."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``hpcrowd calibrate``: known users are found again, bytes repeat, mistakes take one line."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """What holds for every command: help, wrong options, absent files, mistakes in one line."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One word for one thing: options of commands, settings of files and arguments in Python."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from typing import Any

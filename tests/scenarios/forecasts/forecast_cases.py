@@ -1,7 +1,5 @@
 """A site that keeps its own rules: users with habits, and EASY with nothing else in its way."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command ``hpcrowd forecast``: what it reads, says, refuses and writes; and its watch."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

@@ -1,7 +1,5 @@
 """Making futures: in this process, in others, and from what is kept in a folder."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

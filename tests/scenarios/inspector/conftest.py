@@ -1,7 +1,5 @@
 """What the tests of the page share: the log of twelve users, and a server that shows it."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import numpy as np

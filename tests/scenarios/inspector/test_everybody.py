@@ -1,7 +1,5 @@
 """The page in a real browser for everybody: keyboard, axe-core, any button, any screen."""
 
-from __future__ import annotations
-
 import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 

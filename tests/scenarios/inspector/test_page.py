@@ -3,8 +3,6 @@
 With HPCROWD_PICTURES=FOLDER the pictures of the documentation are taken, too.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from functools import partial

@@ -1,7 +1,5 @@
 """Scenarios in TOML files of every kind, alone and in sweeps; mistakes told with their line."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import tomllib

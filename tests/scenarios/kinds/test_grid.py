@@ -1,7 +1,5 @@
 """Grids from files: what users, traces and models make of them, and mistakes in one line."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Changes of the platform from a file, and what a run says of them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Users made from a workload model: they draw batches of their group and wait for them."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

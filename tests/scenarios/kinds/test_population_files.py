@@ -1,7 +1,5 @@
 """Populations in TOML: what they mean, and a clear line for each mistake before anything runs."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 

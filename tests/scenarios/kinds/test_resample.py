@@ -1,7 +1,5 @@
 """Resampled populations: one configuration, one run, one folder; requests; what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs that are staged: looked on piece by piece they come out as run at once."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from pickle import dumps, loads
 from typing import Any

@@ -1,7 +1,5 @@
 """Every study at a small size, run once for all tests."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

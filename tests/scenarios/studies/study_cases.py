@@ -1,7 +1,5 @@
 """How each study is run at a small size, and what a terminal shows of it."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What holds for every published study: declaration, output, page, folder, command, refusals."""
 
-from __future__ import annotations
-
 import csv
 import inspect
 import json

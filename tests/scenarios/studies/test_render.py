@@ -1,7 +1,5 @@
 """What studies share in output: requirements, claims, tables, pictures, marks of other versions."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What studies share in running: finding logs, steps, options, plain data, refreshed pages."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """What the tests of sweeps share: a small busy log, and studies on it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

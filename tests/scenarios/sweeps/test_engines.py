@@ -1,7 +1,5 @@
 """Who does the runs makes no difference, nor how many, nor if some are killed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """The folder of a sweep: whose it is, who works in it, what it keeps, and what failed."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import multiprocessing

@@ -1,7 +1,5 @@
 """Sweeps with a posterior: each seed has a draw of all parameters, and intervals are predictive."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Work is shared among processes: every task once; errors and the end of a loop end the workers."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 

@@ -1,7 +1,5 @@
 """Studies in TOML files: axes, their order, what is reported, and mistakes with their lines."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -1,7 +1,5 @@
 """What-if scripts: what all have in common, and small stories of those that print a table."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

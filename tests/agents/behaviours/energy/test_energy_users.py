@@ -1,7 +1,5 @@
 """Users and energy: budgets, fatigue, work that comes back, and what they mind."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Small machines of nodes, runs on them without users yet, and what users changed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hpcrowd.agents import ReplayUser

@@ -1,7 +1,5 @@
 """Users on a machine of nodes: what they see, and what they ask for instead; exact stories."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

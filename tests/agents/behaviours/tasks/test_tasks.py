@@ -1,7 +1,5 @@
 """Users who cut a task into jobs: tiny stories, what always holds, and where it cannot be done."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arrivals by wavelets and of Lublin, the choice of auto, and the weekly cycle."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from statistics import variance

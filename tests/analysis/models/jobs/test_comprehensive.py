@@ -1,7 +1,5 @@
 """The models of bags (Minh 2012, chapter 5) and of locality: classes, bags, runs, and draws."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

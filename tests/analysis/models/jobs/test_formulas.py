@@ -1,7 +1,5 @@
 """Models of Lublin, Downey and Feitelson: formulas, kinds, repetitions, parameters found again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import Workload

@@ -1,7 +1,5 @@
 """MUGM as a model: what it generates, what it keeps of users, and traces that are hardly any."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import Workload

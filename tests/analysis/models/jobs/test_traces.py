@@ -1,7 +1,5 @@
 """What models of jobs make of real traces: distances that other versions have to keep."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import Workload

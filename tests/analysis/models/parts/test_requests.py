@@ -1,7 +1,5 @@
 """What generated jobs ask of a machine of nodes: drawn with size and run time, scaled, accepted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import cache

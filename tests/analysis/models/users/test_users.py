@@ -1,7 +1,5 @@
 """Users and requested times of generated jobs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import Workload

@@ -1,7 +1,5 @@
 """Policies on random workloads: compiled against plain, and policies that come to the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.environment import WaitingJob

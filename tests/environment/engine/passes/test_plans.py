@@ -1,7 +1,5 @@
 """Plans of reservations on random workloads: what they promise, and what comes to the same."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

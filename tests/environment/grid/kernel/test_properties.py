@@ -1,7 +1,5 @@
 """Clusters in lock-step, with a broker or without, against an oracle, and what must hold of any."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.environment import GridSpec, JobTable, Simulation

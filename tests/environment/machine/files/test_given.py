@@ -1,7 +1,5 @@
 """A machine as settings give it: paths with changes of single values."""
 
-from __future__ import annotations
-
 import pytest
 from hpcrowd.environment.errors import HpcrowdError, MachineError
 from hpcrowd.environment.jobs import JobTable

@@ -1,7 +1,5 @@
 """Texts of Slurm's files about a machine, read from a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Accounts and QOS of Slurm's accounting: tables and objects of sacctmgr, and its dump."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

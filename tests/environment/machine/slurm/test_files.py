@@ -1,7 +1,5 @@
 """Each kind of Slurm's files about a machine: all its forms, and what of it is not modelled."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

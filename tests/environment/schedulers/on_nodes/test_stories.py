@@ -1,7 +1,5 @@
 """Policies of a pool on machines of nodes: stories, nodes of one core, and random machines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

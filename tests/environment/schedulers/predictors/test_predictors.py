@@ -1,7 +1,5 @@
 """Predictors of run times: compiled equals plain, stories, names, files, and training."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

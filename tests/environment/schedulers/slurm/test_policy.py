@@ -1,7 +1,5 @@
 """Slurm's controller on small machines: stories, with the exact starts, compiled and plain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fair share of accounts and users, and the factors of priorities, as Slurm computes them."""
 
-from __future__ import annotations
-
 import pytest
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.demand import demand_of

@@ -1,7 +1,5 @@
 """Jobs that Slurm suspends to make room: stories, one of them a real Slurm's, and properties."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.environment.jobs import State

@@ -1,7 +1,5 @@
 """A made-up archive for the tests of this folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.archive import archive

@@ -1,7 +1,5 @@
 """The archive: names, folders and its table, and every way that fetching a log can go."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import socket

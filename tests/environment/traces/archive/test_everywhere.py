@@ -1,7 +1,5 @@
 """Every command that takes a trace takes ``archive:NAME``, and a trace in any format."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A cluster of a real batch system, brought up on this machine in a folder of its own."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """Traces in all formats: made-up ones, samples of text, and what a round trip keeps."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace

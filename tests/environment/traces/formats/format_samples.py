@@ -1,7 +1,5 @@
 """Files of formats as other programs write them, each with many odd things; for several tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 #: A day of Torque: it ends well, fails, is deleted in the queue, deleted, aborted, and is not over.

@@ -1,7 +1,5 @@
 """What holds for every format: round trips keep what it can hold, and count exactly what not."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

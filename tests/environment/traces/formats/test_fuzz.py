@@ -1,7 +1,5 @@
 """Garbage in any format gives a trace or one clear line, never anything else."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import subprocess

@@ -4,8 +4,6 @@ Needs root and Debian's packages gridengine-master, gridengine-exec and gridengi
 has its own folder, ports and spool, so another one on the machine is not touched.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """The Grid Workload Format is read and written with all that it holds."""
 
-from __future__ import annotations
-
 import pytest
 from hpcrowd.environment import TraceError, generate_gwf, parse_gwf
 

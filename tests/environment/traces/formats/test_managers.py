@@ -1,7 +1,5 @@
 """Accounting of Grid Engine and LSF and the history of HTCondor are read and written."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

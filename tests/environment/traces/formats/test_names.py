@@ -1,7 +1,5 @@
 """Words become numbers and come back; pseudonyms reveal nothing about them."""
 
-from __future__ import annotations
-
 import csv
 import io
 

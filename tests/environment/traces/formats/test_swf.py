@@ -1,7 +1,5 @@
 """The Standard Workload Format: nothing is lost, and what is no trace is one clear line."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

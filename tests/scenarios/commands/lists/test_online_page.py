@@ -1,7 +1,5 @@
 """What the page of predictors shows about replays with them."""
 
-from __future__ import annotations
-
 import csv
 import runpy
 from typing import Any

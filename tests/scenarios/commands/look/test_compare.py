@@ -1,7 +1,5 @@
 """The command ``hpcrowd compare``: what is printed where, exit codes, one-line errors."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from functools import partial

@@ -1,7 +1,5 @@
 """The option ``--log-decisions`` and the command ``hpcrowd explain``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

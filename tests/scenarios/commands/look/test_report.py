@@ -1,7 +1,5 @@
 """The command ``hpcrowd report``: what it writes and replaces, what it says, one-line errors."""
 
-from __future__ import annotations
-
 import csv
 import json
 from functools import partial

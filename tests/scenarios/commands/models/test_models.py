@@ -1,7 +1,5 @@
 """The commands models, fit, generate, judge and populate: what they print, write and refuse."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command ``hpcrowd predict``: what it prints, writes and refuses."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

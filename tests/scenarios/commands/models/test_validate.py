@@ -1,7 +1,5 @@
 """The command ``hpcrowd validate``, and the page of the documentation about it."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The command that reproduces a published study."""
 
-from __future__ import annotations
-
 import pytest
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.cli import app

@@ -1,7 +1,5 @@
 """Predictors as ``--estimates`` of the command line, of configurations and of populations."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 

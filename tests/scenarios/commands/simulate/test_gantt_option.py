@@ -1,7 +1,5 @@
 """``hpcrowd replay --gantt``: which picture is drawn, and mistakes told before anything runs."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from pathlib import Path

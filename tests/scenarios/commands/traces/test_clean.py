@@ -1,7 +1,5 @@
 """The commands ``hpcrowd clean`` and ``hpcrowd window``: what they show and write, their errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

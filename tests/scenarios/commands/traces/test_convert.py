@@ -1,7 +1,5 @@
 """``hpcrowd convert``: from what people have into what their tools read."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

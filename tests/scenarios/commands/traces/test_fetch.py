@@ -1,7 +1,5 @@
 """The command ``hpcrowd fetch``: the list, what it shows about a log, JSON, errors of one line."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command ``hpcrowd stats``: tables, JSON, distance, the list of features, mistakes."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Panels of the page as the browser gets them: numbers, stories of jobs, files, the time line."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

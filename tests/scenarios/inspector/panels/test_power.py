@@ -1,7 +1,5 @@
 """Energy on the page: numbers so far and the power over time."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

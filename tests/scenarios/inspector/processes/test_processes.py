@@ -1,7 +1,5 @@
 """The processes of the page: one can be halted, and none outlives its page or its server."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Messages from the browser, and intervals over seeds."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The command ``hpcrowd inspect``: whom its server answers, how it ends, what it refuses."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

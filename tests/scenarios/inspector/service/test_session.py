@@ -1,7 +1,5 @@
 """The server of the page as a page uses it: runs, seconds, changes and forecasts."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

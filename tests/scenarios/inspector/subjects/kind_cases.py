@@ -1,7 +1,5 @@
 """Runs of every kind, and what holds of every run that is inspected."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What is shown of a run, without a page: settings, steps, played-back folders, special runs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.agents.presets import PRESETS

@@ -1,7 +1,5 @@
 """The tab "Forecast" of the page: what futures say of a run from the second that is shown."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

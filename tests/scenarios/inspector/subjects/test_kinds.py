@@ -3,8 +3,6 @@
 What is checked at each moment is in :mod:`kind_cases`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.results import write_results

@@ -1,7 +1,5 @@
 """The energy study: its setting, its measures, what its tables and sentences say."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 

@@ -1,7 +1,5 @@
 """Madon et al. 2024 is reproduced: bounds on KTH, the page, small logs, and what-ifs around it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Minh 2012, chapter 6, is run again: a small plan, stored runs, ending and going on, options."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from math import log

@@ -1,7 +1,5 @@
 """Minh 2012, chapter 7, is run again: on small logs, as stored, and what its options are."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

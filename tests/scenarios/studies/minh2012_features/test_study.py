@@ -1,7 +1,5 @@
 """Minh 2012, chapter 3, is reproduced: published data, rules, results, on small logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Minh 2012, chapters 4 and 5, are reproduced: measures, rules and results on small logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

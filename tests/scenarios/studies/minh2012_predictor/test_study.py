@@ -1,7 +1,5 @@
 """Minh 2012, chapter 8, is reproduced: required figures on the real traces, and small logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

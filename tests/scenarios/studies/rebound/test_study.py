@@ -1,7 +1,5 @@
 """The rebound scenario: throughput against speed, by kind of users."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The study of recorded runs over several draws of phases, and with mechanisms switched off."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

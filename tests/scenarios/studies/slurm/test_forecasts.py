@@ -1,7 +1,5 @@
 """Forecasts of a recorded Slurm and ours: what was known, what was said, how they are judged."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.analysis.forecast.conformal import LEVELS

@@ -1,7 +1,5 @@
 """How far two schedules of a plan are apart; on recorded runs, the figures stored next to them."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """An accounting whose record is the plan: the log of a real Slurm of eight nodes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

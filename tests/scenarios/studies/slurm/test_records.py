@@ -1,7 +1,5 @@
 """Recorded runs of a real Slurm: what is read of them, and what a simulation gets."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The study of recorded runs: required figures, causes of differences, and the study's folder."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

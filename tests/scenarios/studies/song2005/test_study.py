@@ -1,7 +1,5 @@
 """Song et al. 2005 is reproduced: published data, measures, rules, results, on small logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Zakay and Feitelson 2015 is reproduced: what is required on KTH, and the study on small logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

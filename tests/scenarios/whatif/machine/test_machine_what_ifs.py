@@ -1,7 +1,5 @@
 """What-ifs of machines of nodes: a made-up site, seven changes, and what their table says."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

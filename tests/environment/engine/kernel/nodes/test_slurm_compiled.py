@@ -5,8 +5,6 @@ with reasons, planned starts and priorities, usage, and free nodes, at each seco
 is looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 That nothing is in use twice and every limit is kept is in the audit of all runs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hpcrowd.environment.jobs import State

@@ -1,7 +1,5 @@
 """Predictors inside a simulation: compiled equals plain, online equals offline, no look ahead."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Jobs and workloads of Batsim are read, and written so that Batsim and evalys take them."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 

@@ -1,7 +1,5 @@
 """What Slurm records beyond the fields of SWF, checked against the same cluster's JSON records."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

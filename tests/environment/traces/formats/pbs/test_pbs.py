@@ -1,7 +1,5 @@
 """Accounting logs of PBS, PBS Professional and Torque, and what their jobs ask for."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

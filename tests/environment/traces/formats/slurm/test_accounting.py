@@ -1,7 +1,5 @@
 """Slurm's accounting as text: one with every oddity, how it is read, and what is written."""
 
-from __future__ import annotations
-
 import csv
 import io
 

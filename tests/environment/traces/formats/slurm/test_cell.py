@@ -4,8 +4,6 @@ Needs root and Debian's packages slurm-wlm, slurmdbd, munge and mariadb-server. 
 own folder, ports, key and database, so another one on the machine is not touched.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

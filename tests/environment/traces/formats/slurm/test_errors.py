@@ -1,7 +1,5 @@
 """Malformed accounting of Slurm: rows that are mended, and one line about all others."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which rows of Slurm's accounting become jobs, and the rules by which they become fields."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

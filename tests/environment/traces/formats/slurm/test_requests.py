@@ -1,7 +1,5 @@
 """What jobs of Slurm ask of a machine, and the objects of ``sacct --json``."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CSV and Parquet with our columns, what jobs in tables ask of a machine, and jobs of a run."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Your own tables: what a mapping may say, and what it does to values."""
 
-from __future__ import annotations
-
 import pytest
 from hpcrowd.environment import (
     FormatOptions,
