@@ -209,7 +209,7 @@ class _Audit:
                 self._check_start(row, one)
             if state in (State.COMPLETED, State.KILLED) and len(lasting) != 1:
                 self._fault(row, f"{state.name.lower()} after {len(lasting)} runs to the end")
-            if state in (State.REJECTED, State.RENOUNCED) and runs:
+            if state in (State.REJECTED, State.RENOUNCED) and any(map(self._current, runs)):
                 self._fault(row, f"{state.name.lower()}, and ran")
             if lasting and (last is not lasting[0] or last.start != start):
                 self._fault(row, f"started at {start} s, in the ledger at {runs[-1].start} s")

@@ -280,6 +280,17 @@ def test_preempted_runs_end_when_they_were_stopped():
                                            faults(site(), made, ledger)]  # fmt: skip
 
 
+def test_who_was_preempted_may_be_rejected_later():
+    """If its user took it back, and submitted it again with another request."""
+    made, ledger = ran({})
+    ledger[0] = replace(ledger[0], end=5)
+    _state(State.REJECTED)(made, ledger)
+    made.matrix[[Column.START, Column.END], 0] = UNKNOWN
+    assert any("rejected, and ran" in one for one in faults(site(), made, ledger))
+    made.matrix[Column.SUBMIT, 0] = 8
+    assert [] == faults(site(), made, ledger)
+
+
 def test_the_first_faults_are_named():
     """The strict form is one line, which counts the rest."""
     made, ledger = ran(*[{"features": "none"}] * 4, *[{"at": 3}] * 4)
