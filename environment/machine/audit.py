@@ -171,9 +171,11 @@ class _Audit:
     def _current(self, one: HeldRun) -> bool:
         """Return whether a run is of the last submission of its job.
 
-        Of one that was preempted, left the queue and came back, the table has the last only.
+        Of one that was preempted, left the queue and came back or was renounced, the table has the
+        last submission only, or none.
         """
-        return one.end == UNKNOWN or one.submitted >= int(self.jobs.submit[one.row])
+        submitted = int(self.jobs.submit[one.row])
+        return one.end == UNKNOWN or one.submitted >= submitted != UNKNOWN
 
     def _limit(self, row: int) -> int:
         """Return the time limit of a job, s."""

@@ -280,14 +280,15 @@ def test_preempted_runs_end_when_they_were_stopped():
                                            faults(site(), made, ledger)]  # fmt: skip
 
 
-def test_who_was_preempted_may_be_rejected_later():
-    """If its user took it back, and submitted it again with another request."""
+@pytest.mark.parametrize(("state", "submit"), [(State.REJECTED, 8), (State.RENOUNCED, UNKNOWN)])
+def test_who_was_preempted_may_end_without_a_run(state, submit):
+    """If its user took it back, and submitted it again with another request, or renounced it."""
     made, ledger = ran({})
     ledger[0] = replace(ledger[0], end=5)
-    _state(State.REJECTED)(made, ledger)
+    _state(state)(made, ledger)
     made.matrix[[Column.START, Column.END], 0] = UNKNOWN
-    assert any("rejected, and ran" in one for one in faults(site(), made, ledger))
-    made.matrix[Column.SUBMIT, 0] = 8
+    assert any(f"{state.name.lower()}, and ran" in one for one in faults(site(), made, ledger))
+    made.matrix[Column.SUBMIT, 0] = submit
     assert [] == faults(site(), made, ledger)
 
 
