@@ -174,8 +174,7 @@ class _Audit:
         Of one that was preempted, left the queue and came back or was renounced, the table has the
         last submission only, or none.
         """
-        submitted = int(self.jobs.submit[one.row])
-        return one.end == UNKNOWN or one.submitted >= submitted != UNKNOWN
+        return one.end == UNKNOWN or one.submitted >= self.jobs.submit[one.row] != UNKNOWN
 
     def _limit(self, row: int) -> int:
         """Return the time limit of a job, s."""
