@@ -82,7 +82,7 @@ def test_named_files_are_there(page):
 
 def test_no_page_names_a_machine_or_a_package_index():
     """Pages hold no absolute path of a machine and no setting of a package index."""
-    pattern = re.compile(r"(?<![\w.:/])/(?:work|home|tmp|root)/|index-url", re.I)
+    pattern = re.compile(r"(?<![\w.:/])/(?:work|home|tmp|root)/|index.url", re.I)
     found = {named(page): pattern.findall(page.read_text()) for page in PAGES}
     assert {name: [] for name in found} == found
 

@@ -100,7 +100,7 @@ def test_opens_busy_and_steps(at):
 def test_every_panel_shows_something(reader):
     """At a busy hour no picture is empty, and the queue shows why jobs wait.
 
-    Panels are saved as PNG, SVG and CSV. Without a description of power, there is no energy.
+    Panels are saved as PNG, SVG and CSV. Energy is shown only with a description of power.
     """
     assert 0 == reader.page.locator('#power-a, [data-key="energy_kwh"]').count()
     with Image.open(reader.saved("load-a", "PNG")) as image:

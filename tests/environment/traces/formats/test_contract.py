@@ -1,5 +1,6 @@
 """What holds for every format: round trips keep what it can hold, and count exactly what not."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -116,6 +117,7 @@ def test_a_format_is_declared_in_one_place(monkeypatch, tmp_path, call):
     assert mine is find_format(tmp_path / "a.mine.gz")
     assert [60] == read_trace(tmp_path / "a.mine.gz")["run"].tolist()
     assert "a format" in call("convert", "--list")[1]
+    assert [*FORMATS] == [*json.loads(call("convert", "--list", "--json")[1])]
 
 
 def test_only_the_registry_and_the_stub_know_a_format(root):

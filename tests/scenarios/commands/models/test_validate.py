@@ -14,9 +14,11 @@ from hpcrowd.analysis.validation.models import BASELINES, ELSEWHERE, POOLED
 from hpcrowd.analysis.validation.protocol import protocol
 from hpcrowd.analysis.validation.report import COLUMNS, text
 from hpcrowd.analysis.validation.validation import INSIDE, RANKED, validate
+from hpcrowd.environment import read_swf
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.models.validate import models_of
+from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.studies import validation
 from hpcrowd.scenarios.studies.render import BEGIN
 
@@ -154,6 +156,15 @@ def test_several_logs_are_compared(call, trace, tmp_path):
         assert {claim["verdict"] for claim in model["claims"]} <= {"better", "worse", "="}
     rows = list(csv.DictReader((tmp_path / "both" / "across.csv").read_text().splitlines()))
     assert [model["name"] for model in wire["models"]] == [row["model"] for row in rows]
+
+
+@pytest.mark.slow
+def test_every_preset_can_be_validated(trace):
+    """All behaviours that a replay offers are models."""
+    log = read_swf(trace)
+    jobs, clock = jobs_from_trace(log).jobs, Clock.of(log.header)
+    found = validate(jobs, models_of(BEHAVIOURS), clock, processors=log.processors)
+    assert {*BEHAVIOURS, *BASELINES} == set(found.scores)
 
 
 # ---- the page --------------------------------------------------------------------------------
