@@ -83,6 +83,8 @@ class Recipe:
                 f"think {self.think!r}: draws from pauses within sessions, but units are whole "
                 "sessions; choose when = batches"
             )
+        if place_of(self.when) is not None:
+            _ = WHEN[self.when]  # so that mistakes show before anything runs
         if place_of(self.think) is not None:
             _settings(self.think, self.think_part)
         if place_of(self.window) is not None:

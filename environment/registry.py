@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, cast, override
 
 from hpcrowd.environment.errors import QuantityError, not_one_of, shortened
+from hpcrowd.environment.trust import check_trusted, file_of, trust
 
 
 def imported(place: str) -> Any:
@@ -155,14 +156,17 @@ def own(what: str, text: str, of: type | None = None) -> Any:
     Raises
     ------
     QuantityError
-        In one line: there is no such file, module or name, it cannot be loaded, or it is something
-        else.
+        In one line: there is no such file, module or name, it is not trusted, cannot be loaded, or
+        is something else.
+    NotLoaded
+        If the file that names it is only looked at, see :mod:`hpcrowd.environment.trust`.
     """
     place = place_of(text)
     assert place is not None
     file = place.file
     if file is not None and not file.is_file():
         raise QuantityError(f"{what} {text!r}: no such file")
+    check_trusted(what, text, place.module)
     try:
         module = _module(place.module) if file is None else _module_of(file)
     except BaseException as error:
@@ -211,8 +215,8 @@ def source_of(thing: object) -> Path | None:
     """
     place = place_of(thing)
     if place is not None:
-        if place.file is not None:
-            return place.file
+        if place.file is not None or not trust().allows(place.module):
+            return file_of(place.module)
         thing = own("source", place.text)
     kind = thing if inspect.isclass(thing) or inspect.isroutine(thing) else type(thing)
     if getattr(kind, "__module__", "").partition(".")[0] in ("hpcrowd", "builtins"):

@@ -31,10 +31,12 @@ from hpcrowd.environment.errors import HpcrowdError, harmless
 from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.environment.output.guard import written
 from hpcrowd.environment.output.whole import remove_temporary
+from hpcrowd.environment.trust import Trust, trusting
 from hpcrowd.scenarios.interrupts import WORDS, leave, watch
 from hpcrowd.scenarios.outputs import with_force
 from hpcrowd.scenarios.shell import prepare_streams, readable_width
 from hpcrowd.scenarios.status import status
+from hpcrowd.scenarios.trusted import with_trust
 
 if TYPE_CHECKING:
     from typer._click.shell_completion import CompletionItem
@@ -99,7 +101,7 @@ def _loaded(group: str, name: str) -> Any:
     if isinstance(command, typer.Typer):
         holder.add_typer(command, name=name)
     else:
-        holder.command(name)(with_force(command, name))
+        holder.command(name)(with_force(with_trust(command, name), name))
     return typer.main.get_group(holder).commands[name]
 
 
@@ -225,7 +227,8 @@ def _outcome() -> tuple[str, int]:
     line, code = "", 0
     try:
         try:
-            _program()(standalone_mode=True)
+            with trusting(Trust()):
+                _program()(standalone_mode=True)
         finally:
             output = sys.stdout
             if output is not None:

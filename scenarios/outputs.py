@@ -74,10 +74,17 @@ def with_force(command: Callable[..., Any], name: str = "") -> Callable[..., Any
             check_outputs(named, adding=name in ADDING)
             return command(**given)
 
-    kind = inspect.Parameter.KEYWORD_ONLY
+    return with_flag(run, command, "force", Force)
+
+
+def with_flag(
+    run: Callable[..., Any], command: Callable[..., Any], name: str, annotation: Any
+) -> Callable[..., Any]:
+    """Give ``run`` the signature of a command and one more option, which is off by default."""
+    signature, kind = inspect.signature(command, eval_str=True), inspect.Parameter.KEYWORD_ONLY
     parameters = [one.replace(kind=kind) for one in signature.parameters.values()]
     place = next((i for i, one in enumerate(parameters) if one.name == "as_json"), len(parameters))
-    parameters.insert(place, inspect.Parameter("force", kind, default=False, annotation=Force))
+    parameters.insert(place, inspect.Parameter(name, kind, default=False, annotation=annotation))
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import date, datetime, time
 from hashlib import sha256
@@ -29,6 +30,7 @@ from hpcrowd.environment.quantities import parse_duration, parse_processors
 from hpcrowd.environment.registry import located
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
+from hpcrowd.environment.trust import NotLoaded
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import ActivityWindow
@@ -85,7 +87,8 @@ def _some_scheduler(given: Any) -> Any:
     if isinstance(given, str):
         folder = FOLDER.get()
         text = located(given, folder if folder == Path() else folder.absolute())
-        parse_scheduler(text)
+        with suppress(NotLoaded):
+            parse_scheduler(text)
         return text
     return own_scheduler(given)
 

@@ -37,6 +37,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
@@ -60,12 +61,13 @@ from hpcrowd.environment.limits.numbers import (
 )
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.registry import located, place_of
-from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.schedulers.names import RECORDED
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
+from hpcrowd.environment.trust import NotLoaded
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum, laid_over, with_settings
 from hpcrowd.scenarios.kinds.fields import Sessions
 from hpcrowd.scenarios.kinds.population_files import (
@@ -142,7 +144,7 @@ class SiteConfig(WorkloadConfig, ClusterConfig):
 
     @model_validator(mode="after")
     def _knows_free_processors(self) -> Self:
-        if isinstance(self.scheduler, str) and parse_scheduler(self.scheduler) is None:
+        if self.scheduler == RECORDED:
             raise ValueError(
                 "scheduler 'recorded': does not count free processors, as a broker needs; choose "
                 "another"
@@ -252,14 +254,13 @@ class GridConfig(Scenario):
             raise ValueError(
                 "clusters: no user submits; give one of them, or grid, a trace or model"
             )
-        if isinstance(self.users, str):
-            if place_of(self.users) is not None:
-                own_behaviour(located(self.users, self.folder))
-            elif self.users not in BEHAVIOURS:
-                raise ValueError(f"users {self.users!r}: {not_one_of(self.users, BEHAVIOURS)}")
-        else:
-            mixture_of(self.users, self.folder)
+        if not isinstance(self.users, str):
             switches_of(self.users, [*self.clusters, GRID])
+        elif place_of(self.users) is None and self.users not in BEHAVIOURS:
+            raise ValueError(f"users {self.users!r}: {not_one_of(self.users, BEHAVIOURS)}")
+        with suppress(NotLoaded):
+            if place_of(users := self.behaviour()) is not None:
+                own_behaviour(users)
         if self.components is not None:
             self._can_split()
         return self

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
@@ -42,6 +43,7 @@ from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LARGEST_SETTING
 from hpcrowd.environment.registry import located
 from hpcrowd.environment.signals.signal import Signal, read_signal
+from hpcrowd.environment.trust import NotLoaded
 from hpcrowd.scenarios.kinds.fields import Duration, FileConfig, HoursConfig, Strict, parse_moment
 
 if TYPE_CHECKING:
@@ -264,7 +266,8 @@ class ReactionsConfig(FileConfig):
 
     @model_validator(mode="after")
     def _can_be_made(self) -> Self:
-        self.made()
+        with suppress(NotLoaded):
+            self.made()
         return self
 
     def made(self) -> list[Reaction]:

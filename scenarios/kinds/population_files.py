@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -38,6 +39,7 @@ from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOS
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
+from hpcrowd.environment.trust import NotLoaded
 from hpcrowd.scenarios.kinds.fields import SchedulerChoice, Strict
 from hpcrowd.scenarios.kinds.part_files import make, optional, reactions_from, settings_model
 
@@ -217,7 +219,8 @@ class PopulationConfig(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        self.mixture()
+        with suppress(NotLoaded):
+            self.mixture()
         if "home" in self.clusters:
             raise ValueError("clusters.home: is the first cluster; choose another name")
         for spec in self._specs().values():

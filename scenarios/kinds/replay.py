@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
@@ -22,6 +23,7 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
+from hpcrowd.environment.trust import NotLoaded
 from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, energy_account, with_settings
 from hpcrowd.scenarios.kinds.fields import checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
@@ -114,7 +116,9 @@ class ReplayConfig(TraceScenario):
         if isinstance(users, str) and PRESETS.file_in(users) is not None:
             return checked_learned(users, folder)
         if place_of(users) is not None:
-            own_behaviour(text := located(users, folder))
+            text = located(users, folder)
+            with suppress(NotLoaded):
+                own_behaviour(text)
             return text
         if isinstance(users, dict):
             return PopulationConfig.configure(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
@@ -21,6 +22,7 @@ from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
+from hpcrowd.environment.trust import NotLoaded
 from hpcrowd.scenarios.kinds.base import Staged, Watch, energy_account, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
@@ -129,7 +131,9 @@ class ResampleConfig(TraceScenario):
             return checked_learned(users, info.data["folder"])
         if place_of(users) is None:
             raise ValueError(f"{not_one_of(users, DOING)}, or your own as FILE.py:NAME")
-        own_behaviour(text := located(users, info.data["folder"]))
+        text = located(users, info.data["folder"])
+        with suppress(NotLoaded):
+            own_behaviour(text)
         return text
 
     @field_validator("reactions", mode="before")

@@ -29,6 +29,7 @@ from hpcrowd.environment.limits.numbers import (
     floating_errors_raise,
     raise_floating_errors,
 )
+from hpcrowd.environment.trust import Trust, trust, trusting
 
 #: Engines by name.
 ENGINES = ("processes", "dask", "inline")
@@ -65,9 +66,8 @@ class Engine:
         """Give a task to a worker."""
         if self._executor is None:
             raise HpcrowdError(f"{type(self).__name__}: is closed")
-        if floating_errors_raise():
-            return self._executor.submit(_strictly, (function, task))
-        return self._executor.submit(function, task)
+        here = floating_errors_raise(), trust()
+        return self._executor.submit(_as_here, (function, task, *here))
 
     def room(self) -> int:
         """Return the largest number of tasks in flight."""
@@ -298,11 +298,13 @@ def _deaf_to_interrupts(begin: Callable[[], Any]) -> Any:
 _own_work: list[Callable[[Any], Any]] = []
 
 
-def _strictly(work: tuple[Callable[[Any], Any], Any]) -> Any:
-    """Do a task in a process where divisions by zero and overflows are errors."""
-    raise_floating_errors()
-    function, task = work
-    return function(task)
+def _as_here(work: tuple[Callable[[Any], Any], Any, bool, Trust]) -> Any:
+    """Do a task with the trust of another process, and its errors of divisions and overflows."""
+    function, task, strict, given = work
+    if strict:
+        raise_floating_errors()
+    with trusting(given):
+        return function(task)
 
 
 def do_own_work(task: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -187,10 +188,16 @@ def _tasks(
 
 
 class _Shared:
-    """Inputs in files that workers map into memory; each is prepared when first needed."""
+    """Inputs in files that workers map into memory; each is prepared when first needed.
+
+    Files from before are never read, since they can run code: nobody knows the names of these.
+    """
 
     def __init__(self, out: Path) -> None:
         self._folder = out / "inputs"
+        self._now = secrets.token_hex(8)
+        for old in self._folder.glob("*.shared"):  # of a run that was killed
+            old.unlink()
         self._versions = versions()
         self._wrong: dict[str, str] = {}
 
@@ -203,7 +210,7 @@ class _Shared:
             When they cannot be prepared.
         """
         key = _hash({"sharing": scenario.sharing(), "versions": self._versions})
-        path = self._folder / f"{key}.shared"
+        path = self._folder / f"{key}-{self._now}.shared"
         if key in self._wrong:
             raise HpcrowdError(self._wrong[key])
         if not path.exists():
