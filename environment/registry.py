@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, cast, override
 
 from hpcrowd.environment.errors import QuantityError, not_one_of, shortened
-from hpcrowd.environment.trust import check_trusted, file_of, trust
+from hpcrowd.environment.limits.trust import check_trusted, file_of, trust
 
 
 def imported(place: str) -> Any:
@@ -159,7 +159,7 @@ def own(what: str, text: str, of: type | None = None) -> Any:
         In one line: there is no such file, module or name, it is not trusted, cannot be loaded, or
         is something else.
     NotLoaded
-        If the file that names it is only looked at, see :mod:`hpcrowd.environment.trust`.
+        If the file that names it is only looked at, see :mod:`hpcrowd.environment.limits.trust`.
     """
     place = place_of(text)
     assert place is not None

@@ -487,7 +487,10 @@ def recover_work(run: Run) -> Run:
         The run; the sessions and batches found are the same as those in its table.
     """
     told = run.configuration
-    recipe = PRESETS.get(told["users"]) if isinstance(told.get("users"), str) else None
+    users = str(told.get("users"))
+    # Only what comes with hpcrowd: the registry itself would load code that the folder names.
+    ours = users in tuple(PRESETS) or PRESETS.file_in(users) is not None
+    recipe = PRESETS[users] if ours else None
     if run.work is not None or told.get("kind") != "replay" or not isinstance(recipe, Recipe):
         return run
     if told.get("changed_graphs") or told.get("given_behaviours"):

@@ -59,6 +59,7 @@ from hpcrowd.environment.limits.numbers import (
     MOST_LOAD,
     MOST_SPEED,
 )
+from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.schedulers.names import RECORDED
@@ -67,7 +68,6 @@ from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
-from hpcrowd.environment.trust import NotLoaded
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum, laid_over, with_settings
 from hpcrowd.scenarios.kinds.fields import Sessions
 from hpcrowd.scenarios.kinds.population_files import (

@@ -41,9 +41,9 @@ from hpcrowd.environment.clock import Moment
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LARGEST_SETTING
+from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.registry import located
 from hpcrowd.environment.signals.signal import Signal, read_signal
-from hpcrowd.environment.trust import NotLoaded
 from hpcrowd.scenarios.kinds.fields import Duration, FileConfig, HoursConfig, Strict, parse_moment
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from pydantic import Field, ValidationInfo, field_validator
 from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.environment.trust import NotLoaded
 from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, energy_account, with_settings
 from hpcrowd.scenarios.kinds.fields import checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario

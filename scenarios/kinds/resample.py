@@ -19,10 +19,10 @@ from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, echo, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
+from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
-from hpcrowd.environment.trust import NotLoaded
 from hpcrowd.scenarios.kinds.base import Staged, Watch, energy_account, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario

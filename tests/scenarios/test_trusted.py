@@ -55,8 +55,8 @@ NAMING = {
     "resampled users": f'{RESAMPLE}users = "{{}}:P"\n',
     "resampled reactions": f'{RESAMPLE}reactions = [{{{{ do = "{{}}:R" }}}}]\n',
     "reactions": f'{RESAMPLE}reactions = "reactions.toml"\n',
-    "generated": '[scenario]\nkind = "populate"\nmodel = "feitelson96"\nmodel_processors = 8\ndays = 7\n'
-    'scheduler = "{}:X"\n',
+    "generated": '[scenario]\nkind = "populate"\nmodel = "feitelson96"\nmodel_processors = 8\n'
+    'days = 7\nscheduler = "{}:X"\n',
     "grid users": GRID.format('users = "{}:U"\n'),
     "grid parts": GRID.format('users = [{{ think = "{}:T", when = "batches" }}]\n'),
     "grid cluster": GRID.format("") + 'scheduler = "{}:X"\n',
@@ -172,7 +172,7 @@ def test_a_sweep_brings_its_own_folder_along(call, folder):
         ("replay log.swf --platform platform.toml", []),
         ("grid grid.toml", []),
         ("grid grid.toml --trust", ["ran"]),
-        ("validate log.swf --users population.toml", []),
+        pytest.param("validate log.swf --users population.toml", [], marks=pytest.mark.slow),
         ("events log.swf --users rigid,population.toml", []),
         ("calibrate population.toml log.swf --out c.json", []),
     ],
@@ -211,12 +211,16 @@ def poisoned(value, code):
     return f"{code}:X" if isinstance(value, str) else value
 
 
+#: Commands that draw.
+DRAWING = ("report run -o r.html", "compare run run --out c.html", "gantt run -o g.png")
+
 #: Commands that read a folder of results, or a file that other commands wrote.
 READING = [
-    "report run -o r.html", "compare run run --out c.html", "gantt run -o g.png",
+    *(pytest.param(line, marks=pytest.mark.slow) for line in DRAWING), "compare run run",
     "explain run --user 1", "sessions run", "stats run", "clean run --flurries 10/h -o c.swf",
-    "window run --from 0 -o w.swf", "convert run c.csv", "machine run", "fit feitelson96 run -o m.json",
-    "judge feitelson96 run --seeds 1", "generate M.json --processors 8 --jobs 9 -o x.swf",
+    "window run --from 0 -o w.swf", "convert run c.csv", "machine run",
+    "fit feitelson96 run -o m.json", "judge feitelson96 run --seeds 1",
+    "generate M.json --processors 8 --jobs 9 -o x.swf",
     "populate M.json --processors 8 --days 7", "predict run --model P.json",
     "replay run --users rigid", "replay their/log.swf --users learned:M.json",
     "replay their/log.swf --estimates P.json", "resample run --days 7 --warm-up 0d",
@@ -287,7 +291,8 @@ def test_results_states_and_models_bring_no_code(call, strange, line):
 
 def test_every_command_that_takes_files_is_tried():
     """With a file that names code; and the option is where code can be loaded."""
-    tried = {line.split()[0] for line in READING} | {"inspect"}
+    lines = [*DRAWING, *(line for line in READING if isinstance(line, str))]
+    tried = {line.split()[0] for line in lines} | {"inspect"}
     assert {*ABSENT} <= tried
     assert {*tried} <= {*ABSENT} | WITHOUT
     asks = {
@@ -300,19 +305,22 @@ def test_every_command_that_takes_files_is_tried():
 
 def test_a_finished_run_is_played_back_without_its_code(strange, monkeypatch):
     """Every panel, reasons of jobs too, and futures, which say what is missing."""
-    from hpcrowd.environment.trust import Trust, trusting
+    from hpcrowd.analysis.results import read_results
+    from hpcrowd.analysis.views import recover_work
+    from hpcrowd.environment.limits.trust import Trust, trusting
+    from hpcrowd.scenarios.inspector.panels.forecast import forecast
     from hpcrowd.scenarios.inspector.panels.registry import PANELS, panels_json
-    from hpcrowd.scenarios.inspector.subjects.outset import outset_of
     from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 
+    assert recover_work(read_results(strange / "run")).work is None  # even in a script
     with trusting(Trust()):
         course = subject_of(strange / "run").begin({})
         course.advance(course.now + 6000)
         assert f"{strange}/own.py:X" == course.scheduler_name
         asked = {"panels": [*PANELS], "from": 0, "to": course.now, "user": 1, "job": 1, "most": 9}
         assert panels_json(course, asked)
-        with suppress(HpcrowdError):
-            next(iter(outset_of(course, 86400).futures(1)))
+        with pytest.raises(HpcrowdError, match="give --trust"):
+            next(forecast(course, {"futures": 20, "days": 1, "jobs": []}))
     assert [] == ran(strange)
 
 
@@ -352,8 +360,13 @@ def test_the_page_loads_nothing_that_a_message_names(folder, where):
     assert [] == ran(folder)
 
 
+@pytest.mark.slow
 def test_inputs_of_a_killed_sweep_are_never_read(call, folder):
     """They hold pickles, which a stranger's folder could bring along: they are made again."""
+    from hpcrowd.analysis.results import versions
+    from hpcrowd.scenarios.kinds.files import scenario_of
+    from hpcrowd.scenarios.sweeps.runs import _hash
+
     write(folder, f'{REPLAY}[axes]\nscheduler = ["easy", "fcfs"]\n', "")
     line = "sweep their/s.toml --out out --executor inline"
     assert 0 == call(*line.split())[0]
@@ -361,10 +374,6 @@ def test_inputs_of_a_killed_sweep_are_never_read(call, folder):
     for path in (folder / "out" / "runs").iterdir():
         path.unlink()
     (folder / "out" / "inputs").mkdir(exist_ok=True)
-    from hpcrowd.scenarios.kinds.files import scenario_of
-    from hpcrowd.scenarios.sweeps.runs import _hash
-    from hpcrowd.analysis.results import versions
-
     values = {"kind": "replay", "trace": "log.swf", "scheduler": "easy"}
     sharing = scenario_of(values, folder / "their").sharing()
     key = _hash({"sharing": sharing, "versions": versions()})

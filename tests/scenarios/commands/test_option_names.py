@@ -44,6 +44,7 @@ MEANING = {
     "--platform": r"^TOML file of changes of the (machine|clusters) during the run",
     "--log-decisions": r"^Log what each user decided",
     "--force": r"^Replace files and folders that hpcrowd did not write\.$",
+    "--trust": r"^Load all code that the files name",
     "--list": r"^List .*exit\.$",
     "--show": r"^Print the completed",
     "--strict": r"^Fail instead of repairing",
@@ -117,7 +118,16 @@ def test_settings_are_options_by_their_names(kind):
     """What a command takes of a kind of run has the name that a file and Python have for it."""
     words = {option for option, command, _ in OPTIONS if command == kind}
     wanted = {f"--{name.replace('_', '-')}" for name in KINDS[kind].settings()}
-    own = {"--json", "--out", "--gantt", "--window", "--log-decisions", "--help", "--force"}
+    own = {
+        "--json",
+        "--out",
+        "--gantt",
+        "--window",
+        "--log-decisions",
+        "--help",
+        "--force",
+        "--trust",
+    }
     assert words - own <= wanted
     if kind != "grid":  # whose clusters are in a file
         assert wanted <= words

@@ -26,7 +26,7 @@ from typing import Any
 from hpcrowd.environment.errors import QuantityError
 
 
-class NotLoaded(Exception):  # noqa: N818 - no error: what is only shown is not checked
+class NotLoaded(Exception):
     """Code stays as it is named, since the file that names it is only looked at."""
 
 

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.limits.trust import NotLoaded, Trust, file_of, trust, trusting
 from hpcrowd.environment.registry import own, source_of
 from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.environment.trust import NotLoaded, Trust, file_of, trust, trusting
 
 
 @pytest.fixture
