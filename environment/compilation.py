@@ -66,7 +66,6 @@ _log = logging.getLogger("hpcrowd")
 
 # Parts of numba that are only partly typed.
 _njit: Any = numba.njit
-_config: Any = numba.config
 _dumps: Any = serialize.dumps
 _result: Any = compiler.CompileResult
 _user_cache_dir: Any = appdirs.user_cache_dir
@@ -175,8 +174,9 @@ class KeptCode(caching.NullCache):
         """Yield the folders to look in, the best one first."""
         home = self._file.parent
         apart = f"{home.name}-{hashlib.sha256(str(home).encode()).hexdigest()[:12]}"
-        if _config.CACHE_DIR:
-            yield Path(_config.CACHE_DIR) / "hpcrowd" / apart
+        # Not numba's own setting, which a file in the working folder can change.
+        if given := os.environ.get("NUMBA_CACHE_DIR"):
+            yield Path(given) / "hpcrowd" / apart
             return
         yield home / "__pycache__"
         of_user = Path(_user_cache_dir("hpcrowd", False))

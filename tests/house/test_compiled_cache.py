@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numba
 import pytest
-from hpcrowd.environment.compilation import ENDING, MARK, SOURCES
+from hpcrowd.environment.compilation import ENDING, MARK, SOURCES, KeptCode
 
 from tests.support.places import ROOT
 
@@ -284,6 +285,14 @@ def test_a_folder_may_be_given(small, nowhere):
     assert ["7", "0"] == call(small, **more)
     assert ["7", "1"] == call(small, **more)
     assert 2 == len(list(given.rglob(f"*{ENDING}")))
+
+
+def test_a_file_in_the_working_folder_names_no_folder(monkeypatch):
+    """Compiled code is believed, and numba takes settings from a file that anybody may bring."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "/their/folder")
+    kept = KeptCode(test_a_file_in_the_working_folder_names_no_folder)
+    assert str(Path(__file__).parent / "__pycache__") == kept.cache_path
 
 
 @pytest.mark.slow
