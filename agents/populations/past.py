@@ -3,7 +3,9 @@
 From a second *now* each user goes on from an earlier moment of its own record, at the same time of
 day, at which it was in a similar situation: as long since its last submission, as many jobs not
 over, as active in the week before, and not too long ago. Users with a short record may go on from
-moments of others. With each future other moments are drawn.
+moments of others. With each future other moments are drawn. A log that is too short for moments at
+the same time of day has them at any; from the second moment on, all are as likely there, as users
+would be silent for ever who are silent at its end.
 
 This is the nearest-neighbour bootstrap of Lall and Sharma (Water Resources Research 32(3), 1996)
 for each user; the features and the widths of the kernels are our choice.
@@ -23,7 +25,7 @@ from hpcrowd.agents.behaviours.profiles import Profiles
 from hpcrowd.agents.populations.learned import ends_awaited
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import REPEATED
-from hpcrowd.environment.clock import DAY, WEEK, Clock
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 
 if TYPE_CHECKING:
@@ -51,6 +53,9 @@ class Likeness:
         Days that a user goes on from one moment, at most.
     arrivals
         Latest weeks in which new users are counted.
+    rest, spacing
+        In a short record: the share of it, and at least an hour, that follows each moment; and the
+        time between two moments, s.
     """
 
     days: int = 120
@@ -62,6 +67,8 @@ class Likeness:
     prior: float = 0.3
     block: int = 7
     arrivals: int = 12
+    rest: float = 0.25
+    spacing: int = HOUR // 4
 
 
 class Past:
@@ -169,13 +176,31 @@ class Past:
     def moments(self, wall: int) -> Int64s:
         """Return the seconds before now at the time of day of a local time, latest first.
 
-        The first one is on the day before the local time that is not after now.
+        At least a day of the record follows each. A record that is too short for that has moments
+        at any time of day.
         """
-        back = self._back(wall)
-        begin = int(self.submits.min()) if len(self.submits) else self.now
-        days = min(self.likeness.days, max((self.now - begin) // DAY - back + 1, 0))
-        walls = wall - (back + np.arange(days)) * DAY
+        days = self._days(wall)
+        if not days:
+            return self._any_time
+        walls = wall - (self._back(wall) + np.arange(days)) * DAY
         found: Int64s = self.now + walls - self._wall + self._ahead_by_day(walls)
+        return found
+
+    def _days(self, wall: int) -> int:
+        """Return how many days of the record have a moment at the time of day of a local time."""
+        latest = self.now + wall - self._wall - self._back(wall) * DAY
+        return min(self.likeness.days, max((latest - self.begin) // DAY + 1, 0))
+
+    @cached_property
+    def begin(self) -> int:
+        """The first submission of the record, s; now without any."""
+        return int(self.submits.min(initial=self.now))
+
+    @cached_property
+    def _any_time(self) -> Int64s:
+        """Moments of a short record at any time of day, s, latest first."""
+        rest = max(int(self.likeness.rest * (self.now - self.begin)), HOUR)
+        found: Int64s = np.arange(self.now - rest, self.begin - 1, -self.likeness.spacing)
         return found
 
     def _ahead_by_day(self, walls: Int64s) -> Int64s:
@@ -240,6 +265,8 @@ class Past:
         horizon
             For how long what follows them matters, s.
         """
+        if not self._days(wall):
+            return np.ones(count)
         back, day = self._back(wall), wall // DAY
         key = day, back, count, horizon
         if key not in self._weights_of:
@@ -258,10 +285,18 @@ class Past:
 
     @cached_property
     def _situations(self) -> tuple[Int64s, NDArray[np.float64]]:
-        """Moments at the time of day of now, and the situations of all users at them."""
+        """Moments at the time of day of now, and the situations of all users at them.
+
+        In a short record, whoever was not seen before a moment was silent since the record began:
+        most users submit for the first time in it, and would not go on from before that.
+        """
         moments = self.moments(self._wall)
         found = [self.features(place, moments) for place in range(len(self.users))]
-        return moments, np.array(found).reshape(len(self.users), 3, len(moments))
+        there = np.array(found).reshape(len(self.users), 3, len(moments))
+        if not self._days(self._wall):
+            silence = np.log1p((moments - self.begin) / 60)
+            there[:, 0] = np.where(np.isinf(there[:, 0]), silence, there[:, 0])
+        return moments, there
 
     def _others(
         self, here: NDArray[np.float64], weights: NDArray[np.float64]
@@ -341,6 +376,8 @@ class Past:
         moments = self.moments(wall)
         if not len(moments):
             return None
+        if not self._days(wall):
+            return int(stream.choice(moments))
         there = self.features(place, moments)
         like = self.likeness
         gap = (there[0] - np.log1p(silence / 60)) / like.silence

@@ -28,7 +28,7 @@ from hpcrowd.analysis.forecast.fans import FANS, Fan, edges_before_now, fans_of
 from hpcrowd.analysis.forecast.futures import Asked
 from hpcrowd.analysis.forecast.scores import quantiles
 from hpcrowd.analysis.forecast.waits import Waits, days_between
-from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import format_duration, plural
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 #: A job that starts within this time starts at once, s (our choice: users do not see the
 #: difference, and resource managers have a pass about as often).
 AT_ONCE = 60
+
+#: Jobs that all futures together must have at the rate of the record, so that none is an error (our
+#: choice: a Poisson process has none with a probability of 5e-5).
+LEAST_EXPECTED = 10
 
 #: Keys of ``forecast.json``, and their meaning.
 MEANING = {
@@ -60,7 +64,10 @@ MEANING = {
     "jobs.starts_within_horizon": "probability that it starts within the horizon",
     "jobs.starts_at_once": f"probability that it starts within {AT_ONCE} s",
     "jobs.held": "whether it does not start by itself, such as a job that its user holds",
-    "jobs.reason": "why it waits now, in the words of the scheduler",
+    "jobs.reason": "why it waits now, in the words of the resource manager, if it gave a reason, "
+    "and of the scheduler of the futures",
+    "submitted_per_day": "jobs that users submit, mean of the futures; null if these stop before",
+    "recorded_per_day": "jobs that users submitted in the record, recorded in record_s seconds",
     "fans": "by quantity: one value for each step, bounds and mean over futures",
     "fans.begin_s": "first second of each step",
     **{f"fans.{name}": words for name, words in FANS.items()},
@@ -104,7 +111,8 @@ class JobAnswer:
     within, at_once
         Probabilities that it starts within the horizon, and within :data:`AT_ONCE`.
     reason
-        Why it waits now; empty if it starts in the first pass.
+        Why it waits now, in the words of the resource manager first; empty if it gave none, and it
+        starts in the first pass.
     held
         Whether it does not start by itself.
     id
@@ -158,6 +166,64 @@ class JobAnswer:
 
 
 @dataclass(frozen=True)
+class Submissions:
+    """How many jobs users submit, and how many they did.
+
+    Attributes
+    ----------
+    per_day
+        Jobs per day in the mean of the futures; None if these stop when all jobs have started.
+    recorded, record
+        Jobs in the record, and its length, s: from its first submission until now.
+    """
+
+    per_day: float | None
+    recorded: int
+    record: int
+
+    @classmethod
+    def of(cls, outset: Outset, futures: Sequence[Future]) -> Submissions:
+        """Count the submissions of futures, and those of their state."""
+        count = sum(len(one.submit) for one in futures)
+        days = len(futures) * outset.horizon / DAY
+        submits = outset.state.jobs.recorded_submit
+        record = outset.state.now - int(submits.min(initial=outset.state.now))
+        return cls(None if outset.jobs_only else count / days, len(submits), record)
+
+    @property
+    def recorded_per_day(self) -> float:
+        """Jobs per day of the record, which counts as one second long at least."""
+        return self.recorded * DAY / max(self.record, 1)
+
+    @property
+    def words(self) -> str:
+        """Both as a sentence."""
+        return (
+            f"Users submit {self.per_day or 0:,.1f} jobs per day in the futures; the record of "
+            f"{format_duration(self.record)} has {plural(self.recorded, 'job')}, "
+            f"{self.recorded_per_day:,.1f} per day."
+        )
+
+    def check(self, outset: Outset, futures: int) -> None:
+        """Raise a QuantityError if users who submitted jobs do nothing in any future.
+
+        In futures that are shorter than the record and than a day it may be night.
+        """
+        expected = self.recorded_per_day * outset.horizon / DAY * futures
+        if (
+            self.per_day == 0
+            and outset.users != "none"
+            and expected >= LEAST_EXPECTED
+            and outset.horizon >= min(self.record, DAY)
+        ):
+            raise QuantityError(
+                f"users {outset.users}: submit no job in {plural(futures, 'future')}, but the "
+                f"record of {format_duration(self.record)} has {plural(self.recorded, 'job')}; "
+                "give a longer one (--past), or --users none for futures in which nobody submits"
+            )
+
+
+@dataclass(frozen=True)
 class Answers:
     """What the futures of a state say.
 
@@ -173,6 +239,8 @@ class Answers:
         How many there are.
     scheduler, users
         The policy, and what users do, in words.
+    submissions
+        How many jobs users submit.
     jobs
         For each job that waits, by submission, then for those that one would submit.
     fans
@@ -196,6 +264,7 @@ class Answers:
     futures: int
     scheduler: str
     users: str
+    submissions: Submissions
     jobs: tuple[JobAnswer, ...]
     fans: Mapping[str, Fan]
     edges: Int64s
@@ -218,6 +287,10 @@ class Answers:
             "futures": self.futures,
             "scheduler": self.scheduler,
             "users": self.users,
+            "submitted_per_day": self.submissions.per_day,
+            "recorded_per_day": self.submissions.recorded_per_day,
+            "recorded": self.submissions.recorded,
+            "record_s": self.submissions.record,
             "recalibrated": self.recalibrated,
             "notes": list(self.notes),
             "bounds": dict(zip(BOUNDS, LEVELS, strict=True)),
@@ -345,6 +418,7 @@ def answers_of(
         futures=len(futures),
         scheduler=str(outset.scheduler),
         users=outset.users,
+        submissions=Submissions.of(outset, futures),
         jobs=tuple(_jobs(outset, futures, reasons, recalibration)),
         fans=fans_of(outset, futures, steps, edges_before) if steps else {},
         edges=edges,
@@ -381,8 +455,8 @@ def check_futures(outset: Outset, futures: Sequence[Future]) -> None:
 def reasons_now(outset: Outset) -> dict[int, str]:
     """Return why jobs wait now, by their place in :attr:`Future.start`.
 
-    The scheduler gives the reasons after its first pass; jobs that start in it have none. Of jobs
-    that are held, the words of the resource manager are given.
+    The words of the resource manager come first, where it gave a reason. Those of the scheduler
+    after its first pass follow; jobs that start in it have none.
     """
     from hpcrowd.environment.waiting_reasons import reasons_of
 
@@ -396,8 +470,9 @@ def reasons_now(outset: Outset) -> dict[int, str]:
         said = state.placed[row].reason if row in state.placed else ""
         if row in state.held:
             found[place] = f"held: {state.held[row]}"
-        elif place in found and said and said not in found[place]:
-            found[place] = f"{found[place]}; in the record: {said}"
+        elif said:
+            here = found.get(place, "")
+            found[place] = f"{said}; in the futures: {here}" if here else said
     return found
 
 

@@ -184,6 +184,8 @@ def headline(answers: Answers) -> list[str]:
         f"{plural(answers.futures, 'future')} of {format_duration(answers.until - now)} under "
         f"{printable(answers.scheduler)}, with {words}."
     ]
+    if answers.fans and answers.users != "none":
+        lines.append(answers.submissions.words)
     if answers.fans:
         load, queue = answers.fans["load"], answers.fans["queue"]
         last = queue.bounds[:, -1]

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.analysis.forecast.answers import Answers, answers_of, reasons_now
+from hpcrowd.analysis.forecast.answers import Answers, Submissions, answers_of, reasons_now
 from hpcrowd.analysis.forecast.effects import EatenUp, Effects, eaten_up, effects_of
 from hpcrowd.analysis.forecast.futures import USERS, Future, Outset
 from hpcrowd.analysis.forecast.hindsight import LEAST_CASES, Learned
@@ -247,6 +247,7 @@ class Forecast:
                 )  # fmt: skip
 
             base = make(outset, "futures")
+            Submissions.of(outset, base).check(outset, len(base))
             effects, eaten = [], None
             for change, plan in plans.items():
                 effects.append(effects_of(outset, plan, base, make(plan, change), change))

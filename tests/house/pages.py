@@ -1,8 +1,10 @@
-"""The pages of the documentation, and the blocks of code in them."""
+"""The pages of the documentation: the blocks of code, and the commands, in them."""
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.support.places import ROOT
 
@@ -14,10 +16,26 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
+#: Kinds of blocks whose commands run.
+COMMANDS = ("bash", "console")
+
+#: Titles of blocks of commands that do not run here: what needs a cluster, another simulator or a
+#: day, and what continues for ever.
+NOT_RUN = ("on a cluster", "with Batsim", "takes hours", "until you stop it")
+
+#: A word of a command that stands for another: TRACE, but not the name of a log.
+PLACEHOLDER = re.compile(r"(?<![\w-])(?!KTH|NASA)[A-Z]{3,}(?![\w-])")
+
+#: What follows a command in a shell.
+SHELL = re.compile(r"\s(?:&&|[|>]).*")
+
 
 @dataclass
 class Block:
-    """A fenced block of a page; ``touches`` says that only blank lines part it from the last."""
+    """A fenced block of a page, or a command in its text, of the kind ``text command``.
+
+    ``touches`` says that only blank lines part it from the last block.
+    """
 
     kind: str
     title: str
@@ -27,7 +45,7 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """Return the fenced blocks of a page in order."""
+    """Return the fenced blocks of a page, and the commands in its text, in order."""
     text, found, end = page.read_text(), [], 0
     for match in FENCE.finditer(text):
         title = re.search(r'title="([^"]+)"', match["options"])
@@ -41,7 +59,62 @@ def blocks(page: Path) -> list[Block]:
             )
         )
         end = match.end()
-    return found
+    text = FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), text)
+    found += [
+        Block(
+            "text command",
+            "",
+            " ".join(one[1].split()),
+            text.count("\n", 0, one.start()) + 1,
+            False,
+        )
+        for one in re.finditer(r"`((?:hpcrowd|python) [^`]+)`", text)
+    ]
+    return sorted(found, key=lambda one: one.line)
+
+
+def commands(block: Block) -> list[str]:
+    """Return the commands of hpcrowd in a block, or in a text."""
+    if block.kind == "text command":
+        lines = [block.body]
+    elif block.kind == "console":
+        lines = [line[2:] for line in block.body.splitlines() if line.startswith("$ ")]
+    else:
+        lines = block.body.splitlines() if block.kind == "bash" else []
+    parts = [part for line in lines for part in line.split(" && ")]
+    return [SHELL.sub("", part) for part in parts if part.startswith("hpcrowd ")]
+
+
+def refusal(command: str, *, complete: bool = True) -> str:
+    """Return what the command line says against a command; empty if it takes it.
+
+    Nothing runs, and no file has to be there. Of a command that is only mentioned, as in ``hpcrowd
+    replay --zone``, arguments and the last value may be missing.
+    """
+    from hpcrowd.scenarios.cli import CommandFiles
+    from typer._click.exceptions import BadOptionUsage, ClickException, MissingParameter
+
+    words = [word for word in shlex.split(command)[1:] if word != "..."]
+    words = [word.removeprefix("archive:") for word in words]  # else they are fetched
+    found: Any = CommandFiles().get(words[0])
+    if found is None:
+        return f"no command {words[0]}"
+    name = words.pop(0)
+    while hasattr(found, "get_command") and words:
+        context = found.make_context(name, [], resilient_parsing=True)
+        name = words.pop(0)
+        found = found.get_command(context, name)
+        if found is None:
+            return f"no command {name}"
+    if {"--help", "-h"} & set(words) or (not words and not complete):
+        return ""
+    try:
+        found.make_context(name, words)
+    except (MissingParameter, BadOptionUsage) as error:
+        return error.format_message() if complete else ""
+    except ClickException as error:
+        return error.format_message()
+    return ""
 
 
 def named(page: Path) -> str:

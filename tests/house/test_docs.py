@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.pages import DOCS, FENCE, PAGES, blocks, named
+from tests.house.pages import (
+    COMMANDS,
+    DOCS,
+    FENCE,
+    NOT_RUN,
+    PAGES,
+    blocks,
+    commands,
+    named,
+    refusal,
+)
 from tests.support.places import ROOT
 
 
@@ -78,6 +88,45 @@ def test_named_files_are_there(page):
     """A page names only files of the project that exist."""
     names = re.findall(r"\b(?:\w+/)+\w+\.py\b", page.read_text())
     assert [] == [name for name in names if not (ROOT / name).is_file()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_commands_are_ones_that_hpcrowd_takes(page):
+    """Every command in a block or in a text has options and arguments that are there."""
+    wrong = {
+        f"{named(page)}, line {block.line}: {command}": said
+        for block in blocks(page)
+        for command in commands(block)
+        if (said := refusal(command, complete=block.kind != "text command"))
+    }
+    assert {} == wrong
+
+
+#: What a line begins with that is a command.
+PROGRAMS = (
+    "hpcrowd ",
+    "python ",
+    "python3 ",
+    "pip ",
+    "squeue ",
+    "sacct ",
+    "sacctmgr ",
+    "scontrol ",
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_commands_run_or_say_why_not(page):
+    """Commands are in blocks that run, or whose title says why not."""
+    wrong = []
+    for block in blocks(page):
+        lines = [line for line in block.body.splitlines() if line.startswith(PROGRAMS)]
+        where = f"{named(page)}, line {block.line}: "
+        if block.kind in ("sh", "shell") or (block.kind in ("text", "py") and lines):
+            wrong.append(f"{where}write ```bash, which runs")
+        elif block.kind in COMMANDS and block.title and block.title not in NOT_RUN:
+            wrong.append(f"{where}title={block.title!r}: not one of {', '.join(NOT_RUN)}")
+    assert [] == wrong
 
 
 def test_no_page_names_a_machine_or_a_package_index():

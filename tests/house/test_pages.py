@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.house.pages import PAGES, blocks, named
+from tests.house.pages import COMMANDS, NOT_RUN, PAGES, PLACEHOLDER, blocks, named, refusal
 from tests.support.places import ROOT
 
 #: The trace that pages name when a real one is needed.
@@ -21,8 +21,19 @@ SAMPLE = "KTH-SP2-1996-2.1-cln.swf.gz"
 #: How pages call a folder of real traces.
 SAMPLE_FOLDER = "traces"
 
-#: Commands for a fresh machine, or that continue for ever: other tests and the reader run them.
-NOT_HERE = ("python3 -m venv", "pip install", "pytest", "mkdocs", "hpcrowd inspect")
+#: Commands for a fresh machine, that continue for ever, or with own code (``test_own_code.py``):
+#: other tests and the reader run them.
+NOT_HERE = (
+    "python3 -m venv", "pip install", "pytest", "mkdocs", "hpcrowd inspect",
+    "hpcrowd replay log.swf --users mine.py", "hpcrowd resample log.swf --users mine.py",
+)  # fmt: skip
+
+#: What makes commands smaller whose output the page does not show.
+SMALLER = {
+    "hpcrowd demo": ["--days", "3"],
+    "--judge": ["--moments", "1"],
+    "hpcrowd forecast": ["--futures", "5", "--hindcasts", "0"],
+}
 
 #: A line that says how far many runs are: pages do not show it, and a fast machine prints none.
 PROGRESS = re.compile(r"^[\d,]+ of [\d,]+ runs.* left\n", re.MULTILINE)
@@ -39,6 +50,16 @@ def compare(expected, actual, where):
         assert expected == actual, where
 
 
+def is_complete(command):
+    """Return whether a command in a text can run: it has all that it needs, and no placeholder.
+
+    Scripts in texts are those that made the tables around them, and take as long.
+    """
+    if PLACEHOLDER.search(command) or len(command.split()) < 3:
+        return False
+    return command.startswith("hpcrowd ") and not refusal(command)
+
+
 class Reader:
     """A user who reads a page in an empty folder and does everything that is there."""
 
@@ -49,6 +70,8 @@ class Reader:
         self.missing: list[str] = []
         self.unwritten: set[str] = set()  # folders of commands that lacked traces
         self.exit_code = 0
+        # Reference pages are made from the help, whose words the tests of commands try.
+        self.runs_text = page.parent.name != "reference"
         traces = Path(os.environ.get("HPCROWD_TRACES", ROOT.parent / "shared" / "traces"))
         if (traces / SAMPLE).exists():
             (folder / SAMPLE).symlink_to(traces / SAMPLE)
@@ -61,19 +84,26 @@ class Reader:
             where = f"{self.page.relative_to(ROOT)}, line {block.line}"
             if block.kind == "python":
                 printed = self.run_python(block, where)
-            elif block.kind in ("console", "bash"):
+            elif block.kind in COMMANDS and block.title not in NOT_RUN:
                 self.run_commands(block, where)
                 printed = None
+            elif block.kind == "text command" and self.runs_text and is_complete(block.body):
+                self.run_commands(block, where)
             elif block.kind in ("text", "toml"):
                 if block.title:
-                    (self.folder / block.title).write_text(block.body)
+                    path = self.folder / block.title
+                    path.parent.mkdir(exist_ok=True)
+                    path.write_text(block.body)
                 elif printed is not None and block.touches:
                     compare(block.body, printed, where)
                 printed = None
 
     def lacks(self, text, where):
         """Note and return whether ``text`` needs real traces that are not here."""
-        needs = re.search(rf"{re.escape(SAMPLE)}|\b{SAMPLE_FOLDER}/|[ =]{SAMPLE_FOLDER}\b", text)
+        needs = re.search(
+            rf"{re.escape(SAMPLE)}|\b{SAMPLE_FOLDER}/|[ =]{SAMPLE_FOLDER}\b|archive:|fetch KTH",
+            text,
+        )
         if not needs and not self.unwritten & set(text.split()):
             return False
         lacking = not (self.folder / SAMPLE).exists()
@@ -129,8 +159,9 @@ class Reader:
                 continue
             words = shlex.split(command)
             if words[0] == "hpcrowd":
-                if words[1:] == ["demo"] and not shown:
-                    words += ["--days", "3"]  # nobody looks at it
+                smaller = next((more for call, more in SMALLER.items() if call in command), [])
+                if not shown and not set(smaller) & set(words):
+                    words += smaller
                 self.exit_code, text = run_hpcrowd(words[1:])
             else:
                 self.exit_code, text = self.run_program(words, where)
@@ -177,6 +208,7 @@ def run_hpcrowd(arguments):
 def test_page_does_what_it_says(page, workshop, monkeypatch):
     """Every block of Python and every command of a page runs, and prints what the page shows."""
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("HPCROWD_CACHE", str(workshop / SAMPLE_FOLDER))  # for archive:NAME
     reader = Reader(page, workshop)
     reader.read()
     if reader.missing:

@@ -126,11 +126,12 @@ def _fit_users(
     from hpcrowd.analysis.models.users.learned import Settings, fit_traces
     from hpcrowd.environment.schedulers.names import parse_options
     from hpcrowd.environment.traces.formats.registry import read_trace
+    from hpcrowd.scenarios.forecasts.inputs import file_of
 
     options = parse_options("model", text, Settings, filter(None, text[8:].split(",")))
     with progress_bar() as progress:
         found = fit_traces(
-            (read_trace(path, options=reading) for path in paths),
+            (read_trace(file_of(path), options=reading) for path in paths),
             Settings(**options),
             seed=seed,
             progress=lambda label, done: progress(label, done, len(paths) + 1),

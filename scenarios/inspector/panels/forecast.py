@@ -54,9 +54,10 @@ def forecast(course: Course, message: Mapping[str, Any]) -> Iterator[int | dict[
     ------
     int or dict
         The number of futures so far, after each; at the end, and after :data:`SHOWN_AFTER`, what
-        they say: ``at``, ``until``, ``futures``, ``users``, ``scheduler``; ``jobs`` that wait and
-        ``total`` of them; ``asked`` alternatives and ``versus``, how the second compares with the
-        first; ``edges`` and ``fans`` with five bounds each, and the time ``before``.
+        they say: ``at``, ``until``, ``futures``, ``users``, ``submissions`` in words,
+        ``scheduler``; ``jobs`` that wait and ``total`` of them; ``asked`` alternatives and
+        ``versus``, how the second compares with the first; ``edges`` and ``fans`` with five bounds
+        each, and the time ``before``.
 
     Raises
     ------
@@ -99,6 +100,7 @@ def _answers_data(answers: Answers) -> dict[str, Any]:
         "until": answers.until,
         "futures": answers.futures,
         "users": answers.users,
+        "submissions": answers.submissions.words,
         "scheduler": answers.scheduler,
         "size": size,
         "jobs": [_job_data(one) for one in waiting[:QUEUE_SHOWN]],

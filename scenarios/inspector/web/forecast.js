@@ -191,7 +191,7 @@ export class AskPanel extends Panel {
     const found = forecasts.found.find(Boolean);
     setText(
       this.words,
-      working ? "Simulating futures ..." : found ? `Users of the futures: ${found.users}; scheduler: ${found.scheduler}` : "",
+      working ? "Simulating futures ..." : found ? `Users of the futures: ${found.users}; scheduler: ${found.scheduler}. ${found.submissions}` : "",
     );
     setHidden(this.remove, !forecasts.wish.jobs.length);
     const { user } = app.state;

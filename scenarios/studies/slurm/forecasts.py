@@ -29,6 +29,7 @@ import numpy as np
 from hpcrowd.analysis.forecast.conformal import LEVELS, OpenForecasts, Recalibration, wait_classes
 from hpcrowd.analysis.forecast.scores import covered, quantiles
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Parent
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.machine.past import Placed
@@ -354,11 +355,12 @@ def forecasts_of(
 ) -> Forecasts:
     """Return forecasts at all samples of recorded runs.
 
+    Runs without samples of ``squeue --start`` are left out.
+
     Parameters
     ----------
     records
-        The runs; those without samples of ``squeue --start``, and those of which no other plan is
-        there, are left out.
+        The runs.
     futures
         Futures at each moment.
     seed
@@ -367,13 +369,13 @@ def forecasts_of(
         Called before the first part of a run and after each.
     workers
         Processes that share the work.
+
+    Raises
+    ------
+    TraceError
+        If there are no runs of two plans: one is the week before the other.
     """
-    runs = [one for one in records if not one.is_log and Scene(one).expected]
-    before = {
-        place: next((other for other, one in enumerate(runs) if not one.same_plan(run)), UNKNOWN)
-        for place, run in enumerate(runs)
-    }
-    before = {place: other for place, other in before.items() if other != UNKNOWN}
+    runs, before = weeks_before(records)
     tasks = [
         (name, place, part) for name in FORECASTERS for place in before for part in range(PARTS)
     ]
@@ -385,6 +387,28 @@ def forecasts_of(
             cases = [case for part in range(PARTS) for case in done[name, place, part]]
             found.cases[name, runs[place].name] = sorted(cases, key=lambda one: one.moment)
     return found
+
+
+def weeks_before(records: Sequence[Record]) -> tuple[list[Record], dict[int, int]]:
+    """Return the runs of which there are forecasts, and which is the week before each, by place.
+
+    Raises
+    ------
+    TraceError
+        If there are no runs of two plans.
+    """
+    runs = [one for one in records if not one.is_log and Scene(one).expected]
+    before = {
+        place: next((other for other, one in enumerate(runs) if not one.same_plan(run)), UNKNOWN)
+        for place, run in enumerate(runs)
+    }
+    if not runs or UNKNOWN in before.values():
+        known = ", ".join(one.name for one in runs) or "none"
+        raise TraceError(
+            "forecasts: need recorded runs of two plans or more with samples of squeue --start, as "
+            f"one is the week before the other; there are {known}; give more with --records"
+        )
+    return runs, before
 
 
 def _cases_of(

@@ -28,6 +28,7 @@ from hpcrowd.scenarios.studies.slurm.forecasts import (
     FUTURES,
     Forecasts,
     forecasts_of,
+    weeks_before,
 )
 from hpcrowd.scenarios.studies.slurm.measures import Comparison, Distance, mean
 from hpcrowd.scenarios.studies.slurm.mechanisms import (
@@ -266,7 +267,8 @@ def reproduce_slurm(
     QuantityError
         If a number is too small.
     TraceError
-        If a folder holds no recorded run, or something is missing or malformed.
+        If a folder holds no recorded run, or something is missing or malformed; for forecasts, if
+        there are no runs of two plans.
     """
     from hpcrowd.scenarios.studies.slurm.simulated import replay
 
@@ -275,6 +277,8 @@ def reproduce_slurm(
     check_within("forecasts", forecasts, 0, MOST_PHASES)
     folders = [records] if isinstance(records, str | os.PathLike) else list(records)
     runs = load_all([Path(one) for one in folders])
+    if forecasts:
+        weeks_before(runs)  # says what is missing before the work begins
     study = compare_records(runs, partial(replay, seed=seed), phases, progress, workers)
     study.seed = seed
     if mechanisms:

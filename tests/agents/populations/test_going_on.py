@@ -286,6 +286,30 @@ def test_moments_are_at_the_same_time_of_day():
     assert (later < now).all()
 
 
+@pytest.mark.parametrize("users", SUBMITTING)
+@pytest.mark.parametrize("hours", [2, 4, 8, 20, 30, 72])
+def test_users_go_on_after_short_records(hours, users):
+    """They submit about as many jobs per day as before, also when the record is long over."""
+    now, hour = 40 * DAY, HOUR
+    rows = [
+        (at + 400 * user, at + 400 * user, at + 400 * user + 900, 1, user)
+        for at in range(now - hours * hour, now, hour)
+        for user in range(1, 5)
+    ]
+    outset = Outset(ClusterState(table(rows), now, CLOCK, 8), 5 * DAY, users=users)
+    days = (sent(outset) - now) // DAY
+    assert np.bincount(days, minlength=5)[:5] / (4 * 24) == pytest.approx(np.ones(5), abs=0.35)
+
+
+def test_silent_users_come_back_after_a_short_record():
+    """Nobody is silent for ever because all were at the end of the record."""
+    rows = [(DAY + 60 * n, DAY + 60 * n, DAY + 60 * n + 30, 1, 1) for n in range(10)]
+    outset = Outset(ClusterState(table(rows), DAY + 4 * HOUR, CLOCK, 8), 5 * DAY)
+    assert len(sent(outset)) > 10
+    few = ClusterState(table(rows), DAY + HOUR // 2, CLOCK, 8)
+    assert 0 == len(sent(Outset(few, 5 * DAY)))  # too short to go on from
+
+
 def test_learned_users_go_on():
     """They submit what they did before, with pauses of the model; not the same in each future."""
     pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")

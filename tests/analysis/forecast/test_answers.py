@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
@@ -9,7 +10,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 from hpcrowd.analysis.forecast import report
-from hpcrowd.analysis.forecast.answers import answers_of, reasons_now
+from hpcrowd.analysis.forecast.answers import Submissions, answers_of, reasons_now
 from hpcrowd.analysis.forecast.effects import eaten_up, effects_of
 from hpcrowd.analysis.forecast.futures import Asked, Future, Outset
 from hpcrowd.analysis.forecast.waits import Waits, days_between
@@ -18,6 +19,7 @@ from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.state.state import ClusterState
 from PIL import Image
 
@@ -165,6 +167,43 @@ def test_reasons_come_from_the_scheduler(simulated):
     assert ["", "held: JobHeldUser", ""] == [
         job.reason if job.held else "" for job in said.jobs if job.number is not None
     ]
+
+
+def test_the_words_of_the_resource_manager_come_first():
+    """Also of a job that starts at once in the futures, where nothing holds it."""
+    state = made_state(waiting=((4, HOUR),))
+    (row,) = state.waiting.tolist()
+    for processors, expected in ((4, "QOSGrpCpuLimit; in the futures: first in the"), (8, "QOS")):
+        given = replace(state, placed={row: Placed(reason="QOSGrpCpuLimit")})
+        outset = Outset(given, HORIZON, users="none", processors=processors)
+        (found,) = reasons_now(outset).values()
+        assert found.startswith(expected)
+    assert "QOSGrpCpuLimit" == found
+
+
+#: What users do, jobs that each of 20 futures submits, the horizon in days, and whether that is an
+#: error: silence of those who did submit, in futures in which their jobs are missed.
+SILENCE = [
+    ("think-time", 0, 1, True),
+    ("rigid", 0, 7, True),
+    ("think-time", 1, 7, False),
+    ("none", 0, 7, False),
+    ("think-time", 0, 0.5, False),  # perhaps it is night
+]
+
+
+@pytest.mark.parametrize(("users", "count", "days", "wrong"), SILENCE)
+def test_users_who_submit_nothing(users, count, days, wrong):
+    """What users submit is counted beside what they submitted; nothing at all is an error."""
+    outset = Outset(made_state(((4, HOUR),)), round(days * DAY), users=users)
+    futures = [made_future(n, (-HOUR, 60), wait=(0,) * count) for n in range(20)]
+    found = Submissions.of(outset, futures)
+    assert (count / days, 302) == (found.per_day, found.recorded)
+    assert 302 * DAY / found.record == pytest.approx(found.recorded_per_day)
+    assert f"Users submit {count / days:.1f} jobs per day in the futures; the" in found.words
+    assert "has 302 jobs, 30." in found.words
+    with pytest.raises(QuantityError, match="no job in 20 fut") if wrong else nullcontext():
+        found.check(outset, len(futures))
 
 
 #: Numbers of futures without and with a change, another horizon, and what is wrong.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import hpcrowd as hc
+import numpy as np
 import pandas as pd
 import pytest
 from hpcrowd.analysis.forecast.answers import MEANING
@@ -150,6 +151,24 @@ def test_a_folder_is_written(log, call):
     told(call, "log.swf", "--at", str(quiet), *QUICK, "--out", "quiet")
     table = pd.read_csv("quiet/jobs.csv")  # has its columns and no row
     assert (0, True) == (len(table), {"number", "start_p50_s", "end_p95_s"} <= set(table))
+
+
+def test_what_users_submit_is_said(log, call):
+    """Beside what they submitted; a record too short for them to go on from is refused."""
+    for hours, record in ((6, "6.0 h"), (0.5, "30.0 min")):
+        recent = (LOG.recorded_submit >= NOW - hours * HOUR) & (LOG.recorded_submit <= NOW)
+        jobs = LOG.take(np.flatnonzero(recent))
+        jobs.recorded_submit[0] = NOW - round(hours * HOUR)
+        swf_of(jobs, log)
+        words = (str(log), "--at", str(NOW), *QUICK)
+        if hours == 6:
+            out, _ = told(call, *words)
+            assert re.search(rf"submit [1-9]\S+ jobs per day .* {record} has {len(jobs)} jobs", out)
+        else:
+            error = refused(call, *words)
+            assert f"in 4 futures, but the record of {record} has {len(jobs)} jobs; give" in error
+            out, _ = told(call, *words, "--users", "none")
+            assert "Users submit" not in out
 
 
 def test_a_snapshot_gives_the_same_forecast(log, call):

@@ -5,7 +5,7 @@ import pytest
 from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.clock import WEEK, Clock
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.machine.model import (
@@ -24,6 +24,7 @@ from hpcrowd.environment.state.checks import check_state
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.studies.slurm import forecasts
 from hpcrowd.scenarios.studies.slurm.records import load
+from hpcrowd.scenarios.studies.slurm.study import reproduce_slurm
 from hpcrowd.scenarios.studies.slurm.tries import Key
 
 SITE = Machine(
@@ -176,6 +177,14 @@ def test_scores_by_class():
     assert 4 == scores["all", "below 30 min"].jobs
     assert {len(forecasts.FORECAST_TABLE)} == {len(row) for row in found.rows()}
     assert 0.5 == LEVELS[2]
+
+
+def test_runs_of_one_plan_are_not_enough(referee_runs):
+    """Without a run of another plan nothing is forecast, which is said before the work begins."""
+    with pytest.raises(TraceError, match=r"two plans or more .* there are none; give"):
+        forecasts.forecasts_of([])
+    with pytest.raises(TraceError, match="there are runA; give more with --records"):
+        reproduce_slurm(referee_runs / "runA", forecasts=1)
 
 
 # ---- the recorded runs ---------------------------------------------------------------------------
