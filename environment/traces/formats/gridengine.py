@@ -60,7 +60,7 @@ from hpcrowd.environment.traces.formats.common.accounting import (
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import first_line, shown
 from hpcrowd.environment.traces.headers import LATEST
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import LINES, Trace
 
 #: The fields of a record; old versions end with maxvmem, Univa's go on.
 FIELD_NAMES = (
@@ -103,7 +103,7 @@ KEPT = {"account": ("project", ACCOUNT), "project": ("project", NONE),
 OURS = "hpcrowd"
 
 #: Why a parallel job's task is dropped.
-NO_JOB = "task of a parallel job without a record of the job"
+NO_JOB = f"{LINES}task of a parallel job without a record of the job"
 
 REASONS = {
     "requested_memory": "not whole bytes, or no limit like 0",

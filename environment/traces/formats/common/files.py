@@ -163,8 +163,9 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def shown(text: bytes) -> str:
-    """Return a piece of a file for a one-line message."""
-    return (text if len(text) < SHOWN else text[: SHOWN - 3] + b"...").decode("latin-1")
+    """Return a piece of a file for a one-line message; bytes that are not UTF-8 as ``\\xff``."""
+    words = text[: 4 * SHOWN].decode("utf-8", "backslashreplace")
+    return words if len(words) < SHOWN else f"{words[: SHOWN - 3]}..."
 
 
 def first_line(head: bytes, comments: bytes = b"") -> bytes:

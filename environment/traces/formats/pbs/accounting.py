@@ -51,7 +51,7 @@ from hpcrowd.environment.traces.formats.pbs.records import (
 )
 from hpcrowd.environment.traces.formats.pbs.requests import asked_of
 from hpcrowd.environment.traces.headers import parse_zone
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import LINES, Trace
 
 #: Fields with names, and the keys of records.
 WORDS = {"user": "user", "group": "group", "executable": "executable", "queue": "queue"}
@@ -86,7 +86,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     over = {}
     for identifier, job in jobs.items():
         if "[]" in identifier:
-            dropped["job array: its jobs count one by one"] += 1
+            dropped[f"{LINES}job array: its jobs count one by one"] += 1
         elif not (job.ended or job.deleted is not None or job.aborted is not None):
             dropped["not ended when the log ends"] += 1
         else:

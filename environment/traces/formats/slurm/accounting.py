@@ -13,7 +13,8 @@ Columns may come in any order; others are ignored. The fields of a trace come fr
     number                  counted in the order of submissions; JobID is kept in ``extra``
     submit                  Submit; the first one if the job ran again
     wait                    Start - Submit; End - Submit if it never started
-    run                     ElapsedRaw, Elapsed, else End - Start; -1 if it never started
+    run                     ElapsedRaw, else Elapsed, and the time for which it was suspended;
+                            else End - Start; -1 if it never started
     allocated_processors    AllocCPUS, NCPUS, or ``cpu=`` of AllocTRES
     average_cpu             TotalCPU / AllocCPUS, to a thousandth of a second
     memory                  the largest MaxRSS (else AveRSS) of a task in any step, kB
@@ -29,7 +30,9 @@ Columns may come in any order; others are ignored. The fields of a trace come fr
 
 :mod:`hpcrowd.environment.traces.formats.slurm.jobs` describes how rows become jobs. Times are
 written as local times of the given zone, else in UTC; an ambiguous time is followed by its offset.
-Used memory is written in the row of a step, as in Slurm. Energy is ConsumedEnergyRaw, else
+Used memory is written in the row of a step, as in Slurm. A job is suspended for the time of
+Suspended, else for that from Start to End by which Elapsed is shorter: ``elapsed = end - start -
+suspended`` in Slurm's ``as_mysql_jobacct_process.c``; a run lasts from start to end. Energy is ConsumedEnergyRaw, else
 ConsumedEnergy or ``energy=`` of AllocTRES, of the job or of its steps; add that column to the
 command if nodes have meters.
 
@@ -64,6 +67,7 @@ from hpcrowd.environment.traces.formats.slurm.jobs import (
     STEPS_ALONE,
     Fields,
     Times,
+    copies,
     find_jobs,
     with_steps,
 )
@@ -368,8 +372,9 @@ def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: boo
     zone = parse_zone(options.zone)
     states = [parse_state(word) for word in rows.words["state"][1]]
     times = Times(rows, zone)
-    memory, energy, alone = with_steps(rows)
-    jobs = find_jobs(rows, states, times, unfinished=unfinished)
+    counts = copies(rows, states, times)
+    memory, energy, alone = with_steps(rows, counts)
+    jobs = find_jobs(rows, states, times, counts, unfinished=unfinished)
     if alone:
         jobs.dropped[STEPS_ALONE] = alone
     if rows.mended is not None:

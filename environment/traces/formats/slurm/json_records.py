@@ -226,6 +226,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
     used = (number_in(part_of(record, "time", "total", "seconds")) or 0) * 1000
     used += (number_in(part_of(record, "time", "total", "microseconds")) or 0) // 1000
     limit = part_of(record, "time", "limit")
+    idle = number_in(part_of(record, "time", "suspended"))
     asked = number_in(part_of(record, "required", "CPUs"))
     code, signal = (
         part_of(record, "exit_code", "return_code"),
@@ -246,9 +247,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
         "Start": time_in(part_of(record, "time", "start")),
         "End": time_in(part_of(record, "time", "end")),
         "ElapsedRaw": count_in(part_of(record, "time", "elapsed")),
-        "Suspended": duration_text(
-            1000 * max(number_in(part_of(record, "time", "suspended")) or 0, 0)
-        ),
+        "Suspended": "" if idle is None else duration_text(1000 * max(idle, 0)),
         "State": _state(record),
         "AllocCPUS": str(allocated.get("cpu", 0)),
         "ReqCPUS": str(asked) if asked else str(requested.get("cpu", "")),
