@@ -58,7 +58,7 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     written_jobs,
 )
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import first_line, shown
+from hpcrowd.environment.traces.formats.common.files import mostly, rows_in, shown
 from hpcrowd.environment.traces.headers import LATEST
 from hpcrowd.environment.traces.trace import LINES, Trace
 
@@ -322,7 +322,18 @@ def _record(job: Written) -> list[str]:
 
 
 def _looks_like(head: bytes) -> bool:
-    return _RECORD.match(first_line(head, b"#")) is not None
+    return mostly(rows_in(head, b"#"), _RECORD.match)
+
+
+def _nearly(head: bytes) -> str:
+    """Return that it is what qacct prints of jobs."""
+    keys = {row.split()[0] for row in rows_in(head)}
+    shown = {b"qname", b"jobnumber", b"slots"} <= keys
+    return (
+        "output of qacct; read the file that it reads, SGE_ROOT/default/common/accounting"
+        if shown
+        else ""
+    )
 
 
 #: Accounting files of Grid Engine.
@@ -333,6 +344,7 @@ GRIDENGINE = Format(
     _looks_like,
     _parse,
     _generate,
+    nearly=_nearly,
 )
 
 parse_gridengine, generate_gridengine = GRIDENGINE.parse, GRIDENGINE.generate

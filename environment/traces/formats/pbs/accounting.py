@@ -38,7 +38,7 @@ from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.traces.formats.common.accounting import Job, job_numbers, trace_of
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import shown
+from hpcrowd.environment.traces.formats.common.files import json_keys, mostly, rows_in, shown
 from hpcrowd.environment.traces.formats.pbs.records import (
     OF_A_RUN,
     OURS,
@@ -252,7 +252,15 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 
 
 def _looks_like(head: bytes) -> bool:
-    return _RECORD.match(head.lstrip()) is not None
+    return mostly(rows_in(head), _RECORD.match)
+
+
+def _nearly(head: bytes) -> str:
+    """Return that it is what PBS shows of jobs, as JSON or not."""
+    shown = "pbs_version" in json_keys(head).get("", ()) or head.lstrip().startswith(b"Job Id: ")
+    return (
+        "output of qstat; read the accounting log, PBS_HOME/server_priv/accounting" if shown else ""
+    )
 
 
 #: Accounting logs of PBS and Torque.
@@ -263,6 +271,7 @@ PBS = Format(
     _looks_like,
     _parse,
     _generate,
+    nearly=_nearly,
 )
 
 parse_pbs, generate_pbs = PBS.parse, PBS.generate

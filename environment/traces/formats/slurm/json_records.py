@@ -23,7 +23,7 @@ from typing import Any
 
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT
+from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, json_keys
 from hpcrowd.environment.traces.formats.slurm.accounting import (
     count_losses,
     trace_of,
@@ -59,10 +59,18 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 
 def _looks_like(head: bytes) -> bool:
-    """Return whether it begins as JSON, and names what made it as Slurm does."""
-    head = head.lstrip()
-    slurm = b"openapi" in head or b"data_parser" in head
-    return head[:1] == b"{" and slurm and b'"nb_res"' not in head
+    """Return whether it is JSON with jobs as Slurm has them, or made by a plugin of Slurm."""
+    keys = json_keys(head)
+    jobs = keys.get("jobs")
+    if jobs is not None:
+        return "job_id" in jobs and not jobs.isdisjoint(("job_state", "state", "time"))
+    return "meta" in keys.get("", ()) and (b"openapi" in head or b"data_parser" in head)
+
+
+def _nearly(head: bytes) -> str:
+    """Return which objects of JSON it has instead of jobs; empty if it has no list of jobs."""
+    keys = json_keys(head).get("jobs", frozenset())
+    return f"its jobs have {', '.join(sorted(keys)[:4])}, but no job_id" if keys else ""
 
 
 def objects(blocks: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:
@@ -396,6 +404,7 @@ SACCT_JSON = Format(
     lambda data, source, options: _read([data], source, options),
     _write,
     longest_line=LONGEST_DOCUMENT,
+    nearly=_nearly,
     block_reader=_read,
 )
 
