@@ -35,6 +35,7 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.trace import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -512,9 +513,7 @@ def named_work(run: Run) -> str:
 
 def jobs_left_out(group: Group) -> list[str]:
     """Return which jobs were dropped or repaired when the trace was read, or had not finished."""
-    found = []
-    for what, reasons in (("dropped", group.first.dropped), ("repaired", group.first.repaired)):
-        found += [f"{plural(count, 'job')} {what}, {why}" for why, count in reasons.items()]
+    found = counted(group.first.repaired, group.first.dropped)
     left = [run.jobs.state == State.UNFINISHED for run in group.runs]
     jobs = sum(int(np.count_nonzero(one)) for one in left)
     if jobs:

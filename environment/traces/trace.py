@@ -59,16 +59,21 @@ FIELDS = tuple(MEANING)
 UNSCHEDULED = "the jobs have not been scheduled"
 
 
+#: Reasons that count lines of the log, not jobs, begin like this.
+LINES = "lines: "
+
+
 def counted(repaired: Mapping[str, int], dropped: Mapping[str, int]) -> list[str]:
     """Return a line for each reason why jobs were dropped or repaired, dropped ones first.
 
     Parameters
     ----------
     repaired, dropped
-        Number of jobs by reason.
+        Number of jobs, or of lines, by reason.
     """
     return [
-        f"{plural(count, 'job')} {what}: {reason}"
+        f"{plural(count, 'line' if reason.startswith(LINES) else 'job')} {what}: "
+        + reason.removeprefix(LINES)
         for what, reasons in (("dropped", dropped), ("repaired", repaired))
         for reason, count in reasons.items()
     ]
@@ -423,8 +428,7 @@ def jobs_from_trace(
     _check_sums(jobs, trace.source)
 
     if strict and (repaired or dropped):
-        reason, count = next(iter((dropped or repaired).items()))
-        what = f"{plural(count, 'job')} {'dropped' if dropped else 'repaired'}: {reason}"
+        what = counted(repaired, dropped)[0]
         raise TraceError(f"{trace.source}: {what}; leave out --strict to accept that")
     if not len(jobs):
         raise TraceError(

@@ -58,9 +58,9 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     written_jobs,
 )
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import first_line, shown
+from hpcrowd.environment.traces.formats.common.files import mostly, rows_in, shown
 from hpcrowd.environment.traces.headers import LATEST
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import LINES, Trace
 
 #: The fields of a record; old versions end with maxvmem, Univa's go on.
 FIELD_NAMES = (
@@ -103,7 +103,7 @@ KEPT = {"account": ("project", ACCOUNT), "project": ("project", NONE),
 OURS = "hpcrowd"
 
 #: Why a parallel job's task is dropped.
-NO_JOB = "task of a parallel job without a record of the job"
+NO_JOB = f"{LINES}task of a parallel job without a record of the job"
 
 REASONS = {
     "requested_memory": "not whole bytes, or no limit like 0",
@@ -322,7 +322,18 @@ def _record(job: Written) -> list[str]:
 
 
 def _looks_like(head: bytes) -> bool:
-    return _RECORD.match(first_line(head, b"#")) is not None
+    return mostly(rows_in(head, b"#"), _RECORD.match)
+
+
+def _nearly(head: bytes) -> str:
+    """Return that it is what qacct prints of jobs."""
+    keys = {row.split()[0] for row in rows_in(head)}
+    shown = {b"qname", b"jobnumber", b"slots"} <= keys
+    return (
+        "output of qacct; read the file that it reads, SGE_ROOT/default/common/accounting"
+        if shown
+        else ""
+    )
 
 
 #: Accounting files of Grid Engine.
@@ -333,6 +344,7 @@ GRIDENGINE = Format(
     _looks_like,
     _parse,
     _generate,
+    nearly=_nearly,
 )
 
 parse_gridengine, generate_gridengine = GRIDENGINE.parse, GRIDENGINE.generate

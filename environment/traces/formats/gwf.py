@@ -35,6 +35,8 @@ from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
 from hpcrowd.environment.traces.formats.common.files import (
     first_line,
     join_lines,
+    mostly,
+    rows_in,
     split_lines,
 )
 from hpcrowd.environment.traces.formats.common.names import (
@@ -222,10 +224,13 @@ def _written(words: list[str], name: str, lost: Losses, nothing: frozenset[str])
 
 
 def _looks_like(head: bytes) -> bool:
-    """Return whether the first line that is not a comment has 29 fields, or names workflows."""
-    words = _words(first_line(head, _COMMENT))
-    job = len(words) == len(ALL_FIELDS) and is_number(words[0])
-    return job or _is_workflow(head)
+    """Return whether most lines have 29 fields, the first a number, or it names workflows."""
+
+    def is_job(row: bytes) -> bool:
+        words = _words(row)
+        return len(words) == len(ALL_FIELDS) and is_number(words[0])
+
+    return mostly(rows_in(head, _COMMENT), is_job) or _is_workflow(head)
 
 
 #: The Grid Workload Format.

@@ -55,7 +55,7 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     written_jobs,
 )
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import first_line, shown
+from hpcrowd.environment.traces.formats.common.files import rows_in, shown
 from hpcrowd.environment.traces.trace import Trace
 
 #: The values of a record up to the lists of hosts, and after them those that all versions have.
@@ -316,7 +316,7 @@ def _record(job: Written) -> str:
 
 
 def _looks_like(head: bytes) -> bool:
-    return _EVENT.match(first_line(head, b"#")) is not None
+    return any(map(_EVENT.match, rows_in(head, b"#")))  # commands may have several lines
 
 
 #: LSF's lsb.acct.

@@ -56,6 +56,8 @@ def format_by_name(path: str | os.PathLike[str]) -> Format | None:
 def find_format(path: str | os.PathLike[str]) -> Format:
     """Return the format of a file: by its content, else by its name.
 
+    A message that refuses a file names the formats that it nearly has.
+
     Raises
     ------
     TraceError
@@ -65,10 +67,14 @@ def find_format(path: str | os.PathLike[str]) -> Format:
     if not head.strip():
         raise TraceError(f"{path}: is empty; a trace has one line per job")
     found = next((one for one in _candidates(path) if one.looks_like(head)), None)
-    found = found or format_by_name(path)
-    if found is None:
-        known = ", ".join(FORMATS)
-        raise TraceError(f"{path}: not in a known format; give it with --input-format ({known})")
+    if found is not None:
+        return found
+    near = "; ".join(f"nearly {one.name}: {why}" for one in FORMATS.values()
+                     if (why := one.nearly(head)))  # fmt: skip
+    found = format_by_name(path)
+    if found is None or near:
+        what = f"not in a known format{f' ({near})' if near else ''}"
+        raise TraceError(f"{path}: {what}; give it with --input-format ({', '.join(FORMATS)})")
     return found
 
 

@@ -8,8 +8,10 @@ r"""The Standard Workload Format, version 2.2, read and written without loss.
     ;
        15   599850 192180   3477    4 ...   one job a line, 18 fields, -1 unknown
 
-The fields are those of :data:`environment.traces.trace.FIELDS`. Reading and writing again keeps
-every header line byte for byte and every value of every job.
+Fields beyond the 18th, as in logs of the simulator Alea, are not read, nor is a first line that
+names the fields; both are counted. The fields are those of
+:data:`environment.traces.trace.FIELDS`. Reading and writing again keeps every header line byte for
+byte and every value of every job.
 
 Source: Parallel Workloads Archive, definition of the Standard Workload Format.
 """
@@ -31,14 +33,30 @@ from hpcrowd.environment.traces.formats.common.files import (
     BLOCK,
     MARK,
     explain,
-    first_line,
     join_lines,
+    mostly,
+    rows_in,
     separate,
 )
-from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT, in_blocks, number_text
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.formats.common.names import (
+    LARGEST_EXACT,
+    in_blocks,
+    is_number,
+    number_text,
+)
+from hpcrowd.environment.traces.trace import FIELDS, LINES, Trace, smallest
 
 TITLE = "Standard Workload Format"
+
+#: Fields of a job in the Grid Workload Format, which begins like this one.
+OF_GWF = 29
+
+#: Numbers of a line from which on it is nearly a job.
+LEAST = 10
+
+#: What is passed over.
+MORE = f"more than {len(FIELDS)} fields: the first {len(FIELDS)} read"
+TITLES = f"{LINES}names of the fields, no job"
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
@@ -77,7 +95,7 @@ class _Columns:
         self.comments: list[tuple[int, bytes]] = []
         self.newline = b""
         self.parts: list[list[NDArray[Any]]] = [[] for _ in FIELDS]
-        self.jobs = self.lines = 0
+        self.jobs = self.lines = self.titles = self.wide = 0
         self.empty = True
 
     def add(self, block: bytes) -> None:
@@ -105,6 +123,10 @@ class _Columns:
         jobs = list(compress(lines, is_job))
         if not self.newline and jobs:
             self.newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
+        if jobs and not self.jobs and not self.titles and _is_title(jobs[0]):
+            place = is_job.index(True)
+            lines[place], is_job[place], jobs = MARK + b" " + lines[place], False, jobs[1:]
+            self.titles = 1
         seen = self.jobs
         for line, job in zip(lines, is_job, strict=True):
             if job:
@@ -117,6 +139,11 @@ class _Columns:
         if values is None:
             places = np.flatnonzero(is_job) + self.lines + 1
             rows = [line.split() for line in jobs]  # as bytes, only ASCII blanks separate
+            wide = sum(len(row) > len(FIELDS) for row in rows)
+            rows = [row[: len(FIELDS)] for row in rows]
+            values = _numbers(b"\n".join(map(b" ".join, rows)), len(rows)) if wide else None
+            self.wide += wide
+        if values is None:
             explain(rows, FIELDS, FIELDS, lambda job: int(places[job]), self.source, TITLE)
             raise TraceError(f"{self.source}: cannot be read as a trace")  # pragma: no cover
         return values
@@ -132,7 +159,16 @@ class _Columns:
             # The smallest type of the whole is the largest of the smallest types of its parts.
             columns[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
             parts.clear()
-        return Trace(Header(self.header), columns, self.comments, self.newline, self.source)
+        trace = Trace(Header(self.header), columns, self.comments, self.newline, self.source)
+        trace.repaired.update({MORE: self.wide} if self.wide else {})
+        trace.dropped.update({TITLES: self.titles} if self.titles else {})
+        return trace
+
+
+def _is_title(line: bytes) -> bool:
+    """Return whether a line names the fields: as many words or more, none of them a number."""
+    words = line.split()
+    return len(words) >= len(FIELDS) and not any(map(is_number, words))
 
 
 def _numbers(body: bytes, lines: int) -> NDArray[np.float64] | None:
@@ -188,9 +224,26 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 
 
 def _looks_like(head: bytes) -> bool:
-    """Return whether the first line that is not a comment has 18 fields, the first a number."""
-    words = first_line(head, b";").split()
-    return len(words) == len(FIELDS) and words[0].lstrip(b"-").isdigit()
+    """Return whether most lines have the fields of a job, or more, and most of them are numbers."""
+    return mostly(_rows(head), lambda row: len(row) >= len(FIELDS) and len(row) != OF_GWF)
+
+
+def _nearly(head: bytes) -> str:
+    """Return how many numbers its lines have instead; empty if they are not numbers."""
+    rows = _rows(head)
+    counts = {len(row) for row in rows}
+    if len(rows) < 1 or counts == {0} or len(counts) > 1 or not LEAST <= max(counts) < len(FIELDS):
+        return ""
+    return f"its lines have {max(counts)} numbers, those of a job {len(FIELDS)}"
+
+
+def _rows(head: bytes) -> list[list[bytes]]:
+    """Return the words of lines, without a line of names; none where most are not numbers."""
+    rows = [line.split() for line in rows_in(head, MARK)]
+    rows = rows[1:] if rows and not any(map(is_number, rows[0])) else rows
+    return [
+        row if 2 * sum(map(is_number, row[: len(FIELDS)])) > len(FIELDS) else [] for row in rows
+    ]
 
 
 #: The Standard Workload Format.
@@ -202,6 +255,7 @@ SWF = Format(
     _parse,
     _generate,
     holds_names=False,
+    nearly=_nearly,
     block_reader=_parse_blocks,
 )
 

@@ -36,7 +36,7 @@ from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.files import check_characters
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, shown
+from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, json_keys, shown
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
     NAMED,
@@ -521,11 +521,10 @@ def _brief(value: float) -> float:
 
 
 def _looks_like(head: bytes) -> bool:
-    """Return whether it begins as JSON with a key of workloads."""
-    head = head.lstrip()
-    if b'"nb_res"' not in head and (b"openapi" in head or b"data_parser" in head):
-        return False  # Slurm has a list of jobs, too
-    return head[:1] == b"{" and any(key in head for key in (b'"nb_res"', b'"jobs"', b'"profiles"'))
+    """Return whether it is JSON with the keys of workloads, or of their jobs."""
+    keys = json_keys(head)
+    whole = not keys.get("", frozenset()).isdisjoint(("nb_res", "profiles"))
+    return whole or {"id", "subtime"} <= keys.get("jobs", frozenset())
 
 
 #: Workloads of Batsim.

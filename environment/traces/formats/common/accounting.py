@@ -41,14 +41,14 @@ from hpcrowd.environment.traces.formats.common.names import (
 from hpcrowd.environment.traces.formats.common.site_columns import SAID_BY_STATUS
 from hpcrowd.environment.traces.headers import LATEST, made_header, parse_zone, unix_origin
 from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
-from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
+from hpcrowd.environment.traces.trace import FIELDS, LINES, Trace, all_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: Why a record is not a job of its own.
 RAN_AGAIN = "run again by the manager: last run and first submission kept"
-TWICE = "the same record twice"
+TWICE = f"{LINES}the same record twice"
 
 #: Most processors that are accepted.
 MOST = 2**31

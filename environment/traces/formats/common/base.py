@@ -204,6 +204,9 @@ class Format:
         Longest line, in bytes; longer lines are refused before they are read to their end.
     holds_names
         Whether it holds the names of users, groups and so on, or only numbers.
+    nearly
+        Returns why a file that begins with these bytes, and looks like something close to this
+        format, is none of it, and the cure; empty for other files.
     block_reader
         Makes a trace of (blocks of whole lines, name for messages, options), for formats that need
         not have all text in memory at once; it gives the same as ``reader``.
@@ -217,6 +220,7 @@ class Format:
     writer: Callable[[Trace, Losses, FormatOptions], bytes]
     longest_line: int = LONGEST_LINE
     holds_names: bool = True
+    nearly: Callable[[bytes], str] = field(default=lambda head: "", kw_only=True)
     block_reader: Callable[[Iterable[bytes], str, FormatOptions], Trace] | None = None
 
     def parse(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import IO
 
@@ -29,6 +31,9 @@ LONGEST_DOCUMENT = 2**28
 
 #: Bytes from the beginning of a file, unpacked, that are used to recognise its format.
 HEAD = 2**16
+
+#: Lines by which the format of a text is recognised.
+LOOKED_AT = 50
 
 #: The byte order mark that some UTF-8 texts begin with.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -163,17 +168,55 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def shown(text: bytes) -> str:
-    """Return a piece of a file for a one-line message."""
-    return (text if len(text) < SHOWN else text[: SHOWN - 3] + b"...").decode("latin-1")
+    """Return a piece of a file for a one-line message; bytes that are not UTF-8 as ``\\xff``."""
+    words = text[: 4 * SHOWN].decode("utf-8", "backslashreplace")
+    return words if len(words) < SHOWN else f"{words[: SHOWN - 3]}..."
 
 
 def first_line(head: bytes, comments: bytes = b"") -> bytes:
     """Return the first line that is neither blank nor a comment (``comments``), stripped."""
-    for raw in head.splitlines():
-        line = raw.strip()
-        if line and line[:1] not in {comments[i : i + 1] for i in range(len(comments))}:
-            return line
-    return b""
+    return next(iter(rows_in(head, comments)), b"")
+
+
+def rows_in(head: bytes, comments: bytes = b"") -> list[bytes]:
+    """Return the first lines that are neither blank nor comments, stripped; not one that is cut."""
+    lines = head.splitlines()
+    if len(lines) > 1 and len(head) >= HEAD:
+        lines.pop()
+    rows = (line.strip() for line in lines)
+    return list(islice((row for row in rows if row and row[:1] not in comments), LOOKED_AT))
+
+
+def mostly[Row](rows: Sequence[Row], test: Callable[[Row], object]) -> bool:
+    """Return whether more than half of some rows pass a test; False without any."""
+    return 2 * sum(bool(test(row)) for row in rows) > len(rows)
+
+
+_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]')
+
+
+@lru_cache(maxsize=4)
+def json_keys(head: bytes) -> dict[str, frozenset[str]]:
+    """Return the keys of the objects in JSON text that may be cut; empty if it is something else.
+
+    They are listed by the key that leads to them: ``""`` for the outermost object, or the objects
+    in the outermost list, ``"jobs"`` for all objects in the list of that key.
+    """
+    text = head.decode("utf-8", "replace").lstrip()
+    if text[:1] not in ("{", "["):
+        return {}
+    found: dict[str, set[str]] = {}
+    inside: list[str] = []
+    key = ""
+    for token in _TOKEN.finditer(text):
+        if token[0] in ("{", "["):
+            inside.append(key)
+        elif token[0] in ("}", "]"):
+            key = inside.pop() if inside else ""
+        elif token[2] and inside:
+            key = token[1]
+            found.setdefault(inside[-1], set()).add(key)
+    return {way: frozenset(keys) for way, keys in found.items()}
 
 
 #: The mark of comment lines in a :class:`~hpcrowd.environment.traces.trace.Trace`.

@@ -38,7 +38,7 @@ from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.traces.formats.common.accounting import Job, job_numbers, trace_of
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import shown
+from hpcrowd.environment.traces.formats.common.files import json_keys, mostly, rows_in, shown
 from hpcrowd.environment.traces.formats.pbs.records import (
     OF_A_RUN,
     OURS,
@@ -51,7 +51,7 @@ from hpcrowd.environment.traces.formats.pbs.records import (
 )
 from hpcrowd.environment.traces.formats.pbs.requests import asked_of
 from hpcrowd.environment.traces.headers import parse_zone
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import LINES, Trace
 
 #: Fields with names, and the keys of records.
 WORDS = {"user": "user", "group": "group", "executable": "executable", "queue": "queue"}
@@ -86,7 +86,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     over = {}
     for identifier, job in jobs.items():
         if "[]" in identifier:
-            dropped["job array: its jobs count one by one"] += 1
+            dropped[f"{LINES}job array: its jobs count one by one"] += 1
         elif not (job.ended or job.deleted is not None or job.aborted is not None):
             dropped["not ended when the log ends"] += 1
         else:
@@ -252,7 +252,15 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 
 
 def _looks_like(head: bytes) -> bool:
-    return _RECORD.match(head.lstrip()) is not None
+    return mostly(rows_in(head), _RECORD.match)
+
+
+def _nearly(head: bytes) -> str:
+    """Return that it is what PBS shows of jobs, as JSON or not."""
+    shown = "pbs_version" in json_keys(head).get("", ()) or head.lstrip().startswith(b"Job Id: ")
+    return (
+        "output of qstat; read the accounting log, PBS_HOME/server_priv/accounting" if shown else ""
+    )
 
 
 #: Accounting logs of PBS and Torque.
@@ -263,6 +271,7 @@ PBS = Format(
     _looks_like,
     _parse,
     _generate,
+    nearly=_nearly,
 )
 
 parse_pbs, generate_pbs = PBS.parse, PBS.generate

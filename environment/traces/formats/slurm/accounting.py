@@ -13,7 +13,8 @@ Columns may come in any order; others are ignored. The fields of a trace come fr
     number                  counted in the order of submissions; JobID is kept in ``extra``
     submit                  Submit; the first one if the job ran again
     wait                    Start - Submit; End - Submit if it never started
-    run                     ElapsedRaw, Elapsed, else End - Start; -1 if it never started
+    run                     ElapsedRaw, else Elapsed, and the time for which it was suspended;
+                            else End - Start; -1 if it never started
     allocated_processors    AllocCPUS, NCPUS, or ``cpu=`` of AllocTRES
     average_cpu             TotalCPU / AllocCPUS, to a thousandth of a second
     memory                  the largest MaxRSS (else AveRSS) of a task in any step, kB
@@ -29,9 +30,11 @@ Columns may come in any order; others are ignored. The fields of a trace come fr
 
 :mod:`hpcrowd.environment.traces.formats.slurm.jobs` describes how rows become jobs. Times are
 written as local times of the given zone, else in UTC; an ambiguous time is followed by its offset.
-Used memory is written in the row of a step, as in Slurm. Energy is ConsumedEnergyRaw, else
-ConsumedEnergy or ``energy=`` of AllocTRES, of the job or of its steps; add that column to the
-command if nodes have meters.
+Used memory is written in the row of a step, as in Slurm. A job is suspended for the time of
+Suspended, else for that from Start to End by which Elapsed is shorter: ``elapsed = end - start -
+suspended`` in Slurm's ``as_mysql_jobacct_process.c``; a run lasts from start to end. Energy is
+ConsumedEnergyRaw, else ConsumedEnergy or ``energy=`` of AllocTRES, of the job or of its steps; add
+that column to the command if nodes have meters.
 
 Source: man page of ``sacct``; the mapping is ours.
 """
@@ -64,6 +67,7 @@ from hpcrowd.environment.traces.formats.slurm.jobs import (
     STEPS_ALONE,
     Fields,
     Times,
+    copies,
     find_jobs,
     with_steps,
 )
@@ -77,6 +81,7 @@ from hpcrowd.environment.traces.formats.slurm.snapshot import (
 from hpcrowd.environment.traces.formats.slurm.submit_lines import HELD, line_of
 from hpcrowd.environment.traces.formats.slurm.table import (
     COLUMNS,
+    COMMAND,
     SITE_WORDS,
     Rows,
     find_layout,
@@ -136,6 +141,7 @@ REASONS = {
 }
 
 _ID = re.compile(r"[0-9]{1,18}(_([0-9]{1,18}|\[[-0-9,:%.]+\])|\+[0-9]{1,18})?")
+_COMPLETIONS = re.compile(rb"\s*JobId=\d+ UserId=\S+ GroupId=\S+ Name=")
 _BREAKS = re.compile(r"[|\r\n\0]")
 
 
@@ -368,8 +374,9 @@ def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: boo
     zone = parse_zone(options.zone)
     states = [parse_state(word) for word in rows.words["state"][1]]
     times = Times(rows, zone)
-    memory, energy, alone = with_steps(rows)
-    jobs = find_jobs(rows, states, times, unfinished=unfinished)
+    counts = copies(rows, states, times)
+    memory, energy, alone = with_steps(rows, counts)
+    jobs = find_jobs(rows, states, times, counts, unfinished=unfinished)
     if alone:
         jobs.dropped[STEPS_ALONE] = alone
     if rows.mended is not None:
@@ -418,14 +425,27 @@ def count_losses(
     lost.add("comments", len(trace.comments), "accounting has no comments")
 
 
+def _looks_like(head: bytes) -> bool:
+    """Return whether it begins as output of sacct, whole or cut, squeue or scontrol."""
+    queue = is_queue(head) and not _COMPLETIONS.match(head)
+    return find_layout(head) is not None or is_cut(head) is not None or queue
+
+
+def _nearly(head: bytes) -> str:
+    """Return that it is the log of a plugin of Slurm that writes when jobs complete."""
+    log = "a log of Slurm's jobcomp/filetxt, which lacks what jobs used"
+    return f"{log}; write the accounting with {COMMAND}" if _COMPLETIONS.match(head) else ""
+
+
 #: The output of ``sacct -P``.
 SACCT = Format(
     "sacct",
     "Slurm's accounting, sacct -P; squeue, scontrol",
     (".sacct",),
-    lambda head: find_layout(head) is not None or is_cut(head) is not None or is_queue(head),
+    _looks_like,
     _parse,
     _generate,
+    nearly=_nearly,
 )
 
 # The pair on bytes, then the pair on paths.

@@ -59,16 +59,19 @@ from hpcrowd.environment.traces.formats.slurm.values import (
 )
 from hpcrowd.environment.traces.headers import made_header
 from hpcrowd.environment.traces.machine_size import MOST_IN_USE, most_in_use
-from hpcrowd.environment.traces.trace import Trace, all_columns, tally
+from hpcrowd.environment.traces.trace import LINES, Trace, all_columns, tally
 
 #: Why rows are dropped or jobs repaired.
 STEPS_ALONE = "steps without a row of their job"
-TOLD_TWICE = "duplicate rows of one run"
+TOLD_TWICE = f"{LINES}duplicate rows of one run"
 NEVER_STARTED = "array tasks that never started, in one row: one of them kept"
 RAN_AGAIN = "requeued after a failure or preemption: last run and first submission kept"
 RESIZED = "resized while it ran: last size, and first submission kept"
 ROUNDED = "requested memory in large units (--units), rounded to a hundredth of one"
 PARTS = "heterogeneous job: parts merged into one job, processors added up"
+
+#: By multiples of this clocks are changed, s.
+CHANGE = 1800
 
 #: Decimals of seconds in used processor time; sacct writes thousandths.
 DECIMALS = 3
@@ -159,10 +162,39 @@ def job_keys(rows: Rows) -> tuple[Int64s, Int64s]:
     return job * many + codes, step * many + rows.step_cluster
 
 
-def with_steps(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+def copies(rows: Rows, states: list[str], times: Times) -> Int64s:
+    """Return for each row the one that counts of all rows of its run, shape (rows,).
+
+    Rows with the same number, user, submission and start are of one run, as in files of two months
+    put together: the last one counts, if possible one in which the run has ended.
+    """
+    user, submit, start = _words(rows, "user")[0], times.submit, times.start
+    state, (keys, _) = rows.words["state"][0], job_keys(rows)
+    ended = np.array([name in ENDED for name in states], bool)[state]
+    again = np.array([STATES[name].runs_again for name in states], bool)[state]
+    order = np.lexsort((rows.place, ended, start, submit, user, keys))
+    one, other = order[:-1], order[1:]
+    same = (submit[one] != NO_TIME) & ((start[one] != NO_TIME) | ~again[one])
+    for values in (keys, user, submit, start):
+        same &= values[one] == values[other]
+    # The last of each stretch of rows of one run.
+    ends = np.flatnonzero(np.append(~same, True)[: len(order)])
+    counts = np.empty(len(order), np.int64)
+    counts[order] = order[ends[np.searchsorted(ends, np.arange(len(order)))]] if len(order) else 0
+    return counts
+
+
+def with_steps(rows: Rows, counts: Int64s) -> tuple[NDArray[Any], NDArray[Any], int]:
     """Return what the steps of jobs used, and the number of jobs without a row.
 
     A step belongs to the last row of its job before it, else to the first after it.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    counts
+        The row that counts of all rows of a run, see :func:`copies`; it has the steps of all.
 
     Returns
     -------
@@ -172,10 +204,12 @@ def with_steps(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64], in
     alone
         How many jobs have steps but no row.
     """
-    memory = rows.memory.copy()
+    memory, energy = np.full(len(counts), -1.0), np.full(len(counts), -1, np.int64)
+    np.maximum.at(memory, counts, rows.memory)
+    np.maximum.at(energy, counts, rows.energy)
     keys, step_keys = job_keys(rows)
     if not len(step_keys):
-        return memory, rows.energy.astype(np.float64), 0
+        return memory, energy.astype(np.float64), 0
     key = np.concatenate((keys, step_keys))
     order = np.lexsort((np.concatenate((rows.place, rows.step_place)), key))
     key = key[order]
@@ -189,33 +223,43 @@ def with_steps(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64], in
     has_before = (before >= 0) & (key[before] == key[steps])
     owner = np.where(has_before, before, after)
     owned = is_job[owner] & (key[owner] == key[steps])
-    step, row = (order[steps] - jobs)[owned], order[owner[owned]]
+    step, row = (order[steps] - jobs)[owned], counts[order[owner[owned]]]
     np.maximum.at(memory, row, rows.step_memory[step])
-    return memory, _with_energy(rows, step, row), len(np.unique(key[steps[~owned]]))
+    return memory, _with_energy(rows, energy, step, row), len(np.unique(key[steps[~owned]]))
 
 
-def _with_energy(rows: Rows, step: Int64s, row: Int64s) -> NDArray[np.float64]:
+def _with_energy(rows: Rows, own: Int64s, step: Int64s, row: Int64s) -> NDArray[np.float64]:
     """Return the energy of each job row, J: its own, else that of its steps; -1 if unknown.
 
     Steps are added up, but where there is a step ``extern`` it counts alone: it lasts as long as
     the job, and meters are read per node (``_internal_step_complete`` in Slurm's ``step_mgr.c``).
+    A step that is there twice counts once.
 
     Parameters
     ----------
     rows
         The rows.
+    own
+        Energy in the rows of jobs, J.
     step, row
         Places of steps, and the job row that each belongs to.
     """
-    joules = np.maximum(rows.step_energy[step], 0).astype(np.float64)
-    total = np.bincount(row, joules, len(rows.energy))
-    extern = np.bincount(row, np.where(rows.step_extern[step], joules, 0), len(rows.energy))
+    codes, names = rows.step_name
+    once, which = np.unique(row * len(names) + codes[step], return_inverse=True)
+    joules = np.zeros(len(once))
+    np.maximum.at(joules, which, rows.step_energy[step])
+    row, name = once // len(names), once % len(names)
+    total = np.bincount(row, joules, len(own))
+    is_extern = np.array([one == b"extern" for one in names], bool)[name]
+    extern = np.bincount(row, np.where(is_extern, joules, 0), len(own))
     of_steps = np.where(extern > 0, extern, total)
-    own = np.where(rows.energy > 0, rows.energy, of_steps)
-    return np.where(own > 0, own, float(UNKNOWN))
+    energy = np.where(own > 0, own, of_steps)
+    return np.where(energy > 0, energy, float(UNKNOWN))
 
 
-def find_jobs(rows: Rows, states: list[str], times: Times, *, unfinished: bool = False) -> Jobs:
+def find_jobs(
+    rows: Rows, states: list[str], times: Times, counts: Int64s, *, unfinished: bool = False
+) -> Jobs:
     """Find the rows that are jobs.
 
     Parameters
@@ -224,29 +268,25 @@ def find_jobs(rows: Rows, states: list[str], times: Times, *, unfinished: bool =
         The rows of the text, and the times of their runs.
     states
         The state for each word of column ``state``.
+    counts
+        The row that counts of all rows of a run, see :func:`copies`.
     unfinished
         Keep jobs that have not ended.
     """
-    user, submit, start = _words(rows, "user")[0], times.submit, times.start
+    user, submit = _words(rows, "user")[0], times.submit
     repaired: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
     state = rows.words["state"][0]
     keys, _ = job_keys(rows)
     order = np.lexsort((rows.place, submit, keys))  # the runs of each job, one after the other
+    counting = (counts == np.arange(len(counts)))[order]
+    if twice := int(np.count_nonzero(~counting)):
+        dropped[TOLD_TWICE] = twice
+        order = order[counting]
     link = np.zeros(len(order), bool)
     one, other = order[:-1], order[1:]
-    same = keys[one] == keys[other]
-    if same.any():
-        again = np.array([STATES[name].runs_again for name in states], bool)[state]
-        twice = same & (user[one] == user[other]) & (submit[one] != NO_TIME)
-        twice &= (submit[one] == submit[other]) & (start[one] == start[other])
-        twice &= (start[one] != NO_TIME) | ~again[one]
-        if twice.any():
-            dropped[TOLD_TWICE] = int(twice.sum())
-            order = order[np.concatenate((~twice, [True]))]
-            one, other = order[:-1], order[1:]
-        link = np.zeros(len(order), bool)
-        link[1:] = (keys[one] == keys[other]) & (user[one] == user[other]) & again[one]
+    again = np.array([STATES[name].runs_again for name in states], bool)[state]
+    link[1:] = (keys[one] == keys[other]) & (user[one] == user[other]) & again[one]
     first = np.flatnonzero(~link)  # where each job begins
     last = np.append(first[1:], len(order))[: len(first)] - 1  # empty if there are only steps
     row, begun = order[last], order[first]
@@ -350,9 +390,9 @@ class Times:
         Unix times, shape (rows,); ``NO_TIME`` if missing.
     elapsed
         Recorded run time, s; -1 if missing.
-    local, skipped, first_shown, last_shown
-        Rows with local times; with nonexistent ones; with ambiguous ones, where the first or the
-        second moment was taken.
+    local, unzoned, skipped, first_shown, last_shown
+        Rows with local times; with local times of an unknown zone; with nonexistent ones; with
+        ambiguous ones, where the first or the second moment was taken.
     """
 
     def __init__(self, rows: Rows, zone: tzinfo | None) -> None:
@@ -360,6 +400,7 @@ class Times:
         submit, start, end = (to_unix(told.get(key, nothing), zone) for key in MOMENTS)
         self.elapsed = told.get("elapsed", np.full(len(rows.job), UNKNOWN))
         self.local = np.any([local(told.get(key, nothing)) for key in MOMENTS], axis=0)
+        self.unzoned = self.local & (zone is None)
         self.submit = submit.unix
         self.eligible = to_unix(told.get("eligible", nothing), zone).unix
         self.skipped = submit.skipped | start.skipped | end.skipped
@@ -424,7 +465,12 @@ class Fields:
         self.allocated, self.requested = self._told("allocated", row), self._told("requested", row)
         self.limit, self.cpu = self._told("limit", row), self._told("total_cpu", row).astype(float)
         self.asked = self._asked(row)
-        self.suspended = np.maximum(self._told("suspended", row), 0)
+        # Slurm's elapsed time is that from start to end without suspended time.
+        idle = np.where(times.elapsed > 0, times.end - times.start - times.elapsed, 0)
+        idle = np.where((times.start != NO_TIME) & (times.end != NO_TIME), idle, 0)[row]
+        idle = np.where(times.unzoned[row] & (idle % CHANGE == 0), 0, idle)
+        told_idle = self._told("suspended", row)
+        self.suspended = np.maximum(np.where(told_idle < 0, idle, told_idle), 0)
         self.rest = np.array(["[" in text for text in jobs.ids], bool)  # tasks that never started
         if "nodelist" in rows.words:
             # Of a job that is cancelled while it is held, Start may be the second of its end.
@@ -560,7 +606,6 @@ class Fields:
         sure = (self.status == ENDED["COMPLETED"]) | (began & (self.allocated != 0))
         run = np.where((run > 0) | ((run == 0) & sure), run, UNKNOWN)
         run = np.where(self.rest, UNKNOWN, run)
-        # Slurm does not count suspended time, in which the job keeps its place.
         run = np.where((self.suspended > 0) & (run >= 0) & began & over, length, run)
         derived = np.where(over, self.end - run, NO_TIME)
         start = np.where(began, self.start, derived)

@@ -23,7 +23,7 @@ from typing import Any
 
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT
+from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, json_keys
 from hpcrowd.environment.traces.formats.slurm.accounting import (
     count_losses,
     trace_of,
@@ -59,10 +59,18 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 
 def _looks_like(head: bytes) -> bool:
-    """Return whether it begins as JSON, and names what made it as Slurm does."""
-    head = head.lstrip()
-    slurm = b"openapi" in head or b"data_parser" in head
-    return head[:1] == b"{" and slurm and b'"nb_res"' not in head
+    """Return whether it is JSON with jobs as Slurm has them, or made by a plugin of Slurm."""
+    keys = json_keys(head)
+    jobs = keys.get("jobs")
+    if jobs is not None:
+        return "job_id" in jobs and not jobs.isdisjoint(("job_state", "state", "time"))
+    return "meta" in keys.get("", ()) and (b"openapi" in head or b"data_parser" in head)
+
+
+def _nearly(head: bytes) -> str:
+    """Return which objects of JSON it has instead of jobs; empty if it has no list of jobs."""
+    keys = json_keys(head).get("jobs", frozenset())
+    return f"its jobs have {', '.join(sorted(keys)[:4])}, but no job_id" if keys else ""
 
 
 def objects(blocks: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:
@@ -226,6 +234,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
     used = (number_in(part_of(record, "time", "total", "seconds")) or 0) * 1000
     used += (number_in(part_of(record, "time", "total", "microseconds")) or 0) // 1000
     limit = part_of(record, "time", "limit")
+    idle = number_in(part_of(record, "time", "suspended"))
     asked = number_in(part_of(record, "required", "CPUs"))
     code, signal = (
         part_of(record, "exit_code", "return_code"),
@@ -246,9 +255,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
         "Start": time_in(part_of(record, "time", "start")),
         "End": time_in(part_of(record, "time", "end")),
         "ElapsedRaw": count_in(part_of(record, "time", "elapsed")),
-        "Suspended": duration_text(
-            1000 * max(number_in(part_of(record, "time", "suspended")) or 0, 0)
-        ),
+        "Suspended": "" if idle is None else duration_text(1000 * max(idle, 0)),
         "State": _state(record),
         "AllocCPUS": str(allocated.get("cpu", 0)),
         "ReqCPUS": str(asked) if asked else str(requested.get("cpu", "")),
@@ -397,6 +404,7 @@ SACCT_JSON = Format(
     lambda data, source, options: _read([data], source, options),
     _write,
     longest_line=LONGEST_DOCUMENT,
+    nearly=_nearly,
     block_reader=_read,
 )
 

@@ -1,24 +1,25 @@
 r"""Rows of ``sacct`` whose cells do not fit the header: names with delimiters or line ends in them.
 
 ``sacct -P`` protects nothing: a ``|`` in a job name adds a cell to its row, a line end breaks the
-row in two. Columns are of known kinds (numbers of jobs, times, states, sizes, words without blanks;
-some are empty in all rows that are whole), so the cells of a row are assigned to the columns from
-both ends, and the surplus belongs to the columns of free text, such as ``JobName``. A row is
-repaired if that can be done in one way only, as far as the columns that are used are concerned;
-otherwise it is left out.
+row in two. Columns are of known kinds (numbers of jobs, times, states, sizes, words without
+blanks), so the cells of a row are assigned to the columns from both ends, and the surplus belongs
+to the columns of free text, such as ``JobName``. A row is repaired if that can be done in one way
+only, as far as the columns that are used are concerned; otherwise it is left out. Only the header
+decides, never other rows: a row is read alike in every file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
+from itertools import product
 from typing import Any
 
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.traces.formats.common.files import LONGEST_LINE
+from hpcrowd.environment.traces.trace import LINES
 
 #: Columns that people or programs write anything into.
 FREE_TEXT = frozenset((
@@ -39,15 +40,12 @@ MOST_FAILED = 50
 #: Ways to assign the cells of a row that are compared before the row is left out.
 MOST_WAYS = 5_000
 
-#: Whole rows from which it is learned which columns are empty.
-SAMPLE = 2_000
-
 #: Lines of rows that were left out which a message lists.
 LISTED = 5
 
 #: Reasons.
 SURPLUS = "delimiters or line ends inside a name: cells assigned by the kinds of the columns"
-UNCLEAR = "cells that cannot be assigned to the columns"
+UNCLEAR = f"{LINES}cells that cannot be assigned to the columns"
 
 _WORD = re.compile(rb"[^\s]*(?: [^\s]+)*")
 _NODES = re.compile(rb"[\w.,\[\]-]*|None assigned")
@@ -55,19 +53,33 @@ _TRES = re.compile(rb"(?:[\w/:.-]+=[^,]*(?:,[\w/:.-]+=[^,]*)*)?")
 _CODE = re.compile(rb"(?:[0-9]+:[0-9]+)?")
 _NUMBER = re.compile(rb"-?[0-9]*|[Uu]nknown")
 _CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1e]")
+_SIZE = re.compile(rb"(?:[0-9.:-]+[KMGTPE]?)?")
+_LAYOUT = re.compile(rb"(?:Unknown|Block|Cyclic|Plane|Arbitrary|Explicit)?", re.IGNORECASE)
 _SPAN = re.compile(rb"[0-9:.-]*|UNLIMITED|Partition_Limit|INVALID")
+
+#: What is measured of tasks, of which the largest and the mean have columns.
+_MEASURED = ("cpu", "cpufreq", "diskread", "diskwrite", "pages", "rss", "vmsize")
 
 #: Forms of columns that are not used, and of words without blanks at their ends.
 _FORMS = {
     **dict.fromkeys(("nodelist", "reqnodes"), _NODES),
     **dict.fromkeys(("alloctres", "reqtres"), _TRES),
+    **dict.fromkeys(
+        (f"tresusage{way}{what}{of}" for way in ("in", "out") for what, of in (
+            *product(("max", "min"), ("", "node", "task")), ("ave", ""), ("tot", ""))), _TRES),
+    **dict.fromkeys(
+        (f"{most}{what}{of}" for most, what in product(("max", "min"), _MEASURED)
+         for of in ("node", "task")), _NODES),
+    **dict.fromkeys(
+        (f"{most}{what}" for most, what in product(("max", "min", "ave"), _MEASURED)), _SIZE),
+    "layout": _LAYOUT,
     **dict.fromkeys(("exitcode", "derivedexitcode"), _CODE),
     **dict.fromkeys(
         ("uid", "gid", "priority", "cputimeraw", "dbindex", "associd", "qosraw", "reservationid",
          "wckeyid", "jobidraw", "ntasks", "resvcpuraw", "consumedenergyraw"), _NUMBER),
     **dict.fromkeys(
         ("cputime", "suspended", "reserved", "planned", "resvcpu", "systemcpu", "usercpu",
-         "plannedcpu", "avecpu", "mincpu"), _SPAN),
+         "plannedcpu"), _SPAN),
 }  # fmt: skip
 
 
@@ -87,6 +99,8 @@ class Mended:
         Numbers of the lines where repaired rows begin.
     left_out
         Lines, from 1, that belong to no row.
+    given_up
+        The line from which on lines are not joined any more; 0 if there is none.
     """
 
     rows: list[bytes]
@@ -94,6 +108,7 @@ class Mended:
     back: dict[bytes, bytes]
     repaired: list[int] = field(default_factory=list)
     left_out: list[int] = field(default_factory=list)
+    given_up: int = 0
 
     def add(self, row: bytes, line: int) -> None:
         """Add a row that begins in a line."""
@@ -115,7 +130,8 @@ class Mended:
         listed = ", ".join(map(str, self.left_out[:LISTED]))
         more = ", ..." if len(self.left_out) > LISTED else ""
         noun = "line" if len(self.left_out) == 1 else "lines"
-        return f"{UNCLEAR} ({noun} {listed}{more})"
+        end = f"; from line {self.given_up} on none are joined" if self.given_up else ""
+        return f"{UNCLEAR} ({noun} {listed}{more}{end})"
 
 
 class Columns:
@@ -133,6 +149,8 @@ class Columns:
         Whether a word is the number of a job or step.
     id_name
         The column of these numbers.
+    is_read
+        Whether cells, one for each column, are read as they are.
     """
 
     def __init__(
@@ -142,6 +160,7 @@ class Columns:
         checks: dict[str, Callable[[bytes], Any]],
         is_id: Callable[[bytes], Any],
         id_name: str,
+        is_read: Callable[[Sequence[bytes]], bool],
     ) -> None:
         self.count = len(names)
         self.names = names
@@ -149,8 +168,7 @@ class Columns:
         self.free = [name in FREE_TEXT for name in names]
         self.tests = [self._test(name, checks, is_id, id_name) for name in names]
         self.id, self.id_name = names.index(id_name), id_name.encode()
-        # Columns that are empty in all rows seen, of jobs and of steps.
-        self.empty: dict[bool, list[bool]] = {}
+        self.is_read = is_read
 
     def _test(
         self, name: str, checks: dict[str, Callable[[bytes], Any]],
@@ -185,6 +203,12 @@ class Columns:
             return True
         return len(line) > LONGEST_LINE or self.id_name in line.lower().split(delimiter)
 
+    def reads(self, line: bytes, delimiter: bytes) -> bool:
+        """Return whether a line that stays as it is can be read so."""
+        cells = line.split(delimiter)
+        row = len(cells) == self.count and cells[self.id].lower() != self.id_name
+        return not row or self.is_read(cells)
+
     def goes_on(self, line: bytes, delimiter: bytes) -> bool:
         """Return whether a line belongs to the free text at the end of the row before it."""
         begin, delimited, _ = line.partition(delimiter)
@@ -195,18 +219,8 @@ class Columns:
         """Return whether as many cells as columns may be a row."""
         return all(test(cell) for test, cell in zip(self.tests, cells, strict=True))
 
-    def learn(self, rows: Iterable[Sequence[bytes]]) -> None:
-        """Note which columns are empty in whole rows of jobs, and in those of steps."""
-        for cells in rows:
-            empty = self.empty.setdefault(b"." in cells[self.id], [True] * self.count)
-            for place, cell in enumerate(cells):
-                if cell:
-                    empty[place] = False
-
     def assigned(self, cells: Sequence[bytes], joint: bytes) -> list[bytes] | None:
         """Return cells joined to the columns, if there is one way to do so; else None.
-
-        Columns that are empty in all other rows are so in this one, if that is possible.
 
         Parameters
         ----------
@@ -215,35 +229,20 @@ class Columns:
         joint
             Goes between cells of one column.
         """
-        for kinds in (list(self.empty), [None]):
-            found: list[list[bytes]] = []
-            kept: set[tuple[bytes, ...]] = set()
-            for kind in kinds:
-                for ways, row in enumerate(self._ways(cells, joint, kind)):
-                    kept.add(tuple(row[place] for place in self.used))
-                    found = found or [row]
-                    if len(kept) > 1 or ways > MOST_WAYS:
-                        return None
-            if found:
-                return found[0]
-        return None
+        found: list[bytes] | None = None
+        kept: set[tuple[bytes, ...]] = set()
+        for ways, row in enumerate(self._ways(cells, joint)):
+            kept.add(tuple(row[place] for place in self.used))
+            found = found or row
+            if len(kept) > 1 or ways > MOST_WAYS:
+                return None
+        return found
 
-    def _ways(
-        self, cells: Sequence[bytes], joint: bytes, step: bool | None
-    ) -> Iterator[list[bytes]]:
-        """Yield the ways to assign cells to columns, each free column taking one or more.
-
-        With ``step`` only rows of steps, or of jobs, with columns empty as in other such rows.
-        """
+    def _ways(self, cells: Sequence[bytes], joint: bytes) -> Iterator[list[bytes]]:
+        """Yield the ways to assign cells to columns, each free column taking one or more."""
         surplus = len(cells) - self.count
-        empty = [False] * self.count if step is None else self.empty[step]
-        free = [one and not other for one, other in zip(self.free, empty, strict=True)]
 
         def fits(column: int, cell: bytes) -> bool:
-            if empty[column]:
-                return not cell
-            if column == self.id and step is not None and (b"." in cell) != step:
-                return False
             whole = self.free[column] or not _CONTROL.search(cell)  # no line ends inside
             return whole and self.tests[column](cell)
 
@@ -254,14 +253,14 @@ class Columns:
         for column in range(self.count - 1, -1, -1):
             reached = False
             for extra in range(surplus, -1, -1):
-                reached = ends[column + 1][extra] or (reached and free[column])
+                reached = ends[column + 1][extra] or (reached and self.free[column])
                 ends[column][extra] = reached and fits(column, cells[column + extra])
 
         def walk(column: int, extra: int) -> Iterator[list[bytes]]:
             if column == self.count:
                 yield []
                 return
-            for one in range(extra, surplus + 1) if free[column] else (extra,):
+            for one in range(extra, surplus + 1) if self.free[column] else (extra,):
                 if ends[column + 1][one]:
                     cell = joint.join(cells[column + extra : column + one + 1])
                     for rest in walk(column + 1, one):
@@ -299,20 +298,20 @@ def mend(
     inside, broken = next(free, b""), next(free, b"")
     if not broken:
         return None
-    whole = (line.split(delimiter) for line in lines if line.count(delimiter) == wanted)
-    columns.learn(islice(whole, SAMPLE))
     mended = Mended([], [], {inside: delimiter, broken: b"\n"})
     place = failed = 0
     while place < len(lines):
         line, taken = lines[place], 1
         keeps = columns.keeps(line, delimiter)
-        if keeps and not (thorough and line.strip() and not _is_row(line, delimiter, columns)):
+        if keeps and not (thorough and line.strip() and not columns.reads(line, delimiter)):
             mended.add(line, first + place)
             place += 1
             continue
-        most = 1 if failed > MOST_FAILED else MOST_LINES
+        most = 1 if mended.given_up else MOST_LINES
         taken, row = _joined(lines[place : place + most], delimiter, columns, inside, broken)
         failed += row is None
+        if failed > MOST_FAILED and not mended.given_up:
+            mended.given_up = first + place + 1
         if thorough and failed > MOST_FAILED and not mended.repaired:
             return None  # malformed altogether
         if row is None and keeps:

@@ -151,6 +151,8 @@ class Layout:
         Line of the header, from 1, and offset of the first row, in bytes.
     header
         The line itself.
+    mark
+        The delimiter of the file, if it was replaced by one of a single byte.
     """
 
     names: tuple[str, ...]
@@ -158,6 +160,7 @@ class Layout:
     line: int
     begin: int
     header: bytes
+    mark: bytes = b""
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -264,8 +267,8 @@ class Rows(NamedTuple):
         Clusters of the steps, as in ``words``.
     energy, step_energy
         J; -1 if unknown.
-    step_extern
-        Whether a step is that of all processes that Slurm did not start (``77.extern``).
+    step_name
+        Names of the steps, such as ``batch``, as in ``words``.
     mended
         What was repaired in the text; None if nothing.
     unused
@@ -284,7 +287,7 @@ class Rows(NamedTuple):
     step_cluster: NDArray[Any]
     energy: Int64s
     step_energy: Int64s
-    step_extern: NDArray[np.bool_]
+    step_name: tuple[NDArray[Any], list[bytes]]
     mended: Mended | None = None
     unused: Sequence[str] = ()
 
@@ -347,7 +350,8 @@ def _single(layout: Layout, body: bytes) -> tuple[Layout, bytes]:
     byte = next(one for one in map(chr, range(31, 0, -1)) if one not in "\t\n\v\f\r"
                 and one.encode() not in body).encode()  # fmt: skip
     header = layout.header.replace(layout.delimiter, byte)
-    return replace(layout, delimiter=byte, header=header), body.replace(layout.delimiter, byte)
+    single = replace(layout, delimiter=byte, header=header, mark=layout.delimiter)
+    return single, body.replace(layout.delimiter, byte)
 
 
 def _mended(body: bytes, layout: Layout, source: str, rows: int) -> Rows:
@@ -360,7 +364,10 @@ def _mended(body: bytes, layout: Layout, source: str, rows: int) -> Rows:
     """
     checks = _checks(layout)
     used = [name for name in layout.places if name != SUBMIT_LINE]  # only searched for options
-    columns = Columns(layout.names, used, checks, _ID.fullmatch, layout.id)
+    columns = Columns(
+        layout.names, used, checks, _ID.fullmatch, layout.id,
+        lambda words: _fault(words, layout, checks) is None,
+    )  # fmt: skip
     mended = None
     lines: Iterable[tuple[int, bytes]] = enumerate(body.splitlines(), layout.line + 1)
     for thorough in (False, True):
@@ -473,8 +480,6 @@ class _Reading:
         self._keep("step_memory", self._memory(steps))
         self._keep("energy", self._energy(jobs))
         self._keep("step_energy", self._energy(steps))
-        extern = pc.ends_with(steps.column(self.layout.id), pattern=".extern")
-        self._keep("step_extern", np.asarray(extern, bool))
         if "cluster" in self.layout.places:
             self._keep("step_cluster", self._coded("cluster", steps.column("cluster")))
         self._keep("place", place[~step & ~header])
@@ -482,6 +487,7 @@ class _Reading:
         self.ids.append(jobs.column(self.layout.id))
         numbers = pc.split_pattern(steps.column(self.layout.id), ".", max_splits=1, reverse=True)
         self.step_ids.append(pc.list_element(numbers, 0))
+        self._keep("step_name", self._coded("step_name", pc.list_element(numbers, 1)))
         self.rows += len(batch)
 
     def _check_headers(self, lines: pa.RecordBatch) -> None:
@@ -523,7 +529,7 @@ class _Reading:
         words = encoded.dictionary.to_pylist()
         for word in words:
             if word not in table:
-                _checked(WORDS[name], word)
+                _checked(WORDS.get(name, decode), word)
                 table[word] = len(table)
         codes = np.array([table[word] for word in words], np.int32)
         return np.asarray(codes[encoded.indices.to_numpy(zero_copy_only=False)])
@@ -555,7 +561,7 @@ class _Reading:
             whole.get("step_cluster", nothing),
             whole["energy"],
             whole["step_energy"],
-            whole["step_extern"],
+            words.pop("step_name"),
             unused=self.layout.unused,
         )
 
@@ -652,20 +658,30 @@ def _explain(
             raise ParseError(source, number, None, shown(line), rule)
         words = line.split(layout.delimiter)
         if len(words) != len(layout.names):
-            found, mark = plural(len(words), "value"), layout.delimiter.decode("latin-1")
-            rule = f"{found}, but the header has {len(layout.names)}, separated by {mark!r}"
-            raise ParseError(source, number, None, shown(line), rule)
+            found, mark = plural(len(words), "value"), layout.mark or layout.delimiter
+            rule = f"{found}, but the header has {len(layout.names)}, separated by {shown(mark)!r}"
+            raise ParseError(source, number, None, shown(mark.join(words)), rule)
         if all(words[place] == header[name] for name, place in layout.places.items()):
             continue  # a repeated header
-        job_id = words[layout.names.index(layout.id)]
-        if not _ID.fullmatch(job_id):
-            rule = "not a job or step number, such as 1234, 1234_5, 1234+0 or 1234.batch"
-            raise ParseError(source, number, layout.called(layout.id), shown(job_id), rule)
-        for name, place in layout.places.items():
-            if _STEP.search(job_id) and name not in {*MEMORY, *ENERGY, "cluster"}:
-                continue
-            try:
-                checks.get(name, decode)(words[place])
-            except ValueError as error:
-                called, word = layout.called(name), shown(words[place])
-                raise ParseError(source, number, called, word, str(error)) from None
+        if (fault := _fault(words, layout, checks)) is not None:
+            name, word, rule = fault
+            raise ParseError(source, number, layout.called(name), shown(word), rule)
+
+
+def _fault(
+    words: Sequence[bytes], layout: Layout, checks: Mapping[str, Callable[[bytes], Any]]
+) -> tuple[str, bytes, str] | None:
+    """Return column, word and rule of the first malformed word of a row; None if all are fine."""
+    job_id = words[layout.names.index(layout.id)]
+    if not _ID.fullmatch(job_id):
+        rule = "not a job or step number, such as 1234, 1234_5, 1234+0 or 1234.batch"
+        return layout.id, job_id, rule
+    step = _STEP.search(job_id)
+    for name, place in layout.places.items():
+        if step and name not in {*MEMORY, *ENERGY, "cluster"}:
+            continue
+        try:
+            checks.get(name, decode)(words[place])
+        except ValueError as error:
+            return name, words[place], str(error)
+    return None

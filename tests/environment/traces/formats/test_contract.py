@@ -82,6 +82,17 @@ def test_real_traces(name, log, told, read_trace, monkeypatch):
     losses_are_exact(read_trace(log), FORMATS[name], told)
 
 
+ROWS_OF_JOBS = [(name, b"01/02/2020 00" if name == "pbs" else b"3 4") for name in (
+    "swf", "gwf", "pbs", "gridengine", "lsf")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "cut"), ROWS_OF_JOBS)
+def test_a_line_that_is_cut_hides_no_format(name, cut, told):
+    """The shape of many lines tells the format, whatever the first one is."""
+    data = cut + b"\n" + sample(name, told) * 3
+    assert [name] == [one.name for one in FORMATS.values() if one.looks_like(data)]
+
+
 @pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "table"])
 def test_format_is_found_from_content(name, told, tmp_path):
     """A file is known by what is in it, whatever is tried first, packed or not, and its name."""

@@ -272,11 +272,31 @@ def test_line_of_two_gigabytes(name, root, tmp_path):
         (b"\xfd7zXZ\0" + bytes(range(200)), "xz -d"),
         (b"BZh9" + bytes(range(200)), "bunzip2"),
         (b"So much depends\nupon a red wheel\n", r"not in a known format; .* --input-format"),
+        # what is nearly of a format is named, with the command that gives what can be read
+        (b'[{"ClusterId": 7, "ProcId": 0, "Owner": "ada"}]', "nearly htcondor: .* -long"),
+        (
+            b'{"timestamp": 1, "pbs_version": "2022.1", "Jobs": {"7.srv": {"queue": "q"}}}',
+            "nearly pbs: output of qstat; .*server_priv/accounting",
+        ),
+        (
+            b"====\nqname        all.q\njobnumber    1\nslots        1\n",
+            "nearly gridengine: output of qacct; .*common/accounting",
+        ),
+        (
+            b"JobId=5 UserId=ann(1) GroupId=g(1) Name=x JobState=COMPLETED\n",
+            "nearly sacct: a log of Slurm's jobcomp/filetxt.*sacct -a",
+        ),
+        (b"1 0 5 60 4 -1 -1 4 90 -1 1 7\n" * 3, "nearly swf: its lines have 12 numbers"),
+        (b'{"jobs": [{"name": "a", "size": 3}]}', "nearly sacct-json: its jobs have name, size"),
     ],
+    ids=range(9),
 )
-def test_unknown_files(tmp_path, data, cure):
+@pytest.mark.parametrize("name", ["poem", "poem.json", "poem.csv"])
+def test_unknown_files(tmp_path, data, cure, name):
     """A file in no known format, or packed otherwise than by gzip, is one line with a cure."""
-    path = tmp_path / "poem"
+    path = tmp_path / name
+    if "nearly" not in cure:
+        path = path.with_suffix("")
     path.write_bytes(data)
     with pytest.raises(TraceError, match=cure) as caught:
         read_trace(path)

@@ -112,7 +112,7 @@ def test_runs_of_a_job_and_numbers_used_again():
     assert [1, 2] == trace["number"].tolist()
     trace = parse_gridengine(record(failed=25) + record(owner="bob"))
     assert {} == trace.repaired
-    assert {"the same record twice": 1} == parse_gridengine(record() * 2).dropped
+    assert {"lines: the same record twice": 1} == parse_gridengine(record() * 2).dropped
 
 
 def test_tasks_of_parallel_jobs():
@@ -126,7 +126,7 @@ def test_tasks_of_parallel_jobs():
         trace = parse_gridengine(text)
         assert [(6, "n1,n2")] == shown(trace, "average_cpu", "node_list")
     trace = parse_gridengine(job + task.replace(":7:", ":8:", 1))
-    assert {"task of a parallel job without a record of the job": 1} == trace.dropped
+    assert {"lines: task of a parallel job without a record of the job": 1} == trace.dropped
     for asked, granted, requested in (
         ("-pe mpi 8", 4, 8), ("-pe mpi 2-9999999", 4, 4), ("-pe mpi 2,3", 0, 2), ("NONE", 4, -1),
     ):  # fmt: skip

@@ -16,8 +16,10 @@ from hpcrowd.environment import (
     TraceError,
     archive_logs,
     generate_swf,
+    jobs_from_trace,
     parse_swf,
     read_swf,
+    read_trace,
     write_swf,
 )
 from hpcrowd.environment.traces.formats import swf
@@ -30,6 +32,7 @@ from hypothesis import strategies as st
 from tests.environment.traces.formats.format_cases import complaint
 
 LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1"
+TITLE_LINE = " ".join(FIELDS).encode()
 ROW = [float(word) for word in LINE.split()]
 #: Real traces of the archive.
 TRACES = {log.name: log for log in archive_logs()}
@@ -236,13 +239,14 @@ def bad(old, new, before=b"; a\n"):
 @pytest.mark.parametrize(
     ("data", "line", "field", "value"),
     [
-        *((bad(b" 60 ", b" " + word + b" "), 3, "run", word.decode("latin-1")) for word in (
+        *((bad(b" 60 ", b" " + word + b" "), 3, "run", word.decode()) for word in (
             b"abc", b"nan", b"-nan", b"inf", b"-inf", b"1e400", b"1_000", b"0x10", b"1,5", b"--1",
             b"9007199254740994", "\u0661".encode())),
         (bad(b" 7 ", b" x ", b"; a\n\n; b\n\n"), 6, "user", "x"),
         (bad(LINE, LINE[:-3]), 3, None, "17 fields"),
-        (bad(LINE, LINE + b" 4"), 3, None, "19 fields"),
         (LINE[:-3] + b"\n" + LINE + b" 5\n", 1, None, "17 fields"),
+        (LINE + b"\n" + TITLE_LINE, 2, "number", "'number'"),
+        (TITLE_LINE[:-14] + b"\n" + LINE, 1, "number", "'number'"),
         *((bad(b" 60 ", blank + b"60 "), 3, None, "") for blank in (
             b"\xa0", b"\x1c", b"\x1f", b" \xa0", b" \x1c")),
         (b"\n".join([LINE] * 200) + b"\n; odd\0comment\n" + LINE, 201, None, "zero byte"),
@@ -254,6 +258,23 @@ def test_malformed_lines(data, line, field, value):
     assert line == error.line
     assert field in (None, error.field)
     assert value in str(error)
+
+
+@pytest.mark.parametrize("more", [b" -1 -1 -1", b" n1:ppn=4 -1 1.5", b" 9"])
+@pytest.mark.parametrize("title", [b"", TITLE_LINE + b"\n", b"; c\n" + TITLE_LINE + b" DAG\n"])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_more_fields_than_a_job_has(tmp_path, more, title, rows):
+    """18 fields are read, with or without their names; what else is there is counted or refused."""
+    path = tmp_path / "log"
+    path.write_bytes(title + (LINE + more + b"\n") * rows + LINE + b"\n")
+    trace = read_trace(path)
+    one = parse_swf(LINE)
+    assert all(trace[name].tolist() == one[name].tolist() * (rows + 1) for name in FIELDS)
+    assert {"more than 18 fields: the first 18 read": rows} == trace.repaired
+    assert ({"lines: names of the fields, no job": 1} if title else {}) == trace.dropped
+    assert not title or trace.header.lines[-1].startswith(b"; " + TITLE_LINE)
+    with pytest.raises(TraceError, match="leave out --strict"):
+        jobs_from_trace(trace, strict=True)
 
 
 def flipped(place, value=255):

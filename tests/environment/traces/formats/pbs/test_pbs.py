@@ -72,7 +72,7 @@ def test_story_of_pbs_professional():
         trace, "job_id", "number", "submit", "wait", "run", "allocated_processors",
         "requested_processors", "requested_memory", "status", "executable",
     )  # fmt: skip
-    assert {"job array: its jobs count one by one": 1} == trace.dropped
+    assert {"lines: job array: its jobs count one by one": 1} == trace.dropped
     assert {"run again: the last run kept": 1} == trace.repaired
     assert {
         "job_id": ["9[2].ml", "10.ml"], "project": ["_pbs_project_default", ""],

@@ -29,11 +29,15 @@ FIELDS_OF_A_JOB: list[tuple[dict[str, str], dict[str, float]]] = [
     *(({"State": word}, {"status": status}) for status, words in ENDED.items() for word in words),
     # times
     ({}, {"wait": 300, "run": 600, "preceding": -1, "think_time": -1, "memory": -1}),
-    ({"ElapsedRaw": "500"}, {"run": 500}),
+    ({"ElapsedRaw": "500", "End": ""}, {"run": 500}),
     ({"ElapsedRaw": str(2**53), "End": ""}, {"run": 2**53}),
     ({"ElapsedRaw": "no", "Elapsed": "00:10:00"}, {"run": 600}),
     ({"ElapsedRaw": "no", "Elapsed": "1-00:00:01"}, {"run": 86401}),
-    ({"ElapsedRaw": "no", "Elapsed": "05:00"}, {"run": 300}),
+    ({"ElapsedRaw": "no", "Elapsed": "05:00", "End": ""}, {"run": 300}),
+    # elapsed time is without that for which a job was suspended, whether a column says so or not
+    *((more | {"ElapsedRaw": "592"}, {"run": 600})
+      for more in ({}, {"Suspended": ""}, {"Suspended": "00:00:08"}, {"Suspended": "00:00:07"})),
+    ({"ElapsedRaw": "592", "Suspended": "00:00:00"}, {"run": 592}),
     ({"ElapsedRaw": "no"}, {"run": 600}),
     ({"ElapsedRaw": ""}, {"run": 600}),
     ({"Start": "no"}, {"wait": 300, "run": 600}),
@@ -117,7 +121,8 @@ UNIX = {"Submit": "1706702400", "Start": "1706702700", "End": "0"}
     ("row", "zone", "wait", "run", "repaired"),
     [
         (clock("02:10", "02:20", "02:30", "600"), "Europe/Paris", 600, 600, FIRST),
-        (clock("02:50", "02:10", "03:10", "600"), "Europe/Paris", 1200, 600, SECOND),
+        (clock("02:50", "02:10", "02:20", "600"), "Europe/Paris", 1200, 600, SECOND),
+        (clock("01:00", "01:30", "04:00", "5400", "2024-03-31"), None, 1800, 5400, ZONELESS),
         (clock("02:00", "02:50", "02:20"), "Europe/Paris", 3000, 1800, SECOND),
         (clock("02:10", "02:20", "03:00", "2400"), "Europe/Paris", 4200, 2400, SECOND),
         (clock("02:10", "02:20", "03:00", "6000"), "Europe/Paris", 600, 6000, FIRST),
@@ -170,6 +175,10 @@ WAITING = {
     "STOPPED": ("STOPPED",), "SIGNALING": ("SIGNALING",), "STAGE_OUT": ("STAGE_OUT",),
 }  # fmt: skip
 
+DOUBLED = "lines: duplicate rows of one run"
+METER = {"ConsumedEnergyRaw": ""}
+STEP_USED = {"JobID": "1.batch", "MaxRSS": "320K", "ConsumedEnergyRaw": "1040"}
+
 #: Rows, the fields or columns of the jobs that they are, and what was repaired and dropped.
 ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dict[str, int]]] = [
     # what is not over is dropped by its state
@@ -194,7 +203,12 @@ ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dic
       {"JobID": "1.0", "MaxRSS": "2K"} | EVE], {"memory": [1, 2]}, {}, {}),
     # the same row of two files counts once
     ([{"State": "RUNNING", "End": "Unknown"}, {}], {"run": [600]}, {},
-     {"duplicate rows of one run": 1}),
+     {DOUBLED: 1}),
+    # it has the steps of all its rows, each once, and is over if one says so
+    *((rows, {"memory": [320], "energy": ["1040"], "run": [600]}, {}, {DOUBLED: 1})
+      for rows in ([METER, STEP_USED, METER], [METER, METER, STEP_USED, STEP_USED],
+                   [METER, STEP_USED, METER, STEP_USED],
+                   [METER, STEP_USED, METER | {"State": "RUNNING", "End": "Unknown"}])),
     # memory is the largest of the steps of the last run, wherever they stand
     ([{}, *({"JobID": f"1.{name}", "MaxRSS": size} for name, size in (
         ("batch", "100K"), ("extern", ""), ("0", "3M"), ("interactive", "2048K")))],

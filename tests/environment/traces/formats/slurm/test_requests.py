@@ -317,6 +317,14 @@ def test_shapes_of_versions(job):
     assert (-1, False) == (never["requested_time"][0], "eligible" in never.extra)
 
 
+def test_jobs_before_what_made_them(tmp_path):
+    """Slurm 23.11 prints its jobs first: they are known by their keys, not by the first bytes."""
+    jobs = [NEW | {"job_id": 9, "array": {}, "comment": {"job": "x" * 70_000}}]
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps({"jobs": jobs, "meta": {"Slurm": {"release": "23.11.5"}}}))
+    assert [60] == read_trace(path, options=UTC)["run"].tolist()
+
+
 def test_same_as_the_text(slurm_dumps):
     """JSON of a real cluster gives what its text gives, without CPU times; losses are counted."""
     path = slurm_dumps / "json-D.txt.gz"
