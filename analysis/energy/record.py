@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.energy.account import PARTS, Blocks, EnergyAccount, Rates, Rest
+from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
 from hpcrowd.environment.signals.steps import Steps
 
@@ -140,31 +141,30 @@ def pool_blocks(
     cluster
         Number of the cluster.
     """
-    rows = np.flatnonzero(
-        (jobs.start != UNKNOWN) & (jobs.cluster == cluster) & (jobs.start < end)
-        & (jobs.end > np.maximum(jobs.start, begin))
+    runs = runs_of(jobs, attempts)
+    table, part = runs.table, _PART_OF[runs.table.state]
+    part[len(jobs) :] = [_part_of(one) for one in runs.stopped]
+    here = np.flatnonzero(
+        (table.start != UNKNOWN) & (table.cluster == cluster) & (table.start < end)
+        & (table.end > np.maximum(table.start, begin))
     )  # fmt: skip
-    stopped = [one for one in attempts if one.end > max(one.start, begin)]
-    again = np.array([(one.row, one.start, one.end, one.processors) for one in stopped], np.int64)
-    again = again.reshape(-1, 4)
-    row = np.concatenate([rows, again[:, 0]])
-    processors = np.concatenate([jobs.processors[rows], again[:, 3]])
+    row, processors = runs.row[here], table.processors[here]
     idle = node.idle_processor * processors
     return Blocks(
         row,
-        np.maximum(np.concatenate([jobs.start[rows], again[:, 1]]), begin),
-        np.concatenate([np.minimum(jobs.end[rows], end), again[:, 2]]),
+        np.maximum(table.start[here], begin),
+        np.minimum(table.end[here], end),
         idle,
         np.maximum(watts[row] * processors - idle, 0.0),
-        np.concatenate([_PART_OF[jobs.state[rows]], _parts_of(stopped)]),
+        part[here],
     )
 
 
-def _parts_of(attempts: Iterable[Attempt]) -> Int64s:
-    preempted, stopped = _PLACE["preempted"], _PLACE["stopped"]
-    return np.array(
-        [preempted if one.cause == "preempted" else stopped for one in attempts], np.int64
-    )
+def _part_of(stopped: Attempt) -> int:
+    """Return the part of a run that was stopped."""
+    if stopped.fate == "fail":
+        return _PLACE["failed"]
+    return _PLACE["preempted" if stopped.cause == "preempted" else "stopped"]
 
 
 def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int) -> Steps | Rest:
@@ -231,7 +231,7 @@ def _on_nodes(
     per_core = [one.idle_processor for one in types]
     given = in_use.power.draw is not None or in_use.measured is not None
     watts = in_use.watts(np.arange(len(jobs))) if given else None
-    fate = {(one.row, one.start): one.cause for one in cluster.attempts}
+    fate = {(one.row, one.start): _part_of(one) for one in cluster.attempts}
     found: list[tuple[int, int, int, float, float, int]] = []
     on_nodes: list[tuple[int, int, int]] = []
     for run in ledger:
@@ -241,8 +241,7 @@ def _on_nodes(
         if run.end == UNKNOWN:
             part = int(_PART_OF[jobs.state[run.row]])
         else:
-            cause = fate.get((run.row, run.start), "preempted")
-            part = _PLACE["preempted" if cause == "preempted" else "stopped"]
+            part = fate.get((run.row, run.start), _PLACE["preempted"])
         idle = sum(share.cores * per_core[share.node] for share in run.holding)
         if watts is None:
             added = sum(

@@ -13,7 +13,7 @@ from hpcrowd.analysis.pictures.over_time import TIME_BINS
 from hpcrowd.analysis.views.frames import by_name, figure_at, fill_steps, table_picture
 from hpcrowd.analysis.views.moment import at_second, averages
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def load_table(
     import pandas as pd
 
     edges = load_edges(moment, window, until=until)
-    jobs = moment.seen(moment.since(int(edges[0])))
-    stopped = stopped_runs(moment)
+    jobs = moment.runs(moment.since(int(edges[0])))
     size, up = averages(moment.steps, edges)
     frame = pd.DataFrame(
         {
@@ -85,28 +84,16 @@ def load_table(
             "end_s": edges[1:],
             "processors": size,
             "processors_up": up,
-            "processors_in_use": curves.processors_in_use(jobs, edges)
-            + curves.processors_in_use(stopped, edges),
+            "processors_in_use": curves.processors_in_use(jobs, edges),
             "jobs_waiting": curves.jobs_waiting(jobs, edges),
             "processors_asked": curves.jobs_waiting(jobs, edges, jobs.processors),
         }
     )
     if len(moment.clusters) > 1:
         for number, name in enumerate(moment.clusters):
-            frame[f"in_use_{name}"] = sum(
-                curves.processors_in_use(some.take(np.flatnonzero(some.cluster == number)), edges)
-                for some in (jobs, stopped)
-            )
+            here = jobs.take(np.flatnonzero(jobs.cluster == number))
+            frame[f"in_use_{name}"] = curves.processors_in_use(here, edges)
     return frame
-
-
-def stopped_runs(moment: Moment) -> JobTable:
-    """Return the runs that the platform stopped so far as jobs; most columns are unknown."""
-    attempts = [one for one in moment.attempts if one.end <= moment.now]
-    table = JobTable(len(attempts))
-    for name in ("cluster", "submit", "start", "end", "processors"):
-        getattr(table, name)[:] = [getattr(one, name) for one in attempts]
-    return table
 
 
 def load_picture(

@@ -35,6 +35,7 @@ from hpcrowd.analysis.pictures.platform_marks import asked_outages
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.cluster import HOME
+from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.stops import FOREVER
@@ -412,14 +413,29 @@ class Moment:
         rows
             The jobs, in this order; None for all.
         """
-        which = slice(None) if rows is None else rows
-        table = self.jobs.copy() if rows is None else self.jobs.take(rows)
-        future = ~self.submitted[which]
+        return self._hidden(self.jobs.copy() if rows is None else self.jobs.take(rows))
+
+    def runs(self, rows: Int64s | None = None) -> JobTable:
+        """Return :meth:`seen` with each run until ``now`` once, as of ``engine.attempts.runs_of``.
+
+        Parameters
+        ----------
+        rows
+            The jobs; of all jobs, the runs that were stopped follow.
+        """
+        so_far = [one for one in self.attempts if one.start < self.now]
+        every = np.arange(len(self.jobs)) if rows is None else rows
+        return self._hidden(runs_of(self.jobs, so_far, every).table)
+
+    def _hidden(self, table: JobTable) -> JobTable:
+        """Hide from a table of its own what happens after ``now``."""
+        now = replace(self, jobs=table)
+        future, over = ~now.submitted, now.ended | now.never_ran
         for column in OUTCOME:
             table.matrix[column, future] = UNKNOWN
-        table.matrix[Column.START, ~self.started[which]] = UNKNOWN
-        table.matrix[Column.END, ~(self.ended | self.never_ran)[which]] = UNKNOWN
-        table.matrix[Column.STATE, ~(self.ended | self.never_ran)[which]] = State.UNFINISHED
+        table.matrix[Column.START, ~now.started] = UNKNOWN
+        table.matrix[Column.END, ~over] = UNKNOWN
+        table.matrix[Column.STATE, ~over] = State.UNFINISHED
         return table
 
     def run(self, rows: Int64s | None = None) -> Run:

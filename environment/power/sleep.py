@@ -27,17 +27,19 @@ by the time to switch nodes on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.power.description import NodePower
 
@@ -257,22 +259,6 @@ def noted_starts(ledger: Int64s) -> list[DelayedStart]:
     return [DelayedStart(*one) for one in starts.tolist()]
 
 
-class Stopped(Protocol):
-    """A run of a job that was stopped, see ``engine.attempts``."""
-
-    @property
-    def row(self) -> int:
-        """Row of the job in the table."""
-
-    @property
-    def start(self) -> int:
-        """When the run began, s since the origin."""
-
-    @property
-    def end(self) -> int:
-        """When it was stopped, s since the origin."""
-
-
 class Holdings(NamedTuple):
     """Runs that hold processors, by the second of the decision; those of a second by start."""
 
@@ -287,7 +273,7 @@ def holdings(
     jobs: JobTable,
     cluster: int,
     delayed: Sequence[DelayedStart],
-    attempts: Sequence[Stopped],
+    attempts: Sequence[Attempt],
     end: int,
 ) -> Holdings:
     """Return all runs of a cluster until a second, with when they got and gave back processors.
@@ -306,18 +292,14 @@ def holdings(
     stop = np.where(jobs.end[rows] == UNKNOWN, end, jobs.end[rows])
     # Of a second, those that did not wait came first (turn -1), and the others in order.
     turn = np.full(len(rows), -1)
-    runs = np.stack([start, start, stop, rows, turn])
+    runs = np.stack([start, start, stop, rows, turn, jobs.processors[rows]])
     noted = np.array(delayed, np.int64).reshape(-1, 3).T
     places = np.minimum(np.searchsorted(rows, noted[0]), len(rows) - 1)
     known = np.zeros(noted.shape[1], np.bool_)
     if len(rows):
         known = (rows[places] == noted[0]) & (start[places] == noted[2])
     runs[0, places[known]], runs[4, places[known]] = noted[1, known], np.flatnonzero(known)
-    others = {
-        (one.row, one.start): one.end
-        for one in attempts
-        if jobs.start[one.row] != one.start  # else it failed, and is in the table
-    }
+    others = {(one.row, one.start): one for one in runs_of(jobs, attempts).stopped}
     turns = {}
     more = []
     for place in np.flatnonzero(~known).tolist():
@@ -326,16 +308,15 @@ def holdings(
         if (row, begin) in others:
             turns[row, begin] = decided, place
         elif decided <= left <= begin:  # cancelled before it started
-            more.append((decided, begin, left, row, place))
-    for (row, begin), left in others.items():
+            more.append((decided, begin, left, row, place, int(jobs.processors[row])))
+    for (row, begin), one in others.items():
         decided, place = turns.get((row, begin), (begin, -1))
-        more.append((decided, begin, left, row, place))
-    found = np.concatenate([runs, np.array(more, np.int64).reshape(-1, 5).T], axis=1)
+        more.append((decided, begin, one.end, row, place, one.processors))
+    found = np.concatenate([runs, np.array(more, np.int64).reshape(-1, 6).T], axis=1)
     found = found[:, found[0] < end]
     found = found[:, np.lexsort((found[3], found[4], found[0]))]
-    acquired, started, released, rows, _ = found
-    released = np.minimum(released, end)
-    return Holdings(acquired, started, released, jobs.processors[rows], rows)
+    acquired, started, released, rows, _, processors = found
+    return Holdings(acquired, started, np.minimum(released, end), processors, rows)
 
 
 @dataclass(frozen=True, eq=False)

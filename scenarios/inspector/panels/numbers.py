@@ -9,6 +9,8 @@ import numpy as np
 
 from hpcrowd.analysis.metrics import bounded_slowdown
 from hpcrowd.analysis.views import averages, lateness_now
+from hpcrowd.environment.engine.attempts import runs_of
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def numbers(
     started, ended = moment.started, moment.ended
     wait = _mean(jobs.start[started] - jobs.submit[started])
     response = jobs.end[ended] - jobs.submit[ended]
-    slowdown = _mean(bounded_slowdown(response, jobs.end[ended] - jobs.start[ended]))
+    slowdown = _mean(bounded_slowdown(response, jobs.lasted[ended]))
     late = lateness_now(moment).mean
     waiting = moment.waiting
     values = [
@@ -51,16 +53,11 @@ def utilization_until(moment: Moment, now: int) -> float | None:
     first = moment.first
     if now <= first:
         return None
-    jobs, started = moment.jobs, moment.started
-    end = np.where(moment.ended, jobs.end, now)[started]
-    used = float(((end - jobs.start[started]) * jobs.processors[started]).sum())
-    used += float(
-        sum(
-            (min(one.end, now) - one.start) * one.processors
-            for one in moment.attempts
-            if one.start < now
-        )
-    )
+    runs = runs_of(moment.jobs, moment.attempts).table
+    ran = (runs.start != UNKNOWN) & (runs.start < moment.now)
+    end = np.where(runs.end == UNKNOWN, now, np.minimum(runs.end, now))
+    lasted = (end - runs.start - np.maximum(runs.paused, 0))[ran]
+    used = float((lasted * runs.processors[ran]).sum())
     size, _ = averages(moment.steps, np.array([first, now]))
     return 100 * used / (float(size[0]) * (now - first)) if size[0] else None
 
