@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.energy.account import PARTS, Blocks, EnergyAccount, Rates, Rest
-from hpcrowd.environment.engine.attempts import runs_of
+from hpcrowd.environment.engine.attempts import Runs, runs_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
 from hpcrowd.environment.signals.steps import Steps
 
@@ -47,7 +47,8 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
     if in_use is None:
         return None
     power, jobs = in_use.power, cluster.jobs
-    begin, end = _span(jobs, cluster, until)
+    runs = runs_of(jobs, cluster.attempts)
+    begin, end = _span(runs.table, cluster, until)
     if begin >= end:
         return None
     ledger = getattr(cluster.engine.scheduler, "ledger", None)
@@ -56,7 +57,7 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
         blocks, there = _on_nodes(cluster, in_use, ledger, begin, end)
     else:
         watts = in_use.watts(np.arange(len(jobs)))
-        blocks = pool_blocks(jobs, cluster.attempts, watts, power.pool, begin, end, cluster.number)
+        blocks = pool_blocks(runs, watts, power.pool, begin, end, cluster.number)
         there = _beside(cluster, power, blocks, begin, end)
     rates, notes = _rates(model, power, begin, end)
     if ledger is not None and power.sleep is not None:
@@ -75,18 +76,17 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
     )
 
 
-def _span(jobs: JobTable, cluster: Cluster, until: int | None) -> tuple[int, int]:
+def _span(runs: JobTable, cluster: Cluster, until: int | None) -> tuple[int, int]:
     """Return the first second of an account and the one after its last; equal if there is none."""
-    here = jobs.cluster == cluster.number
-    submitted = jobs.submit[here & (jobs.submit != UNKNOWN)]
+    here = runs.cluster == cluster.number
+    submitted = runs.submit[here & (runs.submit != UNKNOWN)]
     if not len(submitted):
         return 0, 0
     begin = max(int(submitted.min()), cluster.engine.began)
     if until is not None:
         return begin, max(begin, until)
-    over = here & (jobs.start != UNKNOWN) & (jobs.state != State.UNFINISHED)
-    ends = [one.end for one in cluster.attempts]
-    return begin, max([begin, *ends, int(jobs.end[over].max(initial=UNKNOWN))])
+    over = here & (runs.start != UNKNOWN) & (runs.state != State.UNFINISHED)
+    return begin, max(begin, int(runs.end[over].max(initial=UNKNOWN)))
 
 
 def _rates(model: Simulation, power: Power, begin: int, end: int) -> tuple[Rates, list[str]]:
@@ -116,8 +116,7 @@ def _within(times: Int64s, values: Float64s, begin: int, end: int) -> Steps:
 
 
 def pool_blocks(
-    jobs: JobTable,
-    attempts: Iterable[Attempt],
+    runs: Runs,
     watts: Float64s,
     node: NodePower,
     begin: int,
@@ -128,10 +127,8 @@ def pool_blocks(
 
     Parameters
     ----------
-    jobs
-        The table after a run.
-    attempts
-        Runs that were stopped.
+    runs
+        Of the table after a run.
     watts
         W per processor of each job, its share of the idle power included, shape (jobs,).
     node
@@ -141,19 +138,18 @@ def pool_blocks(
     cluster
         Number of the cluster.
     """
-    runs = runs_of(jobs, attempts)
     table, part = runs.table, _PART_OF[runs.table.state]
-    part[len(jobs) :] = [_part_of(one) for one in runs.stopped]
+    part[len(table) - len(runs.stopped) :] = [_part_of(one) for one in runs.stopped]
+    first, last = np.maximum(table.start, begin), np.minimum(table.end, end)
     here = np.flatnonzero(
-        (table.start != UNKNOWN) & (table.cluster == cluster) & (table.start < end)
-        & (table.end > np.maximum(table.start, begin))
+        (table.start != UNKNOWN) & (table.cluster == cluster) & (first < last)
     )  # fmt: skip
     row, processors = runs.row[here], table.processors[here]
     idle = node.idle_processor * processors
     return Blocks(
         row,
-        np.maximum(table.start[here], begin),
-        np.minimum(table.end[here], end),
+        first[here],
+        last[here],
         idle,
         np.maximum(watts[row] * processors - idle, 0.0),
         part[here],

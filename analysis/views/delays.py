@@ -18,7 +18,6 @@ import numpy as np
 from hpcrowd.analysis.views.frames import where_known
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.compilation import compiled
-from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, State
 from hpcrowd.environment.machine.demand import partitions_asked
@@ -510,8 +509,7 @@ def delays_of_user(
 
 def _waits_and_runs(moment: Moment, begin: int) -> tuple[Spans, Spans]:
     """Return the waits and the runs from second ``begin`` to the moment."""
-    now = moment.now
-    jobs = runs_of(moment.jobs, moment.attempts).table
+    jobs, now = moment.by_run.jobs, moment.now
     submit, start = jobs.submit, jobs.start
     never, over = start == UNKNOWN, jobs.state[:] != State.UNFINISHED
     known = np.where(never, np.where(over, np.maximum(jobs.end, submit), now), start)

@@ -76,7 +76,8 @@ def load_table(
     import pandas as pd
 
     edges = load_edges(moment, window, until=until)
-    jobs = moment.runs(moment.since(int(edges[0])))
+    runs = moment.by_run
+    jobs = runs.seen(runs.since(int(edges[0])))
     size, up = averages(moment.steps, edges)
     frame = pd.DataFrame(
         {
@@ -112,9 +113,9 @@ def load_picture(
     """
     frame = load_table(moment, window, until=until)
     edges = np.append(frame["begin_s"].to_numpy(), frame["end_s"].iloc[-1])
-    jobs = moment.jobs
-    used = int(jobs.processors[moment.running].sum())
-    asked = int(jobs.processors[moment.waiting].sum())
+    runs = moment.by_run
+    used = int(runs.jobs.processors[runs.running].sum())
+    asked = int(runs.jobs.processors[runs.waiting].sum())
     over = plots.averaged(edges[1:] if len(edges) > 2 else edges)  # the first bin may be shorter
     broken = bool((frame["processors_up"] < frame["processors"]).any())
     dashed = "dashed: all; hatched: down or closed" if broken else "dashed: all"
@@ -122,7 +123,7 @@ def load_picture(
     now = f"now {used:,}" + (f", {down:,} of {moment.size:,} down or closed" if down else "")
     titles = (
         ("processors_in_use", "sky", f"Processors in use, {over}; {dashed}; {now}"),
-        ("jobs_waiting", "orange", f"Jobs in the queue; now {np.sum(moment.waiting):,}"),
+        ("jobs_waiting", "orange", f"Jobs in the queue; now {np.sum(runs.waiting):,}"),
         ("processors_asked", "vermilion", f"Processors requested by the queue; now {asked:,}"),
     )
     several = len(moment.clusters) > 1
@@ -152,6 +153,7 @@ def load_picture(
 
 def places_words(moment: Moment) -> str:
     """Return the processors in use and the jobs waiting on each cluster, in words."""
+    moment = moment.by_run
     jobs, held = moment.jobs, moment.held
     found = []
     for number, (name, size) in enumerate(moment.clusters.items()):

@@ -12,8 +12,8 @@ ends        until ``now``, as :meth:`hpcrowd.environment.simulation.Simulation.r
 
 A run paused at t and the finished run played back to t therefore look the same. Two things are only
 known while the simulation exists: the order of the queue if it is not that of submission, and the
-internal state of users (their mood, their working hours). If the platform stopped a job, play-back
-knows only its last run.
+internal state of users (their mood, their working hours). If a job was stopped, its row is that of
+its last run; :attr:`Moment.by_run` has all of them, which loads and charts show.
 """
 
 from __future__ import annotations
@@ -314,6 +314,15 @@ class Moment:
         found: Bools = self.waiting & ((enqueued == UNKNOWN) | (enqueued >= self.now))
         return found
 
+    @cached_property
+    def by_run(self) -> Moment:
+        """The moment with a row for each run, each once, see ``engine.attempts.runs_of``.
+
+        The rows of jobs come first, and are the same.
+        """
+        runs = runs_of(self.jobs, self.attempts).table
+        return self if runs is self.jobs else replace(self, jobs=runs, attempts=())
+
     @property
     def stopped(self) -> Int64s:
         """Rows of jobs that were submitted and stopped; some will be submitted again."""
@@ -413,29 +422,14 @@ class Moment:
         rows
             The jobs, in this order; None for all.
         """
-        return self._hidden(self.jobs.copy() if rows is None else self.jobs.take(rows))
-
-    def runs(self, rows: Int64s | None = None) -> JobTable:
-        """Return :meth:`seen` with each run until ``now`` once, as of ``engine.attempts.runs_of``.
-
-        Parameters
-        ----------
-        rows
-            The jobs; of all jobs, the runs that were stopped follow.
-        """
-        so_far = [one for one in self.attempts if one.start < self.now]
-        every = np.arange(len(self.jobs)) if rows is None else rows
-        return self._hidden(runs_of(self.jobs, so_far, every).table)
-
-    def _hidden(self, table: JobTable) -> JobTable:
-        """Hide from a table of its own what happens after ``now``."""
-        now = replace(self, jobs=table)
-        future, over = ~now.submitted, now.ended | now.never_ran
+        which = slice(None) if rows is None else rows
+        table = self.jobs.copy() if rows is None else self.jobs.take(rows)
+        future = ~self.submitted[which]
         for column in OUTCOME:
             table.matrix[column, future] = UNKNOWN
-        table.matrix[Column.START, ~now.started] = UNKNOWN
-        table.matrix[Column.END, ~over] = UNKNOWN
-        table.matrix[Column.STATE, ~over] = State.UNFINISHED
+        table.matrix[Column.START, ~self.started[which]] = UNKNOWN
+        table.matrix[Column.END, ~(self.ended | self.never_ran)[which]] = UNKNOWN
+        table.matrix[Column.STATE, ~(self.ended | self.never_ran)[which]] = State.UNFINISHED
         return table
 
     def run(self, rows: Int64s | None = None) -> Run:

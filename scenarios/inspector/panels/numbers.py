@@ -9,8 +9,6 @@ import numpy as np
 
 from hpcrowd.analysis.metrics import bounded_slowdown
 from hpcrowd.analysis.views import averages, lateness_now
-from hpcrowd.environment.engine.attempts import runs_of
-from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -53,11 +51,11 @@ def utilization_until(moment: Moment, now: int) -> float | None:
     first = moment.first
     if now <= first:
         return None
-    runs = runs_of(moment.jobs, moment.attempts).table
-    ran = (runs.start != UNKNOWN) & (runs.start < moment.now)
-    end = np.where(runs.end == UNKNOWN, now, np.minimum(runs.end, now))
-    lasted = (end - runs.start - np.maximum(runs.paused, 0))[ran]
-    used = float((lasted * runs.processors[ran]).sum())
+    moment = moment.by_run
+    jobs, started = moment.jobs, moment.started
+    end = np.where(moment.ended, jobs.end, now)[started]
+    lasted = end - jobs.start[started] - np.maximum(jobs.paused[started], 0)
+    used = float((lasted * jobs.processors[started]).sum())
     size, _ = averages(moment.steps, np.array([first, now]))
     return 100 * used / (float(size[0]) * (now - first)) if size[0] else None
 
