@@ -240,7 +240,7 @@ class Run:
 
     @cached_property
     def runs(self) -> JobTable:
-        """The runs of its jobs, each once, see :func:`~.engine.attempts.runs_of`."""
+        """The runs of its jobs, each once, see ``engine.attempts.runs_of``."""
         return runs_of(self.jobs, self.attempts).table
 
     @cached_property

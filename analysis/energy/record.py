@@ -58,7 +58,7 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
     else:
         watts = in_use.watts(np.arange(len(jobs)))
         blocks = pool_blocks(runs, watts, power.pool, begin, end, cluster.number)
-        there = _beside(cluster, power, blocks, begin, end)
+        there = _beside(cluster, power, runs.stopped, begin, end)
     rates, notes = _rates(model, power, begin, end)
     if ledger is not None and power.sleep is not None:
         notes.append(
@@ -145,7 +145,7 @@ def pool_blocks(
         (table.start != UNKNOWN) & (table.cluster == cluster) & (first < last)
     )  # fmt: skip
     row, processors = runs.row[here], table.processors[here]
-    idle = node.idle_processor * processors
+    idle: Float64s = node.idle_processor * processors
     return Blocks(
         row,
         first[here],
@@ -163,7 +163,9 @@ def _part_of(stopped: Attempt) -> int:
     return _PLACE["preempted" if stopped.cause == "preempted" else "stopped"]
 
 
-def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int) -> Steps | Rest:
+def _beside(
+    cluster: Cluster, power: Power, stopped: Sequence[Attempt], begin: int, end: int
+) -> Steps | Rest:
     """Return what equal processors draw beside jobs, as an account takes it."""
     engine, node = cluster.engine, power.pool
     history = [(0, cluster.processors)]
@@ -175,7 +177,7 @@ def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int
         return _within(times, there, begin, end)
     from hpcrowd.environment.power.sleep import holdings, sleep_states
 
-    held = holdings(cluster.jobs, cluster.number, engine.delayed, cluster.attempts, end)
+    held = holdings(cluster.jobs, cluster.number, engine.delayed, stopped, end)
     states = sleep_states(
         held.acquired,
         held.released,

@@ -177,10 +177,18 @@ def busiest_day(run: Run) -> tuple[int, int] | None:
     span = curves.span_of(run.runs)
     if span is None or span[1] - span[0] <= 1.5 * DAY:
         return None if span is None else (span[0], max(span[1], span[0] + 1))
-    first, last = (int(run.clock.wall(second)) // DAY for second in span)
-    edges = np.array([run.clock.second_at(day * DAY) for day in range(first, last + 2)])
-    day = int(curves.processors_in_use(run.runs, edges).argmax())
-    return int(edges[day]), int(edges[day + 1])
+    # Between two events all days are alike: those with one, and those after them, are enough.
+    runs = run.runs
+    events = np.concatenate([np.array(span), runs.start, runs.end])
+    events = np.unique(events[(events >= span[0]) & (events <= span[1])])
+    days = np.unique(run.clock.walls(events) // DAY)
+    days = np.union1d(days, days[:-1] + 1)
+    every = np.union1d(days, days + 1)
+    edges = np.array([run.clock.second_at(day * DAY) for day in every.tolist()])
+    level = curves.processors_in_use(runs, edges)
+    places = np.searchsorted(every, days)
+    place = int(places[level[places].argmax()])
+    return int(edges[place]), int(edges[place + 1])
 
 
 def window_name(run: Run, first: int, last: int) -> str:

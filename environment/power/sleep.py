@@ -27,19 +27,17 @@ by the time to switch nodes on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.power.description import NodePower
 
@@ -259,6 +257,26 @@ def noted_starts(ledger: Int64s) -> list[DelayedStart]:
     return [DelayedStart(*one) for one in starts.tolist()]
 
 
+class Stopped(Protocol):
+    """A run of a job that was stopped, see ``engine.attempts``."""
+
+    @property
+    def row(self) -> int:
+        """Row of the job in the table."""
+
+    @property
+    def start(self) -> int:
+        """When the run began, s since the origin."""
+
+    @property
+    def end(self) -> int:
+        """When it was stopped, s since the origin."""
+
+    @property
+    def processors(self) -> int:
+        """What it held."""
+
+
 class Holdings(NamedTuple):
     """Runs that hold processors, by the second of the decision; those of a second by start."""
 
@@ -273,7 +291,7 @@ def holdings(
     jobs: JobTable,
     cluster: int,
     delayed: Sequence[DelayedStart],
-    attempts: Sequence[Attempt],
+    stopped: Sequence[Stopped],
     end: int,
 ) -> Holdings:
     """Return all runs of a cluster until a second, with when they got and gave back processors.
@@ -282,8 +300,10 @@ def holdings(
     ----------
     jobs, cluster
         The table, and the number of the cluster in it.
-    delayed, attempts
+    delayed
         Of its engine.
+    stopped
+        Runs that are not in the table, of ``engine.attempts.runs_of``.
     end
         s since the origin; runs that go on count until then.
     """
@@ -299,7 +319,7 @@ def holdings(
     if len(rows):
         known = (rows[places] == noted[0]) & (start[places] == noted[2])
     runs[0, places[known]], runs[4, places[known]] = noted[1, known], np.flatnonzero(known)
-    others = {(one.row, one.start): one for one in runs_of(jobs, attempts).stopped}
+    others = {(one.row, one.start): one for one in stopped}
     turns = {}
     more = []
     for place in np.flatnonzero(~known).tolist():
