@@ -132,6 +132,7 @@ def processors_in_use(jobs: JobTable, edges: Int64s) -> Floats:
     started = jobs.start != UNKNOWN
     start, height = jobs.start[started], jobs.processors[started]
     end = np.where(jobs.end == UNKNOWN, edges[-1], jobs.end)[started]
+    end = np.maximum(end, start)  # stopped while it waited for nodes to be switched on
     paused = jobs.paused[started]
     if (paused > 0).any():
         stay = np.maximum(end - start, 1)

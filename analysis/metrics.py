@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.agents.work.graph import longest_paths
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.curves import Floats, processor_seconds
+from hpcrowd.analysis.curves import Floats, processor_seconds, processors_in_use
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import format_duration
@@ -281,17 +281,20 @@ def _of_ran(
     }
     if makespan:
         # Not as a product of vectors: BLAS would wake its threads, which spin on after it.
-        work = float((jobs.processors[ran].astype(np.float64) * run).sum()) + _stopped(jobs)
+        work = float((jobs.processors[ran].astype(np.float64) * run).sum()) + taken_back(
+            jobs, first, last
+        )
         there = processor_seconds(processors, sizes, first, last)
         values["utilization"] = _number(work / there)
         values["throughput_jobs_per_day"] = _number(len(run) * DAY / makespan)
     return values
 
 
-def _stopped(jobs: JobTable) -> float:
-    """Return the processor-seconds of jobs that their users took back while they ran."""
+def taken_back(jobs: JobTable, first: int, last: int) -> float:
+    """Return the processor-seconds between two seconds of jobs taken back while they ran."""
     rows = np.flatnonzero((jobs.state == State.CANCELLED) & (jobs.start != UNKNOWN))
-    return float(jobs.processors[rows] @ jobs.lasted[rows])
+    held = processors_in_use(jobs.take(rows), np.array([first, last]))
+    return float(held[0]) * (last - first)
 
 
 def _of_lateness(jobs: JobTable) -> dict[str, Any]:

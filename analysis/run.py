@@ -25,6 +25,7 @@ from hpcrowd.analysis.metrics import (
     summarize,
 )
 from hpcrowd.environment.clock import HOUR, Clock
+from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, round_half_up
@@ -236,6 +237,11 @@ class Run:
         for name, (users, values) in per_user(self.jobs).items():
             frame[name] = pd.Series(values, index=users)
         return frame
+
+    @cached_property
+    def runs(self) -> JobTable:
+        """The runs of its jobs, each once, see ``engine.attempts.runs_of``."""
+        return runs_of(self.jobs, self.attempts).table
 
     @cached_property
     def metrics(self) -> dict[str, Any]:

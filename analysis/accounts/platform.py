@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import processor_seconds
-from hpcrowd.analysis.metrics import bounded_slowdown
+from hpcrowd.analysis.metrics import bounded_slowdown, taken_back
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import Int64s, JobTable, State
 from hpcrowd.environment.quantities import format_duration, plural
@@ -163,13 +163,13 @@ def grid_accounts(
         for name, size in processors.items()
     }
     found = {
-        name: _account(jobs, ran & (jobs.cluster == number), by_grid, size, there[name])
+        name: _account(jobs, jobs.cluster == number, by_grid, size, (begin, end, there[name]))
         for number, (name, size) in enumerate(processors.items())
     }
     total, area = sum(processors.values()), sum(there.values())
     whole = by_grid if first is None else by_grid & (first == np.arange(len(jobs)))
     found["grid"] = {
-        **_account(jobs, ran & by_grid, by_grid, total, area, whole),
+        **_account(jobs, by_grid, by_grid, total, (begin, end, area), whole),
         "jobs_rejected": int((whole & (jobs.state == State.REJECTED)).sum()),
     }
     return found
@@ -203,11 +203,17 @@ def _account(
     mine: Bools,
     by_grid: Bools,
     processors: int,
-    area: int,
+    span: tuple[int, int, int],
     counted: Bools | None = None,
 ) -> dict[str, Any]:
-    """Return the totals of some jobs; all count as work, only ``counted`` ones as jobs."""
-    work = float(jobs.processors[mine].astype(np.float64) @ jobs.lasted[mine])
+    """Return the totals of some jobs; all that ran are work, ``counted`` ones that ended jobs.
+
+    ``span`` is from when to when, s, and the processor-seconds that were there.
+    """
+    begin, end, area = span
+    taken = taken_back(jobs.take(np.flatnonzero(mine)), begin, end) if area else 0.0
+    mine = mine & jobs.over
+    work = float(jobs.processors[mine].astype(np.float64) @ jobs.lasted[mine]) + taken
     mine = mine if counted is None else mine & counted
     wait, response = jobs.start - jobs.submit, (jobs.end - jobs.submit)[mine]
     run = jobs.lasted[mine]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,9 +11,13 @@ from numpy.typing import ArrayLike
 from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.analysis.curves import processors_in_use
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
+from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import plural
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.engine.attempts import Attempt
 
 #: A machine counts as empty if, in the last part of the weeks, fewer jobs are submitted than this
 #: share of what recorded waits would give; both numbers are our choice.
@@ -58,6 +63,7 @@ def population_accounts(
     processors: int,
     speed: float = 1.0,
     expected: float = 0.0,
+    attempts: Iterable[Attempt] = (),
 ) -> dict[str, Any]:
     """Return the totals of :data:`ACCOUNTS`.
 
@@ -71,6 +77,8 @@ def population_accounts(
         Of the machine; the speed is a multiple of the recorded machine's.
     expected
         Jobs per week if waits were as recorded, where that is known.
+    attempts
+        Runs that were stopped, whose processors were in use as well.
 
     Raises
     ------
@@ -88,7 +96,7 @@ def population_accounts(
     edges = week_edges(clock, weeks)
     submitted = np.histogram(jobs.submit, edges)[0]
     ended = np.histogram(jobs.end[jobs.over], edges)[0][warmup:]
-    used = processors_in_use(jobs, edges)[warmup:]
+    used = processors_in_use(runs_of(jobs, attempts).table, edges)[warmup:]
     hours = used * np.diff(edges)[warmup:] / HOUR
     counts = visits.counts()
     found: dict[str, Any] = {"weeks": weeks, "warmup_weeks": warmup}

@@ -174,7 +174,7 @@ def label_time(axes: Axes, clock: Run, edges: Int64s, *, last: bool) -> None:
 
 def span_of_groups(groups: Sequence[Group]) -> tuple[int, int] | None:
     """Return the first and last second of all runs; None if nothing happened."""
-    spans = [curves.span_of(run.jobs) for group in groups for run in group.runs]
+    spans = [curves.span_of(run.runs) for group in groups for run in group.runs]
     known = [span for span in spans if span is not None]
     if not known:
         return None

@@ -129,7 +129,7 @@ def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) ->
         plots.say_nothing(axes, "nothing was submitted")
         return figure
     edges = curves.time_edges(*span, 700)
-    levels = [np.stack([curves.jobs_waiting(run.jobs, edges) for run in g.runs]) for g in groups]
+    levels = [np.stack([curves.jobs_waiting(run.runs, edges) for run in g.runs]) for g in groups]
     if len(groups) > MOST_OVERLAID:
         return queue_multiples(groups, levels, edges)
     highest = max(1.0, *(float(level.max()) for level in levels))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.accounts.platform import sizes_of
-from hpcrowd.analysis.curves import processor_seconds
+from hpcrowd.analysis.curves import processor_seconds, processors_in_use
 from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize, words_of
 from hpcrowd.analysis.paired import CONFIDENCE, Estimate, over_seeds, ratio_over_seeds
 from hpcrowd.analysis.pictures import plots
@@ -105,11 +105,11 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
     )
     span = end - begin
     if span:
-        ran = jobs.over
-        inside = np.minimum(jobs.end[ran], end) - np.maximum(jobs.start[ran], begin)
-        work = float((jobs.processors[ran].astype(np.float64) * np.maximum(inside, 0)).sum())
-        ended = np.count_nonzero((jobs.end[ran] > begin) & (jobs.end[ran] <= end))
-        found["utilization"] = work / processor_seconds(run.processors, sizes, begin, end)
+        over = jobs.end[jobs.over]
+        ended = np.count_nonzero((over > begin) & (over <= end))
+        held = processors_in_use(jobs.take(np.flatnonzero(jobs.ran)), np.array([begin, end]))
+        there = processor_seconds(run.processors, sizes, begin, end)
+        found["utilization"] = float(held[0]) * span / there
         if run.energy_account is not None:
             found |= run.energy_account.between(begin, end)
         found["throughput_jobs_per_day"] = float(ended * DAY / span)

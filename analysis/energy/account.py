@@ -332,6 +332,8 @@ class EnergyAccount:
     @cached_property
     def peak_cost(self) -> float:
         """The price of the monthly peaks."""
+        if self.tariff is None or not self.tariff.peak_price:
+            return 0.0
         return sum(one.cost for one in self.monthly_peaks)
 
     @cached_property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.energy.account import PARTS, Blocks, EnergyAccount, Rates, Rest
+from hpcrowd.environment.engine.attempts import Runs, runs_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
 from hpcrowd.environment.signals.steps import Steps
 
@@ -46,7 +47,8 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
     if in_use is None:
         return None
     power, jobs = in_use.power, cluster.jobs
-    begin, end = _span(jobs, cluster, until)
+    runs = runs_of(jobs, cluster.attempts)
+    begin, end = _span(runs.table, cluster, until)
     if begin >= end:
         return None
     ledger = getattr(cluster.engine.scheduler, "ledger", None)
@@ -55,8 +57,8 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
         blocks, there = _on_nodes(cluster, in_use, ledger, begin, end)
     else:
         watts = in_use.watts(np.arange(len(jobs)))
-        blocks = pool_blocks(jobs, cluster.attempts, watts, power.pool, begin, end, cluster.number)
-        there = _beside(cluster, power, blocks, begin, end)
+        blocks = pool_blocks(runs, watts, power.pool, begin, end, cluster.number)
+        there = _beside(cluster, power, runs.stopped, begin, end)
     rates, notes = _rates(model, power, begin, end)
     if ledger is not None and power.sleep is not None:
         notes.append(
@@ -74,18 +76,17 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
     )
 
 
-def _span(jobs: JobTable, cluster: Cluster, until: int | None) -> tuple[int, int]:
+def _span(runs: JobTable, cluster: Cluster, until: int | None) -> tuple[int, int]:
     """Return the first second of an account and the one after its last; equal if there is none."""
-    here = jobs.cluster == cluster.number
-    submitted = jobs.submit[here & (jobs.submit != UNKNOWN)]
+    here = runs.cluster == cluster.number
+    submitted = runs.submit[here & (runs.submit != UNKNOWN)]
     if not len(submitted):
         return 0, 0
     begin = max(int(submitted.min()), cluster.engine.began)
     if until is not None:
         return begin, max(begin, until)
-    over = here & (jobs.start != UNKNOWN) & (jobs.state != State.UNFINISHED)
-    ends = [one.end for one in cluster.attempts]
-    return begin, max([begin, *ends, int(jobs.end[over].max(initial=UNKNOWN))])
+    over = here & (runs.start != UNKNOWN) & (runs.state != State.UNFINISHED)
+    return begin, max(begin, int(runs.end[over].max(initial=UNKNOWN)))
 
 
 def _rates(model: Simulation, power: Power, begin: int, end: int) -> tuple[Rates, list[str]]:
@@ -115,8 +116,7 @@ def _within(times: Int64s, values: Float64s, begin: int, end: int) -> Steps:
 
 
 def pool_blocks(
-    jobs: JobTable,
-    attempts: Iterable[Attempt],
+    runs: Runs,
     watts: Float64s,
     node: NodePower,
     begin: int,
@@ -127,10 +127,8 @@ def pool_blocks(
 
     Parameters
     ----------
-    jobs
-        The table after a run.
-    attempts
-        Runs that were stopped.
+    runs
+        Of the table after a run.
     watts
         W per processor of each job, its share of the idle power included, shape (jobs,).
     node
@@ -140,34 +138,34 @@ def pool_blocks(
     cluster
         Number of the cluster.
     """
-    rows = np.flatnonzero(
-        (jobs.start != UNKNOWN) & (jobs.cluster == cluster) & (jobs.start < end)
-        & (jobs.end > np.maximum(jobs.start, begin))
+    table, part = runs.table, _PART_OF[runs.table.state]
+    part[len(table) - len(runs.stopped) :] = [_part_of(one) for one in runs.stopped]
+    first, last = np.maximum(table.start, begin), np.minimum(table.end, end)
+    here = np.flatnonzero(
+        (table.start != UNKNOWN) & (table.cluster == cluster) & (first < last)
     )  # fmt: skip
-    stopped = [one for one in attempts if one.end > max(one.start, begin)]
-    again = np.array([(one.row, one.start, one.end, one.processors) for one in stopped], np.int64)
-    again = again.reshape(-1, 4)
-    row = np.concatenate([rows, again[:, 0]])
-    processors = np.concatenate([jobs.processors[rows], again[:, 3]])
-    idle = node.idle_processor * processors
+    row, processors = runs.row[here], table.processors[here]
+    idle: Float64s = node.idle_processor * processors
     return Blocks(
         row,
-        np.maximum(np.concatenate([jobs.start[rows], again[:, 1]]), begin),
-        np.concatenate([np.minimum(jobs.end[rows], end), again[:, 2]]),
+        first[here],
+        last[here],
         idle,
         np.maximum(watts[row] * processors - idle, 0.0),
-        np.concatenate([_PART_OF[jobs.state[rows]], _parts_of(stopped)]),
+        part[here],
     )
 
 
-def _parts_of(attempts: Iterable[Attempt]) -> Int64s:
-    preempted, stopped = _PLACE["preempted"], _PLACE["stopped"]
-    return np.array(
-        [preempted if one.cause == "preempted" else stopped for one in attempts], np.int64
-    )
+def _part_of(stopped: Attempt) -> int:
+    """Return the part of a run that was stopped."""
+    if stopped.fate == "fail":
+        return _PLACE["failed"]
+    return _PLACE["preempted" if stopped.cause == "preempted" else "stopped"]
 
 
-def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int) -> Steps | Rest:
+def _beside(
+    cluster: Cluster, power: Power, stopped: Sequence[Attempt], begin: int, end: int
+) -> Steps | Rest:
     """Return what equal processors draw beside jobs, as an account takes it."""
     engine, node = cluster.engine, power.pool
     history = [(0, cluster.processors)]
@@ -179,7 +177,7 @@ def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int
         return _within(times, there, begin, end)
     from hpcrowd.environment.power.sleep import holdings, sleep_states
 
-    held = holdings(cluster.jobs, cluster.number, engine.delayed, cluster.attempts, end)
+    held = holdings(cluster.jobs, cluster.number, engine.delayed, stopped, end)
     states = sleep_states(
         held.acquired,
         held.released,
@@ -231,7 +229,7 @@ def _on_nodes(
     per_core = [one.idle_processor for one in types]
     given = in_use.power.draw is not None or in_use.measured is not None
     watts = in_use.watts(np.arange(len(jobs))) if given else None
-    fate = {(one.row, one.start): one.cause for one in cluster.attempts}
+    fate = {(one.row, one.start): _part_of(one) for one in cluster.attempts}
     found: list[tuple[int, int, int, float, float, int]] = []
     on_nodes: list[tuple[int, int, int]] = []
     for run in ledger:
@@ -241,8 +239,7 @@ def _on_nodes(
         if run.end == UNKNOWN:
             part = int(_PART_OF[jobs.state[run.row]])
         else:
-            cause = fate.get((run.row, run.start), "preempted")
-            part = _PLACE["preempted" if cause == "preempted" else "stopped"]
+            part = fate.get((run.row, run.start), _PLACE["preempted"])
         idle = sum(share.cores * per_core[share.node] for share in run.holding)
         if watts is None:
             added = sum(

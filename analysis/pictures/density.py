@@ -92,7 +92,7 @@ def density_of(run: Run, first: int, last: int, by: str = "user") -> Density:
     by
         ``user``, ``queue``, ``cluster`` or ``state``.
     """
-    jobs = run.jobs
+    jobs = run.runs
     end = np.where(jobs.end == UNKNOWN, max(last, int(jobs.start.max(initial=0))), jobs.end)
     rows = np.flatnonzero((jobs.start != UNKNOWN) & (jobs.start < last) & (end > first))
     begin, end = np.maximum(jobs.start[rows], first), np.minimum(end[rows], last)

@@ -52,7 +52,7 @@ OF_STATES = {
 }
 
 #: States whose jobs ended before their time, with the word for the legend.
-STOPPED = {State.KILLED: "killed", State.CANCELLED: "taken back"}
+STOPPED = {State.KILLED: "killed", State.CANCELLED: "taken back", State.FAILED: "stopped"}
 
 #: Columns that jobs can be coloured by.
 COLOURED_BY = ("user", "queue", "cluster", "state")
@@ -109,7 +109,7 @@ class Looks:
         return kept
 
 
-def looks_of(jobs: JobTable, by: str) -> Looks:
+def looks_of(jobs: JobTable, by: str, count: int | None = None) -> Looks:
     """Return the style of each job of a run.
 
     Parameters
@@ -118,6 +118,8 @@ def looks_of(jobs: JobTable, by: str) -> Looks:
         All jobs of the run.
     by
         ``user``, ``queue``, ``cluster`` or ``state``.
+    count
+        Number of jobs, if further runs of them follow, whose work does not count.
 
     Raises
     ------
@@ -128,10 +130,10 @@ def looks_of(jobs: JobTable, by: str) -> Looks:
     if by == "state":
         looks = [Look(plots.COLOURS[OF_STATES[state]], "", state.name.lower()) for state in State]
         return Looks(looks, jobs.state.copy(), "")
-    return _by_work(getattr(jobs, by), jobs, by)
+    return _by_work(getattr(jobs, by), jobs, by, len(jobs) if count is None else count)
 
 
-def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
+def _by_work(column: Int64s, jobs: JobTable, what: str, count: int) -> Looks:
     """Assign styles by work: those with the most work in the trace come first.
 
     A user's colour is therefore the same in every picture: it depends only on the work of the run,
@@ -140,7 +142,8 @@ def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
     them again, hatched.
     """
     numbers, which = np.unique(column, return_inverse=True)
-    work = np.bincount(which, weights=jobs.processors * np.maximum(jobs.run_time, 1).astype(float))
+    each = jobs.processors * np.maximum(jobs.run_time, 1).astype(float)
+    work = np.bincount(which[:count], weights=each[:count], minlength=len(numbers))
     coloured = len(HUES) * len(HATCHES)
     order = np.argsort(-work, kind="stable") if len(numbers) > coloured else np.arange(len(numbers))
     looks = [
@@ -171,13 +174,21 @@ def busiest_day(run: Run) -> tuple[int, int] | None:
 
     For a run of at most one and a half days, return the whole run; None if nothing happened.
     """
-    span = curves.span_of(run.jobs)
+    span = curves.span_of(run.runs)
     if span is None or span[1] - span[0] <= 1.5 * DAY:
         return None if span is None else (span[0], max(span[1], span[0] + 1))
-    first, last = (int(run.clock.wall(second)) // DAY for second in span)
-    edges = np.array([run.clock.second_at(day * DAY) for day in range(first, last + 2)])
-    day = int(curves.processors_in_use(run.jobs, edges).argmax())
-    return int(edges[day]), int(edges[day + 1])
+    # Between two events all days are alike: those with one, and those after them, are enough.
+    runs = run.runs
+    events = np.concatenate([np.array(span), runs.start, runs.end])
+    events = np.unique(events[(events >= span[0]) & (events <= span[1])])
+    days = np.unique(run.clock.walls(events) // DAY)
+    days = np.union1d(days, days[:-1] + 1)
+    every = np.union1d(days, days + 1)
+    edges = np.array([run.clock.second_at(day * DAY) for day in every.tolist()])
+    level = curves.processors_in_use(runs, edges)
+    places = np.searchsorted(every, days)
+    place = int(places[level[places].argmax()])
+    return int(edges[place]), int(edges[place + 1])
 
 
 def window_name(run: Run, first: int, last: int) -> str:
@@ -202,7 +213,7 @@ def find_window(run: Run, window: Window | None) -> tuple[int, int]:
     if window is None:
         return busiest_day(run) or (0, DAY)
     first, last = window
-    begin, end = curves.span_of(run.jobs) or (0, 1)
+    begin, end = curves.span_of(run.runs) or (0, 1)
     first = begin if first is None else first
     last = max(end, begin + 1) if last is None else last
     if first >= last:
@@ -287,7 +298,7 @@ def gantt(
     first, last = find_window(run, window)
     if (fitting_style(run, first, last) if style == "auto" else style) == "density":
         return density(run, first, last, by=by, title=title)
-    jobs, looks = run.jobs, looks_of(run.jobs, by)
+    jobs, looks = run.runs, looks_of(run.runs, by, len(run.jobs))
     figure = plots.new_figure(WIDTH, HEIGHT, title or plots.run_name(run))
     places = {"left": 0.06, "bottom": 0.085, "top": 0.855, "hspace": 0.24}
     machine, count, asked = plots.panels(figure, 3, 1, height_ratios=(5, 1, 1), **places)
@@ -333,7 +344,7 @@ def gantt(
 
 def fitting_style(run: Run, first: int, last: int) -> str:
     """Return ``jobs`` if a picture can show the jobs of a window (s) one by one, or ``density``."""
-    jobs = run.jobs
+    jobs = run.runs
     rows = running_between(jobs, first, last)
     held = np.minimum(_ends(jobs, last)[rows], last) - np.maximum(jobs.start[rows], first)
     work = (jobs.processors[rows] * held).astype(float)
@@ -518,7 +529,7 @@ def _draw_legend(figure: Figure, shown: list[Look], stopped: str) -> None:
 
 def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) -> None:
     """Draw the waiting jobs and the processors that they request, in two panels."""
-    jobs = run.jobs
+    jobs = run.runs
     # Jobs that were rejected or renounced count as never having waited.
     waits, until = jobs.waited, jobs.wait_ended
     until = np.where(until == UNKNOWN, max(last, int(jobs.submit.max(initial=0))), until)

@@ -71,12 +71,12 @@ def write_overview(run: Run, folder: str | Path) -> list[Path]:
 
 def draw_usage(axes: Axes, run: Run) -> None:
     """Draw the processors in use over time."""
-    span = curves.span_of(run.jobs)
+    span = curves.span_of(run.runs)
     plots.tidy(axes)
     if span is None:
         return plots.say_nothing(axes, "nothing was submitted")
     edges = curves.time_edges(*span, TIME_BINS)
-    level = curves.processors_in_use(run.jobs, edges)
+    level = curves.processors_in_use(run.runs, edges)
     axes.stairs(level, edges, fill=True, color=plots.COLOURS["sky"])
     steps = size_steps(run.processors, sizes_of(run.platform), *span)
     plots.draw_size(axes, steps, span[1])
@@ -87,12 +87,12 @@ def draw_usage(axes: Axes, run: Run) -> None:
 
 def draw_queue(axes: Axes, run: Run) -> None:
     """Draw the jobs in the queue over time."""
-    span = curves.span_of(run.jobs)
+    span = curves.span_of(run.runs)
     plots.tidy(axes)
     if span is None:
         return plots.say_nothing(axes, "nothing was submitted")
     edges = curves.time_edges(*span, TIME_BINS)
-    level = curves.jobs_waiting(run.jobs, edges)
+    level = curves.jobs_waiting(run.runs, edges)
     axes.set_title(f"Jobs in the queue, {plots.averaged(edges)}", **plots.TITLE)
     if not level.any():
         return plots.say_nothing(axes, "no job waited")
@@ -234,7 +234,7 @@ def use_over_time(run: Run) -> Figure:
     above, below = plots.panels(figure, 2, 1, bottom=0.085, top=0.85, hspace=0.36)
     draw_usage(above, run)
     draw_queue(below, run)
-    span = curves.span_of(run.jobs)
+    span = curves.span_of(run.runs)
     before = recorded_jobs(run)
     if span is None:
         return figure
@@ -256,13 +256,13 @@ def use_over_time(run: Run) -> Figure:
 
 def use_data(run: Run) -> Columns:
     """Return the data of :func:`use_over_time`: averages over bins that begin at ``begin_s``."""
-    span = curves.span_of(run.jobs)
+    span = curves.span_of(run.runs)
     edges = curves.time_edges(*(span or (0, DAY)), 720)
     found: Columns = {
         "begin_s": edges[:-1],
         "begin_local_time": local_times(run, edges[:-1]),
-        "processors_in_use": curves.processors_in_use(run.jobs, edges),
-        "jobs_in_queue": curves.jobs_waiting(run.jobs, edges),
+        "processors_in_use": curves.processors_in_use(run.runs, edges),
+        "jobs_in_queue": curves.jobs_waiting(run.runs, edges),
     }
     before = recorded_jobs(run)
     if before is not None:
@@ -436,7 +436,7 @@ def comings_and_goings(run: Run) -> Figure:
     figure = plots.new_figure(12, 4.6, "Users who come and go", plots.run_name(run))
     above, below = plots.panels(figure, 2, 1, bottom=0.1, top=0.82, hspace=0.42)
     times, there = users_there(run)
-    first, last = curves.span_of(run.jobs) or (0, WEEK)
+    first, last = curves.span_of(run.runs) or (0, WEEK)
     last = max(last, int(times[-1]) if len(times) else 0)
     plots.tidy(above, "Users present")
     above.stairs(
@@ -481,7 +481,7 @@ def users_there(run: Run) -> tuple[Int64s, Int64s]:
 
 def visits_data(run: Run) -> Columns:
     """Return the data of :func:`comings_and_goings`, week by week from the first event on."""
-    first, last = curves.span_of(run.jobs) or (0, WEEK)
+    first, last = curves.span_of(run.runs) or (0, WEEK)
     edges, counts = _by_week(run, first, last)
     times, there = users_there(run)
     place = np.searchsorted(times, edges[1:], side="left") - 1

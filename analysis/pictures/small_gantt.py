@@ -70,8 +70,8 @@ def small_gantt(
     QuantityError
         When the run has no job, or more than 20.
     """
-    jobs = run.jobs
-    span = curves.span_of(jobs)
+    jobs, runs = run.jobs, run.runs
+    span = curves.span_of(runs)
     if not 0 < len(jobs) <= MOST_JOBS or span is None:
         raise QuantityError(
             f"small picture of {len(jobs):,} jobs: must have 1 to {MOST_JOBS} submitted jobs; "
@@ -79,10 +79,10 @@ def small_gantt(
         )
     first, last = span[0], max(span[1], span[0] + 1) if last is None else last
     called = {int(n): (names or {}).get(int(n), str(n)) for n in jobs.number}
-    looks = looks_of(jobs, "user")
-    rows = np.flatnonzero(jobs.start != UNKNOWN)
-    ends = np.where(jobs.end == UNKNOWN, last, jobs.end)
-    where = place(jobs.start[rows], ends[rows], jobs.processors[rows], run.processors)
+    looks = looks_of(runs, "user", len(jobs))
+    rows = np.flatnonzero(runs.start != UNKNOWN)
+    ends = np.where(runs.end == UNKNOWN, last, runs.end)
+    where = place(runs.start[rows], ends[rows], runs.processors[rows], run.processors)
     machine, queue = min(HIGHEST, PROCESSOR * where.rows), JOB * len(jobs) + 0.1
     height = HEAD + machine + GAP + queue + FOOT
     figure = new_figure(WIDTH, height, title or run.label)
@@ -93,21 +93,21 @@ def small_gantt(
         label_hours(axes, run.clock, first, last, named=axes is below)
     above.set_ylim(0, where.rows)
     above.set_yticks(range(0, where.rows + 1, max(1, -(-where.rows // 8))))
-    draw_pieces(above, looks, rows, (jobs.start[rows], ends[rows]), where)
+    draw_pieces(above, looks, rows, (runs.start[rows], ends[rows]), where)
     for job, row in enumerate(rows.tolist()):
         look = looks.looks[looks.which[row]]
-        text = called[int(jobs.number[row])]
-        asked = int(jobs.start[row] + jobs.requested_time[row])
-        wide = (ends[row] - jobs.start[row]) / (last - first) * 0.905 * WIDTH * DPI
+        text = called[int(runs.number[row])]
+        asked = int(runs.start[row] + runs.requested_time[row])
+        wide = (ends[row] - runs.start[row]) / (last - first) * 0.905 * WIDTH * DPI
         for piece in np.flatnonzero(where.job == job):
             centre = where.row[piece] + where.height[piece] / 2
-            until = min(asked, _next_start(jobs.start[rows], where, centre, int(ends[row]), last))
+            until = min(asked, _next_start(runs.start[rows], where, centre, int(ends[row]), last))
             if until > ends[row]:
                 above.hlines(centre, ends[row], until, color="#666666", lw=1, ls=(0, (3, 2)))
             if until == asked > ends[row]:
                 above.plot(asked, centre, marker="|", color="#666666", markersize=6)
             if wide > LETTER * (len(text) + 1):
-                middle, style = (jobs.start[row] + ends[row]) / 2, text_look(look)
+                middle, style = (runs.start[row] + ends[row]) / 2, text_look(look)
             else:
                 middle, style = ends[row] + 0.012 * (last - first), BEHIND
             above.text(middle, centre, text, fontsize=9, ha="center", va="center", **style)

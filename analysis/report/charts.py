@@ -169,7 +169,7 @@ def use_chart(run: Run, axis: TimeAxis) -> list[Panel]:
     """Return processors in use and the queue over time, with the record if known."""
     from bokeh.models import ColumnDataSource
 
-    span = curves.span_of(run.jobs)
+    span = curves.span_of(run.runs)
     if span is None:
         return []
     edges = curves.time_edges(*span, BINS)
@@ -185,7 +185,7 @@ def use_chart(run: Run, axis: TimeAxis) -> list[Panel]:
         "time": texts_of(run.clock, edges[:-1]),
     }
     for number, (_, _, measure) in enumerate(parts):
-        columns[f"level{number}"] = np.round(measure(run.jobs, edges), 2)
+        columns[f"level{number}"] = np.round(measure(run.runs, edges), 2)
         if before is not None:
             columns[f"record{number}"] = np.round(measure(before, edges), 2)
     source = ColumnDataSource(columns)
@@ -301,7 +301,7 @@ def day_chart(run: Run, axis: TimeAxis) -> list[Panel]:
     """Return the Gantt chart of the busiest day."""
     from bokeh.models import ColumnDataSource
 
-    jobs = run.jobs
+    jobs = run.runs
     first, last = find_window(run, None)
     rows = running_between(jobs, first, last)
     if not len(rows):
@@ -318,7 +318,7 @@ def day_chart(run: Run, axis: TimeAxis) -> list[Panel]:
         kept = np.flatnonzero(np.isin(job, largest))
         dropped = len(rows) - MOST_JOBS
     mine = rows[job[kept]]
-    looks = looks_of(jobs, "user")
+    looks = looks_of(jobs, "user", len(run.jobs))
     colours = np.array([look.colour for look in looks.looks])
     paler = [bool(look.hatch) for look in looks.looks]
     begin, finish = np.maximum(jobs.start[mine], first), np.minimum(end[mine], last)

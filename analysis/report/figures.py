@@ -117,7 +117,7 @@ def busiest_day_of(run: Run) -> Figure:
 
 def busiest_day_data(run: Run) -> over_time.Columns:
     """Return the jobs that :func:`busiest_day_of` shows."""
-    jobs = run.jobs
+    jobs = run.runs
     rows = running_between(jobs, *find_window(run, None))
     return {
         "number": jobs.number[rows],

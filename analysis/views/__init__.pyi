@@ -17,7 +17,6 @@ from .load import (
     load_table,
     queue_picture,
     queue_table,
-    stopped_runs,
     submissions_picture,
     submissions_table,
 )
@@ -61,7 +60,6 @@ __all__ = [
     "queue_picture",
     "queue_table",
     "recover_work",
-    "stopped_runs",
     "submissions_picture",
     "submissions_table",
     "unit_states",

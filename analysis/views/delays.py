@@ -509,7 +509,7 @@ def delays_of_user(
 
 def _waits_and_runs(moment: Moment, begin: int) -> tuple[Spans, Spans]:
     """Return the waits and the runs from second ``begin`` to the moment."""
-    jobs, now = moment.jobs, moment.now
+    jobs, now = moment.by_run.jobs, moment.now
     submit, start = jobs.submit, jobs.start
     never, over = start == UNKNOWN, jobs.state[:] != State.UNFINISHED
     known = np.where(never, np.where(over, np.maximum(jobs.end, submit), now), start)
@@ -517,28 +517,13 @@ def _waits_and_runs(moment: Moment, begin: int) -> tuple[Spans, Spans]:
     joined = np.where((jobs.enqueued == UNKNOWN) & ~never, submit, jobs.enqueued)
     joined = np.where(joined == UNKNOWN, now, joined)
     ends = np.where(jobs.end == UNKNOWN, now, jobs.end)
-    again = submit.copy()  # when the last wait began
-    waits, runs = [], []
-    last: dict[int, int] = {}
-    # A run that failed for good is that of the table.
-    attempts = [one for one in moment.attempts if one.fate != "fail"]
-    for one in sorted(attempts, key=lambda one: one.start):
-        who, held, row = int(jobs.user[one.row]), one.processors, one.row
-        since = max(one.submit, last.get(row, 0))
-        queued = int(joined[row]) if joined[row] < one.start else since
-        waits.append((who, held, one.cluster, since, queued, one.start))
-        runs.append((who, held, one.cluster, one.start, one.start, one.end))
-        last[row] = one.end
-        again[row] = max(int(submit[row]), one.end)
     came = submit != UNKNOWN
     about = jobs.user, jobs.processors, jobs.cluster
-    waiting = Spans(*about, again, joined, known).which(came)
-    running = Spans(*about, start, start, ends).which(came & ~never)
     found: list[Spans] = []
-    for spans, more in ((waiting, waits), (running, runs)):
-        if more:
-            both = zip(spans, np.array(more, np.int64).T, strict=True)
-            spans = Spans(*(np.concatenate(parts) for parts in both))
+    for spans in (
+        Spans(*about, submit, joined, known).which(came),
+        Spans(*about, start, start, ends).which(came & ~never),
+    ):
         spans = spans._replace(
             begin=np.maximum(spans.begin, begin),
             queued=np.clip(spans.queued, np.maximum(spans.begin, begin), now),

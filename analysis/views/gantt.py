@@ -39,7 +39,7 @@ class Recent:
     Attributes
     ----------
     rows
-        Rows in the table of jobs, by start, shape (jobs,).
+        Rows in the table of runs, :attr:`Moment.by_run`, by start, shape (jobs,).
     begin, end
         s; for running jobs the end that the scheduler expects, later than now.
     total
@@ -68,6 +68,7 @@ def recent_jobs(moment: Moment, back: int = BACK, most: int | None = MOST) -> Re
         Most jobs; if there are more, those with the most processor-seconds in that time. None for
         all.
     """
+    moment = moment.by_run
     jobs, now = moment.jobs, moment.now
     rows = np.flatnonzero(moment.started & (moment.running | (jobs.end > now - back)))
     running = moment.running[rows]
@@ -97,12 +98,14 @@ def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd
     Returns
     -------
     frame
-        ``row`` in the table of jobs, ``job`` number, ``user``, ``user_name`` if the trace has
+        ``row`` in :attr:`Moment.by_run`, ``job`` number, ``user``, ``user_name`` if the trace has
         names, ``processors``, ``submitted_s``, ``start_s``, ``end_s`` (missing while it runs) and
-        ``expected_end_s`` (the scheduler's), s since the origin.
+        ``expected_end_s`` (the scheduler's), s since the origin. A job that was stopped has a row
+        for each of its runs, ``submitted_s`` being when it began to wait for it.
     """
     import pandas as pd
 
+    moment = moment.by_run
     jobs = moment.jobs
     rows = recent_jobs(moment, back, most).rows
     running = moment.running[rows]
@@ -145,6 +148,7 @@ def gantt_picture(
     """
     from matplotlib.colors import to_hex
 
+    count, moment = len(moment.jobs), moment.by_run
     jobs, now = moment.jobs, moment.now
     recent = recent_jobs(moment, most=most)
     rows, begin, end = recent.rows, recent.begin, recent.end
@@ -167,7 +171,7 @@ def gantt_picture(
     if not len(rows):
         plots.say_nothing(axes, "no job ran in this window")
         return figure
-    looks = looks_of(jobs, "user")
+    looks = looks_of(jobs, "user", count)
     past = np.minimum(end, now)
     draw_pieces(axes, looks, rows, (begin, past), where)
     runs = end > now

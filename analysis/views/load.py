@@ -13,7 +13,7 @@ from hpcrowd.analysis.pictures.over_time import TIME_BINS
 from hpcrowd.analysis.views.frames import by_name, figure_at, fill_steps, table_picture
 from hpcrowd.analysis.views.moment import at_second, averages
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def load_table(
     import pandas as pd
 
     edges = load_edges(moment, window, until=until)
-    jobs = moment.seen(moment.since(int(edges[0])))
-    stopped = stopped_runs(moment)
+    runs = moment.by_run
+    jobs = runs.seen(runs.since(int(edges[0])))
     size, up = averages(moment.steps, edges)
     frame = pd.DataFrame(
         {
@@ -85,28 +85,16 @@ def load_table(
             "end_s": edges[1:],
             "processors": size,
             "processors_up": up,
-            "processors_in_use": curves.processors_in_use(jobs, edges)
-            + curves.processors_in_use(stopped, edges),
+            "processors_in_use": curves.processors_in_use(jobs, edges),
             "jobs_waiting": curves.jobs_waiting(jobs, edges),
             "processors_asked": curves.jobs_waiting(jobs, edges, jobs.processors),
         }
     )
     if len(moment.clusters) > 1:
         for number, name in enumerate(moment.clusters):
-            frame[f"in_use_{name}"] = sum(
-                curves.processors_in_use(some.take(np.flatnonzero(some.cluster == number)), edges)
-                for some in (jobs, stopped)
-            )
+            here = jobs.take(np.flatnonzero(jobs.cluster == number))
+            frame[f"in_use_{name}"] = curves.processors_in_use(here, edges)
     return frame
-
-
-def stopped_runs(moment: Moment) -> JobTable:
-    """Return the runs that the platform stopped so far as jobs; most columns are unknown."""
-    attempts = [one for one in moment.attempts if one.end <= moment.now]
-    table = JobTable(len(attempts))
-    for name in ("cluster", "submit", "start", "end", "processors"):
-        getattr(table, name)[:] = [getattr(one, name) for one in attempts]
-    return table
 
 
 def load_picture(
@@ -125,9 +113,9 @@ def load_picture(
     """
     frame = load_table(moment, window, until=until)
     edges = np.append(frame["begin_s"].to_numpy(), frame["end_s"].iloc[-1])
-    jobs = moment.jobs
-    used = int(jobs.processors[moment.running].sum())
-    asked = int(jobs.processors[moment.waiting].sum())
+    runs = moment.by_run
+    used = int(runs.jobs.processors[runs.running].sum())
+    asked = int(runs.jobs.processors[runs.waiting].sum())
     over = plots.averaged(edges[1:] if len(edges) > 2 else edges)  # the first bin may be shorter
     broken = bool((frame["processors_up"] < frame["processors"]).any())
     dashed = "dashed: all; hatched: down or closed" if broken else "dashed: all"
@@ -135,7 +123,7 @@ def load_picture(
     now = f"now {used:,}" + (f", {down:,} of {moment.size:,} down or closed" if down else "")
     titles = (
         ("processors_in_use", "sky", f"Processors in use, {over}; {dashed}; {now}"),
-        ("jobs_waiting", "orange", f"Jobs in the queue; now {np.sum(moment.waiting):,}"),
+        ("jobs_waiting", "orange", f"Jobs in the queue; now {np.sum(runs.waiting):,}"),
         ("processors_asked", "vermilion", f"Processors requested by the queue; now {asked:,}"),
     )
     several = len(moment.clusters) > 1
@@ -165,6 +153,7 @@ def load_picture(
 
 def places_words(moment: Moment) -> str:
     """Return the processors in use and the jobs waiting on each cluster, in words."""
+    moment = moment.by_run
     jobs, held = moment.jobs, moment.held
     found = []
     for number, (name, size) in enumerate(moment.clusters.items()):

@@ -12,8 +12,8 @@ ends        until ``now``, as :meth:`hpcrowd.environment.simulation.Simulation.r
 
 A run paused at t and the finished run played back to t therefore look the same. Two things are only
 known while the simulation exists: the order of the queue if it is not that of submission, and the
-internal state of users (their mood, their working hours). If the platform stopped a job, play-back
-knows only its last run.
+internal state of users (their mood, their working hours). If a job was stopped, its row is that of
+its last run; :attr:`Moment.by_run` has all of them, which loads and charts show.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from hpcrowd.analysis.pictures.platform_marks import asked_outages
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.cluster import HOME
+from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.stops import FOREVER
@@ -312,6 +313,15 @@ class Moment:
         enqueued = self.jobs.enqueued
         found: Bools = self.waiting & ((enqueued == UNKNOWN) | (enqueued >= self.now))
         return found
+
+    @cached_property
+    def by_run(self) -> Moment:
+        """The moment with a row for each run, each once, see ``engine.attempts.runs_of``.
+
+        The rows of jobs come first, and are the same.
+        """
+        runs = runs_of(self.jobs, self.attempts).table
+        return self if runs is self.jobs else replace(self, jobs=runs, attempts=())
 
     @property
     def stopped(self) -> Int64s:

@@ -15,6 +15,7 @@ from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.quantities import KWH, format_duration
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.steps import Steps
+from hpcrowd.environment.signals.walls import check_span
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.model import Machine
@@ -77,6 +78,9 @@ class PowerInUse:
         for name in ("pue", "carbon", "tariff"):
             if getattr(self.power, name) is not None:
                 self.over(name, *self._recorded)
+        tariff = self.power.tariff
+        if tariff is not None and tariff.peak_price:
+            check_span(*self._recorded)
 
     @cached_property
     def _recorded(self) -> tuple[int, int]:

@@ -272,6 +272,10 @@ class Stopped(Protocol):
     def end(self) -> int:
         """When it was stopped, s since the origin."""
 
+    @property
+    def processors(self) -> int:
+        """What it held."""
+
 
 class Holdings(NamedTuple):
     """Runs that hold processors, by the second of the decision; those of a second by start."""
@@ -287,7 +291,7 @@ def holdings(
     jobs: JobTable,
     cluster: int,
     delayed: Sequence[DelayedStart],
-    attempts: Sequence[Stopped],
+    stopped: Sequence[Stopped],
     end: int,
 ) -> Holdings:
     """Return all runs of a cluster until a second, with when they got and gave back processors.
@@ -296,8 +300,10 @@ def holdings(
     ----------
     jobs, cluster
         The table, and the number of the cluster in it.
-    delayed, attempts
+    delayed
         Of its engine.
+    stopped
+        Runs that are not in the table, of ``engine.attempts.runs_of``.
     end
         s since the origin; runs that go on count until then.
     """
@@ -306,18 +312,14 @@ def holdings(
     stop = np.where(jobs.end[rows] == UNKNOWN, end, jobs.end[rows])
     # Of a second, those that did not wait came first (turn -1), and the others in order.
     turn = np.full(len(rows), -1)
-    runs = np.stack([start, start, stop, rows, turn])
+    runs = np.stack([start, start, stop, rows, turn, jobs.processors[rows]])
     noted = np.array(delayed, np.int64).reshape(-1, 3).T
     places = np.minimum(np.searchsorted(rows, noted[0]), len(rows) - 1)
     known = np.zeros(noted.shape[1], np.bool_)
     if len(rows):
         known = (rows[places] == noted[0]) & (start[places] == noted[2])
     runs[0, places[known]], runs[4, places[known]] = noted[1, known], np.flatnonzero(known)
-    others = {
-        (one.row, one.start): one.end
-        for one in attempts
-        if jobs.start[one.row] != one.start  # else it failed, and is in the table
-    }
+    others = {(one.row, one.start): one for one in stopped}
     turns = {}
     more = []
     for place in np.flatnonzero(~known).tolist():
@@ -326,16 +328,15 @@ def holdings(
         if (row, begin) in others:
             turns[row, begin] = decided, place
         elif decided <= left <= begin:  # cancelled before it started
-            more.append((decided, begin, left, row, place))
-    for (row, begin), left in others.items():
+            more.append((decided, begin, left, row, place, int(jobs.processors[row])))
+    for (row, begin), one in others.items():
         decided, place = turns.get((row, begin), (begin, -1))
-        more.append((decided, begin, left, row, place))
-    found = np.concatenate([runs, np.array(more, np.int64).reshape(-1, 5).T], axis=1)
+        more.append((decided, begin, one.end, row, place, one.processors))
+    found = np.concatenate([runs, np.array(more, np.int64).reshape(-1, 6).T], axis=1)
     found = found[:, found[0] < end]
     found = found[:, np.lexsort((found[3], found[4], found[0]))]
-    acquired, started, released, rows, _ = found
-    released = np.minimum(released, end)
-    return Holdings(acquired, started, released, jobs.processors[rows], rows)
+    acquired, started, released, rows, _, processors = found
+    return Holdings(acquired, started, np.minimum(released, end), processors, rows)
 
 
 @dataclass(frozen=True, eq=False)

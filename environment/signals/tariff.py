@@ -169,6 +169,8 @@ class Tariff:
         ------
         SignalError
             If the market price does not cover them.
+        QuantityError
+            If prices change by the hour for longer than can be followed.
         """
         cuts, prices = self._prices()
 
@@ -184,7 +186,9 @@ class Tariff:
             starts[0] = first
             return starts, values
 
-        steps = local_steps(clock, begin, end, pieces).merged()
+        steps = Steps.constant(self.price, begin, end)
+        if self.periods:
+            steps = local_steps(clock, begin, end, pieces).merged()
         if self.energy is None:
             return steps
         return total([steps, self.energy.on(clock, begin, end)], steps.begin, steps.end)

@@ -342,6 +342,7 @@ class ResampleConfig(TraceScenario):
                         processors=simulation.cluster.processors,
                         speed=parse_factor(self.speed, "speed"),
                         expected=openness.factor * people.jobs / people.weeks,
+                        attempts=simulation.cluster.attempts,
                     ),
                 },
                 visits=living.visits.notes,

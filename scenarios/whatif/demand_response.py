@@ -143,7 +143,7 @@ BEFORE, AFTER = 2 * DAY, 4 * DAY
 
 def mean_use(run: Run, begin: int, end: int) -> float:
     """Return the mean number of processors in use between two seconds of a run."""
-    return float(curves.processors_in_use(run.jobs, np.array([begin, end]))[0])
+    return float(curves.processors_in_use(run.runs, np.array([begin, end]))[0])
 
 
 def reaction_figure(
@@ -198,9 +198,9 @@ def _draw(axes: Axes, without: Run, run: Run, period: tuple[int, int]) -> None:
     edges = np.arange(first, last + BIN, BIN, dtype=np.int64)
     tidy(axes)
     axes.axvspan(*period, color=COLOURS["yellow"], alpha=0.35, linewidth=0, zorder=0)
-    level = curves.processors_in_use(run.jobs, edges)
+    level = curves.processors_in_use(run.runs, edges)
     axes.stairs(level, edges, fill=True, color=COLOURS["sky"], zorder=1)
-    level = curves.processors_in_use(without.jobs, edges)
+    level = curves.processors_in_use(without.runs, edges)
     axes.stairs(level, edges, color="#333333", linewidth=1.0, baseline=None, zorder=2)
     axes.set_ylim(0, 1.14 * run.processors)
 

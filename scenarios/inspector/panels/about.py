@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.environment.clock import HOUR, Clock
+from hpcrowd.environment.limits.numbers import LONGEST_DURATION
 
 if TYPE_CHECKING:
     from hpcrowd.scenarios.inspector.subjects.course import Course
@@ -43,8 +44,12 @@ def about(course: Course) -> dict[str, Any]:
 
 
 def clock_of(clock: Clock, until: int) -> dict[str, Any]:
-    """Return a clock for the browser: the UTC offset from each second on, to ``until``."""
+    """Return a clock for the browser: the UTC offset from each second on, to ``until``.
+
+    Beyond :data:`LONGEST_DURATION` the last one holds.
+    """
     offsets, second = [(0, clock.ahead(0))], 0
+    until = min(until, LONGEST_DURATION)
     while (change := clock.next_change(second, until)) is not None:
         offsets.append((change, clock.ahead(change)))
         second = change

@@ -31,7 +31,7 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
 
     More than ``asked.most`` jobs are returned as densities.
     """
-    moment = course.moment()
+    moment = course.moment().by_run
     jobs, now = moment.jobs, moment.now
     expected = np.maximum(jobs.start + np.maximum(jobs.estimate, 0), now + 1)
     end = np.where(moment.running, expected, jobs.end)
@@ -128,11 +128,12 @@ def placed(course: Course, rows: Int64s, end: Int64s, size: int) -> Placement:
     course
         The run.
     rows, end
-        Rows of jobs in the table, by their starts, and ends, some of which are only expected.
+        Rows in the table of runs, by their starts, and ends, some of which are only expected.
     size
         Processors of the machine.
     """
-    moment, jobs = course.moment(), course.moment().jobs
+    moment = course.moment().by_run
+    jobs = moment.jobs
     table = np.stack([rows, jobs.start[rows], jobs.processors[rows]])
     beyond = rows_beyond(table[1], end, table[2], size)
     known = _KNOWN.get(course)
@@ -155,5 +156,5 @@ def _words(total: int, each: bool) -> str:
 def _density(moment: Moment, asked: Asked) -> dict[str, Any]:
     """Return which part of the machine each of the busiest users held, over time."""
     last = max(min(asked.last, moment.now), asked.first + HOUR)
-    found = density_of(moment.run(), asked.first, last)
+    found = density_of(moment.by_run.run(), asked.first, last)
     return {"edges": found.edges, "users": found.numbers, "share": found.share.ravel().round(4)}

@@ -27,7 +27,7 @@ def numbers(
     started, ended = moment.started, moment.ended
     wait = _mean(jobs.start[started] - jobs.submit[started])
     response = jobs.end[ended] - jobs.submit[ended]
-    slowdown = _mean(bounded_slowdown(response, jobs.end[ended] - jobs.start[ended]))
+    slowdown = _mean(bounded_slowdown(response, jobs.lasted[ended]))
     late = lateness_now(moment).mean
     waiting = moment.waiting
     values = [
@@ -51,16 +51,11 @@ def utilization_until(moment: Moment, now: int) -> float | None:
     first = moment.first
     if now <= first:
         return None
+    moment = moment.by_run
     jobs, started = moment.jobs, moment.started
     end = np.where(moment.ended, jobs.end, now)[started]
-    used = float(((end - jobs.start[started]) * jobs.processors[started]).sum())
-    used += float(
-        sum(
-            (min(one.end, now) - one.start) * one.processors
-            for one in moment.attempts
-            if one.start < now
-        )
-    )
+    lasted = end - jobs.start[started] - np.maximum(jobs.paused[started], 0)
+    used = float((lasted * jobs.processors[started]).sum())
     size, _ = averages(moment.steps, np.array([first, now]))
     return 100 * used / (float(size[0]) * (now - first)) if size[0] else None
 

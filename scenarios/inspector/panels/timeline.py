@@ -82,18 +82,21 @@ def busy_hours(moment: Moment, *, whole: bool) -> tuple[int | None, int | None]:
     first = moment.first + -clock.wall(moment.first) % HOUR  # full hours on the clock
     jobs, started = moment.jobs, moment.started
     begins = jobs.start[started]
-    hours = np.arange(first, moment.now + 1, HOUR)
     if not len(begins):
         return None, None
+    # At a second, what begins in it has not been seen yet, and what ends in it has ended.
+    left = np.where(started, jobs.start + 1, np.where(moment.never_ran, jobs.end, moment.now + 1))
+    end = np.where(moment.ended, jobs.end, moment.now + 1)
+    # Only the first hour after something happened can be the first busy or the busiest.
+    events = np.concatenate([jobs.submit[moment.submitted] + 1, begins + 1, left, end, [first]])
+    hours = np.unique(first + -(-(events - first) // HOUR) * HOUR)
+    hours = hours[(hours >= first) & (hours <= moment.now)]
     short = whole and int(jobs.end[started].max()) - moment.first < DAY
     if short:
         hours = np.unique(np.concatenate([jobs.submit[moment.submitted], begins])) + 1
     if not len(hours):
         return None, None
-    # At a second, what begins in it has not been seen yet, and what ends in it has ended.
-    left = np.where(started, jobs.start + 1, np.where(moment.never_ran, jobs.end, moment.now + 1))
     waiting = _level(jobs.submit + 1, left, jobs.processors, moment.submitted, hours)
-    end = np.where(moment.ended, jobs.end, moment.now + 1)
     used = _level(jobs.start + 1, end, jobs.processors, started, hours)
     loaded = np.flatnonzero((waiting > 0) & (used >= BUSY * moment.processors))
     busiest = int(np.argmax(waiting if waiting.any() else used))

@@ -146,7 +146,7 @@ def replayed_accounts(run: Run, trace: Trace, speed: float) -> dict[str, float]:
     weeks = (int(submit.max()) - first) // WEEK + 1
     edges = first + WEEK * np.arange(WARMUP, max(weeks - WARMUP, WARMUP + 1) + 1)
     ended = np.histogram(run.jobs.end[run.jobs.over], edges)[0]
-    used = float(processors_in_use(run.jobs, edges).mean())
+    used = float(processors_in_use(run.runs, edges).mean())
     hours = used * WEEK / HOUR
     return {
         "throughput_jobs_per_week": float(ended.mean()),

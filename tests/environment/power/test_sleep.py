@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import ClusterSpec, Simulation
+from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.power.description import NodePower, Power
@@ -79,7 +80,8 @@ def simulate(rows, rule, node=NODE, *, users="rigid", cancel=None, **cluster):
 def states_of(model, rule, node=NODE):
     """The states of the processors, and the recorded starts."""
     engine, end = model.cluster.engine, model.time + 100
-    held = holdings(model.jobs, 0, engine.delayed, engine.attempts, end)
+    stopped = runs_of(model.jobs, engine.attempts).stopped
+    held = holdings(model.jobs, 0, engine.delayed, stopped, end)
     found = sleep_states(
         held.acquired, held.released, held.processors, engine.processors, rule, node, 0, end
     )
