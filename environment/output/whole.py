@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 from collections.abc import Iterator
@@ -106,6 +107,19 @@ def _told(folder: str | os.PathLike[str], ours: list[str], others: list[str]) ->
 
 
 @contextmanager
+def temporary_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder next to ``target`` that is removed in the end, however that comes."""
+    place = target.with_name(_names(target)[0])
+    _temporary[place] = target
+    try:
+        place.mkdir()
+        yield place
+    finally:
+        _remove(place)
+        _temporary.pop(place, None)
+
+
+@contextmanager
 def _replacing(target: Path) -> Iterator[Path]:
     """Yield a free name next to a file or folder; what is written there then takes its place."""
     temporary, old = (target.with_name(name) for name in _names(target))
@@ -171,23 +185,25 @@ def remove_temporary() -> None:
         _temporary.pop(path, None)
 
 
-def remove_killed(path: Path) -> None:
+def remove_killed(path: Path, *, inside: bool = False) -> None:
     """Remove what processes of this machine left next to a target when they were killed.
+
+    ``inside`` a folder, what they left of all the files in it.
 
     A folder that was moved away and not yet replaced is moved back, and what others had in one
     that was replaced is moved into its successor.
     """
     target = Path(os.path.realpath(path))
-    begin = f".{target.name}.{socket.gethostname()}."
+    name = ".+" if inside else re.escape(target.name)
+    ours = re.compile(rf"\.({name})\.{re.escape(socket.gethostname())}\.(\d+)(\.old)?\.tmp")
     with suppress(OSError):
-        for one in target.parent.iterdir():
-            if one.name.startswith(begin) and one.name.endswith(UNFINISHED):
-                number = one.name.removeprefix(begin).split(".")[0]
-                if number.isdecimal() and not _runs(int(number)):
-                    if one.name.endswith(OLD):
-                        _put_back(one, target)
-                    else:
-                        _remove(one)
+        for one in (target if inside else target.parent).iterdir():
+            found = ours.fullmatch(one.name)
+            if found and not _runs(int(found[2])):
+                if found[3]:
+                    _put_back(one, one.with_name(found[1]))
+                else:
+                    _remove(one)
 
 
 def _runs(process: int) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,13 +123,13 @@ def sweep(
         try:
             _run_all(study, folder, engine or Inline(), found, progress)
             found.result = collect(study, folder)
-            found.result.write(out)
+            folder.land(found.result.write)
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted: {found.over - found.failed:,} of {plural(found.total, 'run')} are "
                 f"done and kept in {out}; continue with the same command and --resume"
             ) from None
-        shutil.rmtree(out / "inputs", ignore_errors=True)
+        folder.remove_inputs()
         return found
 
 
