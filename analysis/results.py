@@ -17,7 +17,8 @@ visits.parquet      arrivals and departures of users, if there are any, the colu
 trace.swf.gz        the run as a trace, see :meth:`hpcrowd.analysis.run.Run.to_trace`
 trace.names.csv     names of users, groups and so on, if the replayed trace has them
 summary.json        the metrics, see :meth:`hpcrowd.analysis.run.Run.summary`
-provenance.json     configuration, seed, versions, checksums, wall times: enough to repeat it
+provenance.json     configuration, seed, versions, checksums, wall times: enough to repeat it; and
+                    which files hpcrowd wrote, see :mod:`hpcrowd.environment.output.manifest`
 overview.png        a picture, see :func:`hpcrowd.analysis.pictures.over_time.overview`
 power.png           power over time, with a description of power, see
                     :mod:`hpcrowd.analysis.pictures.power`
@@ -47,6 +48,7 @@ from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.files import json_of
 from hpcrowd.environment.jobs import Column, State
 from hpcrowd.environment.limits.inputs import read_text
+from hpcrowd.environment.output.manifest import WRITTEN
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
@@ -194,6 +196,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
     place = Path(folder)
     _check_files(place)
     stored = _read_json(place / "provenance.json")
+    stored.pop(WRITTEN, None)  # which is about the folder
     written = stored.get("format", FORMAT)
     if written != FORMAT:
         raise ResultsError(

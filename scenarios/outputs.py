@@ -1,7 +1,8 @@
 """Files and folders that commands write: checked before anything is computed.
 
 Every command with an output gets the option ``--force``, and is refused an output that is one of
-its inputs or another output, or that hpcrowd did not write.
+its inputs or another output, or that hpcrowd did not write. A folder of results says what was asked
+for: without ``--force``, only the same command with the same settings and inputs replaces them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from functools import wraps
+from contextlib import contextmanager, suppress
+from functools import cache, wraps
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,12 +22,16 @@ import typer
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.output.guard import (
+    NEVER_READ,
+    Request,
     check_not_input,
     check_replaceable,
     check_replaceable_file,
+    current,
     guarded,
     is_stream,
 )
+from hpcrowd.environment.output.manifest import PROVENANCE, UNKNOWN, checksum_of
 from hpcrowd.environment.output.whole import remove_killed, whole_file
 
 #: Parameters of commands that name a file or folder to write.
@@ -40,9 +46,18 @@ STANDARD = "-"
 #: Characters between the parts of a text such as ``mean:FILE``.
 BETWEEN = re.compile(r"[:=,\s]")
 
+#: Parameters of commands that make no difference to results.
+SAME_RESULTS = {
+    *OUTPUTS, "as_json", "keep", "workers", "executor", "address", "resume", "trust",
+}  # fmt: skip
+
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Replace files and folders that hpcrowd did not write."),
+    typer.Option(
+        "--force",
+        help="Replace other results, and a file named here that hpcrowd did not write; your files "
+        "in a folder stay.",
+    ),
 ]
 
 
@@ -69,9 +84,16 @@ def with_force(command: Callable[..., Any], name: str = "") -> Callable[..., Any
             for one in outputs
             if given.get(one) is not None and str(given[one]) != STANDARD
         }
-        rest = {one: value for one, value in given.items() if one not in outputs}
-        with guarded(inputs_of(rest), force=force):
-            check_outputs(named, adding=name in ADDING)
+        rest = {one: value for one, value in given.items() if one not in (*outputs, "keep")}
+        inputs = inputs_of(rest)
+        adding = name in ADDING or given.get("watch") is not None
+
+        @cache
+        def request() -> dict[str, str] | None:
+            return None if adding else request_of(name, given, inputs)
+
+        with writing(inputs, force=force, request=request):
+            check_outputs(named, adding=adding)
             return command(**given)
 
     return with_flag(run, command, "force", Force)
@@ -88,6 +110,66 @@ def with_flag(
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+@contextmanager
+def writing(
+    inputs: Iterable[Path], *, force: bool, request: Request = lambda: None
+) -> Iterator[None]:
+    """Guard what a command reads until it ends, and say then what it has replaced."""
+    from hpcrowd.scenarios.terminal import say
+
+    with guarded(inputs, force=force, request=request) as guard:
+        try:
+            yield
+        finally:
+            for line in guard.replaced:
+                say(line)
+
+
+def request_of(command: str, given: Mapping[str, Any], inputs: Iterable[Path]) -> dict[str, str]:
+    """Return what a command is asked for: its name, its settings, and checksums of its inputs.
+
+    The same results are asked for by the same request. What comes through a pipe is unknown.
+    """
+    found = {"command": command}
+    for name, value in given.items():
+        if name not in SAME_RESULTS and value not in (None, False, [], (), {}):
+            found[name.replace("_", "-")] = _told(value)
+            if _told(value) == STANDARD:
+                found[f"contents of {name}"] = UNKNOWN
+    sums: dict[str, list[str]] = {}
+    for path in inputs:
+        sums.setdefault(f"sha256 of {path.name}", []).append(_checksum(path))
+    return found | {name: " ".join(sorted(several)) for name, several in sums.items()}
+
+
+def _told(value: Any) -> str:
+    """Return a setting as a text; of a file its name, as a moved one is the same."""
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={_told(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_told, value))
+    return str(value)
+
+
+def _checksum(path: Path) -> str:
+    """Return the SHA-256 of a file; of a folder that of the names and sizes of its files."""
+    if path.is_file():
+        return checksum_of(path)
+    if not path.is_dir():
+        return UNKNOWN
+    about = sorted(
+        (one.name, one.stat().st_size)
+        for one in path.iterdir()
+        if one.is_file() and one.suffix not in NEVER_READ and not one.name.startswith(".")
+    )
+    provenance = path / PROVENANCE
+    return sha256(
+        repr(about).encode() + (provenance.read_bytes() if provenance.is_file() else b"")
+    ).hexdigest()
 
 
 def check_outputs(outputs: Mapping[str, Path], *, adding: bool = False) -> None:
@@ -118,6 +200,7 @@ def check_outputs(outputs: Mapping[str, Path], *, adding: bool = False) -> None:
         if not adding and not path.is_dir():  # a command that writes a folder checks that
             check_not_input(path, what)
             check_replaceable_file(path, what)
+            current().outputs.add(real)
         check_place(real, what)
         remove_killed(path)
 

@@ -1,20 +1,24 @@
-"""What a command must not replace: what it reads, and files that hpcrowd did not write.
+"""What must not be replaced: what a command reads, and files that hpcrowd did not write.
 
-A command runs inside :func:`guarded`. Without it, as in Python scripts, files are replaced as the
-caller asks.
+In a folder of results, nothing is removed or replaced but what hpcrowd wrote there, whoever asks.
+A command runs inside :func:`guarded`: it replaces only what the same command with the same settings
+and inputs wrote, or with ``--force`` other results and the file that an option names. Python
+scripts replace the results and files that they name.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.output.manifest import PROVENANCE, UNKNOWN, parts_of, read_list
 
 #: Bytes from the beginning and the end of a file that show who wrote it.
 HEAD = 2**16
@@ -48,8 +52,15 @@ NAMES_HEAD = b"field,number,name\n"
 #: Suffixes of files in a folder of results that no command reads.
 NEVER_READ = {".html", ".png", ".svg", ".pdf"}
 
-#: A file in a folder of results that shows who wrote it.
-PROVENANCE = "provenance.json"
+#: What a JSON file of hpcrowd is.
+FORMAT = re.compile(rb'"format": "(hpcrowd [a-z ]+)"')
+
+#: Returns what a command is asked for, by name: its name, settings, and checksums of inputs; None
+#: without a command, and for commands that add to their folder.
+type Request = Callable[[], Mapping[str, str] | None]
+
+#: Settings that a message about other settings names, and characters of each value.
+MOST_NAMED, LONGEST_NAMED = 3, 40
 
 
 @dataclass
@@ -61,21 +72,35 @@ class Guard:
     inputs
         Files and folders that it reads.
     force
-        Whether it may replace files that hpcrowd did not write.
+        Whether it may replace other results, and files of others that its options name.
+    request
+        Returns what is asked for.
+    outputs
+        Files that options name, without links.
     written
         Files and folders that are written so far.
+    replaced
+        A line about each that was there before.
     """
 
     inputs: list[Path] = field(default_factory=list)
     force: bool = False
+    request: Request = lambda: None
+    outputs: set[Path] = field(default_factory=set)
     written: list[Path] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
 
 
 _current = Guard()
 
 
+def current() -> Guard:
+    """Return what the command that runs reads and writes."""
+    return _current
+
+
 def forced() -> bool:
-    """Return whether files that hpcrowd did not write may be replaced."""
+    """Return whether other results, and files of others that options name, may be replaced."""
     return _current.force
 
 
@@ -85,12 +110,17 @@ def written() -> list[Path]:
 
 
 @contextmanager
-def guarded(inputs: Iterable[Path], *, force: bool = False) -> Iterator[None]:
-    """Protect files and folders that a command reads, until it ends."""
+def guarded(
+    inputs: Iterable[Path],
+    *,
+    force: bool = False,
+    request: Request = lambda: None,
+) -> Iterator[Guard]:
+    """Protect files and folders that a command reads, until it ends; see :class:`Guard`."""
     global _current
-    before, _current = _current, Guard(list(inputs), force)
+    before, _current = _current, Guard(list(inputs), force, request)
     try:
-        yield
+        yield _current
     except BaseException:
         before.written.extend(_current.written)  # for the message
         raise
@@ -130,29 +160,55 @@ def check_not_input(path: Path, what: str = "") -> None:
             raise HpcrowdError(f"{name}: is part of {one}, which is read; write to another name")
 
 
-def check_replaceable_file(path: Path, what: str = "") -> None:
+def check_replaceable_file(path: Path, what: str = "", new: Path | None = None) -> None:
     """Check that a file is absent or empty, was written by hpcrowd, or that replacing is forced.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        How the message calls it; its path unless given.
+    new
+        The file that is to take its place; it must be of the same kind. None if not yet written.
 
     Raises
     ------
     HpcrowdError
         When it is a file of somebody else, or cannot be read to find out.
     """
-    if _current.force or is_stream(path):
+    if _current.force or is_stream(path) or not path.exists():
         return
     try:
-        ours = not path.exists() or is_ours(path)
+        kind = kind_of(path)
+        wanted = kind if new is None else kind_of(new)
     except OSError as error:
         raise HpcrowdError(f"{what or path}: cannot be read: {error.strerror or error}") from None
-    if not ours:
+    if kind is None:
         raise HpcrowdError(
             f"{what or path}: exists, and nothing in it shows that hpcrowd wrote it; choose "
             "another name, or replace it with --force"
+        )
+    if kind and wanted and kind != wanted:
+        raise HpcrowdError(
+            f"{what or path}: is another kind of file ({_shown(kind)}, not {_shown(wanted)}); "
+            "choose another name, or replace it with --force"
         )
 
 
 def is_ours(path: Path) -> bool:
     """Return whether a file is empty, or its content shows that hpcrowd wrote it.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read.
+    """
+    return kind_of(path) is not None
+
+
+def kind_of(path: Path) -> bytes | None:
+    """Return what in the content of a file shows that hpcrowd wrote it; nothing in an empty one.
 
     Raises
     ------
@@ -167,12 +223,21 @@ def is_ours(path: Path) -> bool:
     if begin.startswith(b"\x1f\x8b"):
         with suppress(zlib.error):
             begin = zlib.decompressobj(31).decompress(begin, HEAD)
-    found = begin + end
-    return not size or begin.startswith(NAMES_HEAD) or any(mark in found for mark in MARKS)
+    if not size:
+        return b""
+    if begin.startswith(NAMES_HEAD):
+        return NAMES_HEAD
+    if named := FORMAT.search(begin + end):
+        return named[1]
+    return next((mark for mark in MARKS if mark in begin + end), None)
+
+
+def _shown(kind: bytes) -> str:
+    return re.sub(r"[^a-z]+", " ", kind.decode().lower()).strip()
 
 
 def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> None:
-    """Check that results may replace ``folder``, before they are computed.
+    """Check that results may be written to ``folder``, before they are computed.
 
     Parameters
     ----------
@@ -184,21 +249,80 @@ def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> 
     Raises
     ------
     HpcrowdError
-        When there is something that hpcrowd did not write, an input, or the current folder.
+        When it is an input or the current folder, holds something that hpcrowd did not write where
+        results go, or, without ``--force``, other results or none.
     """
     target = Path(folder)
     check_not_input(target, f"{option} {target}")
     if not target.exists():
         return
-    if not target.is_dir() or not (
-        _current.force or (target / PROVENANCE).exists() or not any(target.iterdir())
-    ):
-        raise HpcrowdError(
-            f"{target}: exists and is not a folder of results; choose another {option}"
-            + (", or replace it with --force" if target.is_dir() else "")
-        )
-    if any(target.iterdir()) and Path.cwd().is_relative_to(target.resolve()):
+    if not target.is_dir():
+        raise HpcrowdError(f"{target}: exists and is not a folder; choose another {option}")
+    try:
+        written, parts = read_list(target), parts_of(target)
+    except OSError as error:
+        raise HpcrowdError(f"{target}: cannot be read: {error.strerror or error}") from None
+    if not (parts.ours or parts.others):
+        return
+    if Path.cwd().is_relative_to(target.resolve()):
         raise HpcrowdError(f"{target}: is the current folder, or holds it; choose another {option}")
+    if PROVENANCE in parts.others:
+        raise HpcrowdError(
+            f"{target}: its {PROVENANCE} does not say which files are hpcrowd's, which are yours "
+            f"(it was changed, or is of an earlier version); choose another {option}"
+        )
+    if written is None and not _current.force:
+        raise HpcrowdError(
+            f"{target}: exists and is not a folder of results; choose another {option}, or add "
+            "results to what is there with --force"
+        )
+    if written is not None:
+        for name in parts.others:
+            if name in written.files:
+                raise _not_ours(target, name, f"choose another {option}")
+        if not _current.force and (other := _difference(written.by, _current.request())):
+            raise HpcrowdError(
+                f"{target}: holds {other}; choose another {option}, or replace what hpcrowd wrote "
+                "there with --force"
+            )
+
+
+def check_clashes(target: Path, new: Path) -> None:
+    """Check that nothing in a folder has the name of a new result but earlier results.
+
+    Raises
+    ------
+    HpcrowdError
+        When something has.
+    """
+    for name in parts_of(target).others if target.is_dir() else ():
+        up = [new / one for one in Path(name).parents]
+        if os.path.lexists(new / name) or any(one.exists() and not one.is_dir() for one in up):
+            raise _not_ours(target, name, "choose another name")
+
+
+def _not_ours(folder: Path, name: str, cure: str) -> HpcrowdError:
+    return HpcrowdError(
+        f"{folder / name}: is not as hpcrowd wrote it, and results would replace it; move it away, "
+        f"or {cure}"
+    )
+
+
+def _difference(before: Mapping[str, str] | None, now: Mapping[str, str] | None) -> str:
+    """Return how the results of a folder differ from those asked for; nothing if they do not."""
+    if now is None:
+        return ""
+    if before is None:
+        return "results of a Python script"
+    if before.get("command") != now["command"]:
+        return f"results of hpcrowd {before.get('command')}"
+    found = []
+    for name in sorted({*before, *now}, key=lambda one: one.startswith("sha256 of ")):
+        old, new = (str(one.get(name, "not given")) for one in (before, now))
+        if old != new or new == UNKNOWN:
+            found.append(f"{name} {old[:LONGEST_NAMED]} there, {new[:LONGEST_NAMED]} here")
+    more = f"; {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    return f"other results ({'; '.join(found[:MOST_NAMED])}{more})" if found else ""
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 from collections.abc import Iterator
@@ -11,11 +12,15 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.output.guard import (
+    check_clashes,
     check_not_input,
     check_replaceable,
+    check_replaceable_file,
+    current,
     is_stream,
     written,
 )
+from hpcrowd.environment.output.manifest import add_list, parts_of, settle
 
 #: Ending of the names of unfinished files and folders.
 UNFINISHED = ".tmp"
@@ -23,8 +28,8 @@ UNFINISHED = ".tmp"
 #: Ending of the name of a folder while another takes its place.
 OLD = f".old{UNFINISHED}"
 
-#: Temporary files and folders of this process.
-_temporary: set[Path] = set()
+#: Temporary files and folders of this process, each with the one whose place it takes or had.
+_temporary: dict[Path, Path] = {}
 
 
 @contextmanager
@@ -56,16 +61,21 @@ def whole_file(
             return
         with _replacing(target) as temporary:
             yield temporary
+            if target in current().outputs and target.exists():
+                check_replaceable_file(target, str(path), temporary)
+                if target.stat().st_size:
+                    current().replaced.append(f"{path}: replaced the one that was there")
     except OSError as wrong:
         raise error(f"{path}: cannot be written: {wrong.strerror or wrong}") from wrong
 
 
 @contextmanager
 def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary folder to fill; it replaces ``folder`` if all goes well.
+    """Yield a temporary folder to fill; what hpcrowd wrote in ``folder`` is replaced by it.
 
-    An existing folder is replaced only if it is empty or hpcrowd wrote it (it has a
-    ``provenance.json``), or a command has ``--force``. A symbolic link stays.
+    Everything else in the folder stays: see :mod:`hpcrowd.environment.output.manifest`. Without the
+    option ``--force`` of a command, the folder must be empty or hold results, those of the same
+    command and settings. A symbolic link stays.
 
     Raises
     ------
@@ -74,13 +84,39 @@ def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """
     remove_killed(Path(folder))
     check_replaceable(folder)
-    target = Path(os.path.realpath(folder))
+    target, guard = Path(os.path.realpath(folder)), current()
     try:
         with _replacing(target) as temporary:
             temporary.mkdir(parents=True)
             yield temporary
+            add_list(temporary, guard.request())
+            check_clashes(target, temporary)
+            before = parts_of(target) if target.is_dir() else ([], [])
+        if before != ([], []):
+            guard.replaced.append(_told(folder, *before))
     except OSError as wrong:
         raise HpcrowdError(f"{folder}: cannot be written: {wrong.strerror or wrong}") from wrong
+
+
+def _told(folder: str | os.PathLike[str], ours: list[str], others: list[str]) -> str:
+    """Return a line about what was in a folder."""
+    more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+    done = ["replaced the results that were there"] if ours else []
+    done += [f"left {others[0]}{more}, which hpcrowd did not write"] if others else []
+    return f"{folder}: {'; '.join(done)}"
+
+
+@contextmanager
+def temporary_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder next to ``target`` that is removed in the end, however that comes."""
+    place = target.with_name(_names(target)[0])
+    _temporary[place] = target
+    try:
+        place.mkdir()
+        yield place
+    finally:
+        _remove(place)
+        _temporary.pop(place, None)
 
 
 @contextmanager
@@ -89,30 +125,37 @@ def _replacing(target: Path) -> Iterator[Path]:
     temporary, old = (target.with_name(name) for name in _names(target))
     inside = any(parent in _temporary for parent in target.parents)
     done = [] if inside else written()
-    _temporary.add(temporary)
+    _temporary[temporary] = target
     try:
         yield temporary
         done.append(target)  # before it is: an interrupt in between must not deny it
         while True:
             if temporary.is_dir() and target.is_dir():
+                _temporary[old] = target
                 with suppress(FileNotFoundError):  # another process may be faster
                     target.rename(old)
-                    _temporary.add(old)
             try:
                 temporary.replace(target)
                 break
             except OSError:
                 if not (temporary.is_dir() and target.is_dir()):
                     raise
-                _remove(old)  # another process wrote the same folder meanwhile
+                settle(old, target)  # another process wrote the same folder meanwhile
     finally:
-        if old.exists() and not target.exists():
-            with suppress(OSError):
-                old.rename(target)
         if _remove(temporary) and target in done:
             done.remove(target)
-        _remove(old)
-        _temporary.difference_update((temporary, old))
+        _put_back(old, target)
+        for one in (temporary, old):
+            _temporary.pop(one, None)
+
+
+def _put_back(old: Path, target: Path) -> None:
+    """Undo or finish the replacement of a folder that was moved away."""
+    with suppress(OSError):
+        if old.exists() and not os.path.lexists(target):
+            old.rename(target)
+        elif old.exists():
+            settle(old, target)
 
 
 def _names(target: Path) -> tuple[str, str]:
@@ -134,27 +177,33 @@ def _remove(path: Path) -> bool:
 
 def remove_temporary() -> None:
     """Remove the temporary files and folders of this process that an interrupt left."""
-    for path in list(_temporary):
-        _remove(path)
-        _temporary.discard(path)
+    for path, target in list(_temporary.items()):
+        if path.name.endswith(OLD):
+            _put_back(path, target)
+        else:
+            _remove(path)
+        _temporary.pop(path, None)
 
 
-def remove_killed(path: Path) -> None:
+def remove_killed(path: Path, *, inside: bool = False) -> None:
     """Remove what processes of this machine left next to a target when they were killed.
 
-    A folder that was moved away and not yet replaced is moved back.
+    ``inside`` a folder, what they left of all the files in it.
+
+    A folder that was moved away and not yet replaced is moved back, and what others had in one
+    that was replaced is moved into its successor.
     """
     target = Path(os.path.realpath(path))
-    begin = f".{target.name}.{socket.gethostname()}."
+    name = ".+" if inside else re.escape(target.name)
+    ours = re.compile(rf"\.({name})\.{re.escape(socket.gethostname())}\.(\d+)(\.old)?\.tmp")
     with suppress(OSError):
-        for one in target.parent.iterdir():
-            if one.name.startswith(begin) and one.name.endswith(UNFINISHED):
-                number = one.name.removeprefix(begin).split(".")[0]
-                if number.isdecimal() and not _runs(int(number)):
-                    if one.name.endswith(OLD) and not target.exists():
-                        one.rename(target)
-                    else:
-                        _remove(one)
+        for one in (target if inside else target.parent).iterdir():
+            found = ours.fullmatch(one.name)
+            if found and not _runs(int(found[2])):
+                if found[3]:
+                    _put_back(one, one.with_name(found[1]))
+                else:
+                    _remove(one)
 
 
 def _runs(process: int) -> bool:

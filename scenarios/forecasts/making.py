@@ -1,8 +1,6 @@
 """Futures on all cores, on a Dask cluster, and kept in a folder so that none is made twice.
 
-``FOLDER/KEY-0000-SUM.npz`` holds a few futures; KEY is the checksum of everything that they depend
-on, so that futures of another state, setting, seed or version are never mistaken for these, and SUM
-that of the file itself, so that a damaged one is made again.
+``FOLDER/KEY-0000-SUM.npz`` holds a few futures, see :mod:`hpcrowd.scenarios.unfinished`.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ from hpcrowd import __version__
 from hpcrowd.analysis.forecast.futures import Future, Outset
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.limits.numbers import MOST_RUNS, check_within
-from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.scenarios.sweeps.engines import Engine, Inline, Processes, cores
 from hpcrowd.scenarios.sweeps.loop import WorkerDied, each_of
 from hpcrowd.scenarios.sweeps.worker import read_shared, write_shared
+from hpcrowd.scenarios.unfinished import DIGITS, keep_file, kept_files
 
 #: Futures of one task.
 TOGETHER = 5
@@ -163,12 +161,11 @@ def key_of(outset: Outset, seed: int) -> str:
                     f"{one.name} {value}: cannot be kept with --keep; leave that out"
                 ) from None
         digest.update(f"\0{one.name}\0{value!r}".encode())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:DIGITS]
 
 
 def _keep(folder: Path, key: str, futures: Sequence[Future]) -> None:
     """Write futures into a file that is complete or absent."""
-    folder.mkdir(parents=True, exist_ok=True)
     arrays = {
         f"{one.number}-{name.name}": getattr(one, name.name)
         for one in futures
@@ -177,21 +174,13 @@ def _keep(folder: Path, key: str, futures: Sequence[Future]) -> None:
     }
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)
-    content = packed.getvalue()
-    with whole_file(folder / f"{key}-{futures[0].number:04}-{_sum_of(content)}.npz") as temporary:
-        temporary.write_bytes(content)
+    keep_file(folder, key, f"{futures[0].number:04}", packed.getvalue(), ".npz")
 
 
 def _kept(folder: Path, key: str) -> list[Future]:
     """Return the futures that a folder keeps; damaged files are made again."""
     found = []
-    for path in sorted(folder.glob(f"{key}-*.npz")):
-        try:
-            content = path.read_bytes()
-        except OSError:
-            continue
-        if not path.stem.endswith(f"-{_sum_of(content)}"):
-            continue
+    for _, content in kept_files(folder, key, ".npz"):
         by_number: dict[int, dict[str, Any]] = {}
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             for name in arrays.files:
@@ -199,8 +188,3 @@ def _kept(folder: Path, key: str) -> list[Future]:
                 by_number.setdefault(int(number), {})[column] = arrays[name]
         found += [Future(number, **one) for number, one in by_number.items()]
     return found
-
-
-def _sum_of(content: bytes) -> str:
-    """Return the checksum of a file."""
-    return sha256(content).hexdigest()[:16]

@@ -7,7 +7,6 @@ line is added, never changed.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.terminal import say
+from hpcrowd.scenarios.unfinished import line_of, wire_of
 
 if TYPE_CHECKING:
     from hpcrowd.environment.state.state import ClusterState
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 SHORTEST, LONGEST = 1, 7 * 86400
 
 SAID, FARED, LATEST = "forecasts.jsonl", "fared.jsonl", "latest"
+
+#: What each line of a file says.
+KEYS = {
+    SAID: {"job", "asked_at", "levels", "start"},
+    FARED: {"job", "asked_at", "start", "median_error_s", "in_50", "in_90"},
+}
 
 
 def watch(given: Forecast, every: int, out: Path, rounds: int | None = None) -> None:
@@ -58,6 +64,11 @@ def watch(given: Forecast, every: int, out: Path, rounds: int | None = None) -> 
     check_within("watch", every, SHORTEST, LONGEST)
     if not isinstance(given.source, Path):
         raise QuantityError("--watch: needs a file that something writes anew, such as squeue")
+    for name in (SAID, FARED):
+        if (out / name).exists() and (out / name).stat().st_size and not any(_read(out / name)):
+            raise HpcrowdError(
+                f"{out / name}: holds no line that a watch wrote; choose another --out"
+            )
     out.mkdir(parents=True, exist_ok=True)
     done = 0
     while rounds is None or done < rounds:
@@ -153,18 +164,16 @@ def _words(state: ClusterState, fared: int, out: Path) -> str:
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a file; a last one that is not whole is left out."""
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.endswith("\n"):
-                yield json.loads(line)
+    """Yield the lines of a file; what is damaged, or not whole, is left out."""
+    if path.exists():
+        with path.open(encoding="utf-8", errors="replace") as file:
+            wires = [wire_of(line) for line in file]
+        yield from (one for one in wires if one is not None and KEYS[path.name] <= one.keys())
 
 
 def _append(path: Path, lines: Any) -> None:
     """Add lines to a file, all at once, in the place of a last one that is not whole."""
-    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    text = "".join(map(line_of, lines))
     if text:
         with path.open("a+b") as file:
             file.seek(0)

@@ -1,7 +1,7 @@
 """The folder of a sweep: locked by one sweep, with complete files, and no run done twice.
 
 ============== ====================================================================================
-study.json     the study: scenario, axes, checksums of inputs, versions
+study.json     the study: scenario, axes, checksums of inputs, versions; which results are written
 index.jsonl    one line for each finished run, as they came; rebuilt from ``runs`` if damaged
 runs/          one Parquet file for each run: its numbers, with their provenance in the metadata
 jobs/          with ``keep = "jobs"``, one Parquet file for each run: its jobs
@@ -11,6 +11,8 @@ summary.csv    means, differences and their intervals
 *.png          pictures
 .lock          held by the running sweep; the system releases it when that ends
 ============== ====================================================================================
+
+Each file and line has a checksum somewhere: what is damaged is done again. Other files stay.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ import errno
 import fcntl
 import json
 import os
+import re
 import socket
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -30,13 +33,24 @@ from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.files import json_of
 from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.guard import forced
-from hpcrowd.environment.output.whole import UNFINISHED
+from hpcrowd.environment.output.manifest import checksum_of
+from hpcrowd.environment.output.whole import remove_killed, temporary_folder
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.outputs import land_bytes
-from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, read_row
+from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, files_of, files_sum, kept_row
+from hpcrowd.scenarios.unfinished import line_of, sum_of, wire_of
 
 #: Format of a folder; raised when a version can no longer continue what an older one began.
 FORMAT = 1
+
+
+#: Names of the files of runs and inputs, unfinished ones too.
+OF_RUN = re.compile(r"([0-9a-f]{20})\.parquet")
+OF_INPUT = re.compile(r"[0-9a-f]{20}(-[0-9a-f]{16})?\.shared")
+OF_KILLED = re.compile(r"\.[0-9a-f-]{20,37}\.(parquet|shared)\..+\.\d+\.tmp")
+
+#: Files that every sweep writes, and that must not be there before.
+RESERVED = ("index.jsonl", "frame.csv", "frame.parquet", "summary.csv")
 
 
 @dataclass
@@ -49,15 +63,27 @@ class SweepFolder:
         Where it is.
     states
         State of each finished run, by its key.
+    results
+        Checksums of the tables and pictures in it, by name, several while they are replaced; None
+        if it does not say.
+    identity
+        Of the study.
     """
 
     path: Path
     states: dict[str, str] = field(default_factory=dict)
+    results: dict[str, list[str]] | None = field(default_factory=dict)
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def index(self) -> Path:
         """The list of finished runs."""
         return self.path / "index.jsonl"
+
+    @property
+    def study(self) -> Path:
+        """The description of the study."""
+        return self.path / "study.json"
 
     def begin(self, identity: Mapping[str, Any], *, resume: bool) -> list[str]:
         """Make the folder ready for a study, or for the rest of it.
@@ -73,64 +99,166 @@ class SweepFolder:
         Returns
         -------
         list of str
-            Notes for the user: versions that changed.
+            Notes for the user: versions that changed, damaged files.
 
         Raises
         ------
         HpcrowdError
-            When the folder holds something else, an input has changed, or there are runs and
-            ``resume`` is false.
+            When the folder holds something else, an input has changed, results were changed, or
+            there are runs and ``resume`` is false.
         """
-        named = self.path / "study.json"
-        told: list[str] = []
-        if named.exists():
-            now = json.loads(json.dumps(identity, default=str))  # in the form that was written
-            try:
-                before = json_of(read_text(named))
-                told = _same_study(self.path, before, now)
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                raise HpcrowdError(
-                    f"{named}: damaged ({type(error).__name__}); choose another --out"
-                ) from None
-        elif not forced() and (
-            others := [one.name for one in self.path.iterdir() if not one.name.startswith(".")]
-        ):
-            raise HpcrowdError(
-                f"{self.path}: holds {others[0]} and is not the folder of a sweep; choose "
-                "another --out, or write next to it with --force"
-            )
-        self._read_index()
+        self.identity = json.loads(json.dumps(identity, default=str))  # in the form of the file
+        told = self._read_study() if self.study.exists() else self._check_free()
+        self._check_results(self.results or ())
+        told += self._read_index()
         if self.states and not resume:
             raise HpcrowdError(
                 f"{self.path}: holds {plural(len(self.states), 'run')} of this study already; add "
                 "--resume to continue, or choose another --out"
             )
         # The study is written first, to identify the folder even if nothing else gets done.
-        text = json.dumps({"format": FORMAT, **identity}, indent=2, default=str)
-        land_bytes(named, f"{text}\n".encode())
+        self._write_study()
+        remove_killed(self.path, inside=True)
+        self.remove_inputs()  # of a sweep that was killed: they may be damaged
         for name in ("runs", "inputs", "jobs"):
             (self.path / name).mkdir(exist_ok=True)
-            for path in (self.path / name).glob(f".*{UNFINISHED}"):
-                path.unlink(missing_ok=True)  # of a sweep that was killed
+            _remove(self.path / name, OF_KILLED)
         return told
 
-    def _read_index(self) -> None:
-        """Read the index, and correct it by the files of the runs."""
-        there = {path.stem for path in (self.path / "runs").glob("*.parquet")}
+    def remove_inputs(self) -> None:
+        """Remove what workers share, and the folder if nothing else is in it."""
+        inputs = self.path / "inputs"
+        if inputs.is_dir():
+            _remove(inputs, OF_INPUT)
+            _remove(inputs, OF_KILLED)
+            with suppress(OSError):
+                inputs.rmdir()
+
+    def _read_study(self) -> list[str]:
+        """Check that the folder is of this study; return notes."""
+        try:
+            before = json_of(read_text(self.study))
+            whole = before.pop("sum", None) in (None, _sum_of(before))  # None: earlier versions
+        except (OSError, ValueError, TypeError, AttributeError):
+            whole = False
+        if not whole:
+            if not any(kept_row(self.path, key) for key in self._keys()):
+                raise HpcrowdError(
+                    f"{self.study}: damaged, and no run is kept with it; remove it, or choose "
+                    "another --out"
+                )
+            self.results = None
+            return [f"{self.study} was damaged and is written again"]
+        try:
+            told = _same_study(self.path, before, self.identity)
+            kept = before.get("results")
+            self.results = None if kept is None else {name: [*of] for name, of in kept.items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise HpcrowdError(
+                f"{self.study}: damaged ({type(error).__name__}); choose another --out"
+            ) from None
+        return told
+
+    def _check_free(self) -> list[str]:
+        """Check that a folder without a study may become that of one."""
+        others = [one.name for one in self.path.iterdir() if not one.name.startswith(".")]
+        if others and not forced():
+            raise HpcrowdError(
+                f"{self.path}: holds {others[0]} and is not the folder of a sweep; choose "
+                "another --out, or write next to it with --force"
+            )
+        self._check_results(RESERVED)
+        return []
+
+    def _write_study(self) -> None:
+        content = {"format": FORMAT, **self.identity}
+        if self.results is not None:
+            content["results"] = self.results
+        text = json.dumps(content | {"sum": _sum_of(content)}, indent=2)
+        land_bytes(self.study, f"{text}\n".encode())
+
+    def _check_results(self, names: Iterable[str], new: Path | None = None) -> None:
+        """Check that files are as hpcrowd wrote them, absent, or the same as new ones."""
+        for name in names:
+            path = self.path / name
+            if not os.path.lexists(path) or (self.results is None and path.is_file()):
+                continue
+            own = [] if self.results is None else self.results.get(name, [])
+            same = [] if new is None else [checksum_of(new / name)]
+            if path.is_symlink() or not path.is_file() or checksum_of(path) not in (*own, *same):
+                raise HpcrowdError(
+                    f"{path}: is not as hpcrowd wrote it, and results would replace it; move it "
+                    "away, or choose another --out"
+                )
+
+    def land(self, write: Callable[[Path], None]) -> None:
+        """Put results into the folder, in the place of earlier ones.
+
+        Parameters
+        ----------
+        write
+            Writes the tables and pictures into a folder.
+
+        Raises
+        ------
+        HpcrowdError
+            When they cannot be written, or a file with such a name is of somebody else.
+        """
+        try:
+            with temporary_folder(self.path / "results") as place:
+                write(place)
+                new = {path.name: checksum_of(path) for path in sorted(place.iterdir())}
+                self._check_results(new, place)
+                before = self.results or {}
+                # Whose they are is written first, so that it is known wherever this is killed.
+                self.results = before | {
+                    name: sorted({*before.get(name, ()), one}) for name, one in new.items()
+                }
+                self._write_study()
+                for name in new:
+                    (place / name).replace(self.path / name)
+                self.results |= {name: [one] for name, one in new.items()}
+                self._write_study()
+        except OSError as error:
+            raise HpcrowdError(
+                f"{self.path}: cannot be written: {error.strerror or error}"
+            ) from error
+
+    def _keys(self) -> set[str]:
+        """Return the keys of the runs that have a file."""
+        runs = self.path / "runs"
+        names = (OF_RUN.fullmatch(one.name) for one in (runs.iterdir() if runs.is_dir() else ()))
+        return {name[1] for name in names if name}
+
+    def _read_index(self) -> list[str]:
+        """Read the index, and correct it by the files of the runs; return notes on damage."""
+        there, damaged = self._keys(), set()
         lines, torn = [], False
         for outcome, line in self._lines():
-            if outcome is None or (outcome.state == DONE and outcome.key not in there):
+            key = "" if outcome is None else outcome.key
+            if outcome is None or (outcome.state == DONE and key not in there):
                 torn = True
                 continue
+            if outcome.state == DONE and outcome.files not in ("", files_sum(self.path, key)):
+                torn = True
+                damaged.add(key)
+                continue
             lines.append(line)
-            self.states[outcome.key] = outcome.state
-        found = [key for key in sorted(there) if self.states.get(key) != DONE]
+            self.states[key] = outcome.state
+        found = sorted(key for key in there if self.states.get(key) != DONE)
         for key in found:
-            row = read_row(self.path / "runs" / f"{key}.parquet")
-            lines.append(_line(Outcome(key, DONE, row)))
+            row = None if key in damaged else kept_row(self.path, key)
+            if row is None:
+                damaged.add(key)
+                files_of(self.path, key)[0].unlink()
+                continue
+            done = Outcome(key, DONE, row, files=files_sum(self.path, key))
+            lines.append(line_of(asdict(done)))
             self.states[key] = DONE
         if torn or found:
             land_bytes(self.index, "".join(lines).encode())
+        again = sorted(key for key in damaged if self.states.get(key) != DONE)
+        return [f"run {key}: its file was damaged, so it is done again" for key in again]
 
     def _lines(self) -> Iterator[tuple[Outcome | None, str]]:
         """Yield the outcomes in the index with their lines; None for a damaged line."""
@@ -139,13 +267,14 @@ class SweepFolder:
         with self.index.open(encoding="utf-8", errors="replace") as file:
             for line in file:
                 try:
-                    yield _outcome(json_of(line)), line
-                except (ValueError, TypeError):
+                    wire = wire_of(line)
+                    yield None if wire is None else _outcome(wire), line
+                except TypeError:
                     yield None, line
 
     def add(self, outcome: Outcome, file: TextIO) -> None:
         """Add a finished run to the index, an open file."""
-        file.write(_line(outcome))
+        file.write(line_of(asdict(outcome)))
         file.flush()
         self.states[outcome.key] = outcome.state
 
@@ -154,8 +283,15 @@ class SweepFolder:
         return {outcome.key: outcome for outcome, _ in self._lines() if outcome is not None}
 
 
-def _line(outcome: Outcome) -> str:
-    return json.dumps(asdict(outcome), allow_nan=False) + "\n"
+def _sum_of(content: Mapping[str, Any]) -> str:
+    return sum_of(json.dumps(content, sort_keys=True).encode())
+
+
+def _remove(folder: Path, names: re.Pattern[str]) -> None:
+    """Remove the files of a folder with names of this form."""
+    for path in folder.iterdir():
+        if names.fullmatch(path.name) and path.is_file():
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -169,7 +305,7 @@ def locked(path: Path) -> Iterator[SweepFolder]:
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        lock = (path / ".lock").open("a+", encoding="utf-8")
+        lock = (path / ".lock").open("a+", encoding="utf-8", errors="replace")
     except OSError as error:
         raise HpcrowdError(f"{path}: cannot be written: {error.strerror or error}") from error
     with lock:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,13 +124,13 @@ def sweep(
         try:
             _run_all(study, folder, engine or Inline(), found, progress)
             found.result = collect(study, folder)
-            found.result.write(out)
+            folder.land(found.result.write)
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted: {found.over - found.failed:,} of {plural(found.total, 'run')} are "
                 f"done and kept in {out}; continue with the same command and --resume"
             ) from None
-        shutil.rmtree(out / "inputs", ignore_errors=True)
+        folder.remove_inputs()
         return found
 
 
@@ -196,8 +195,6 @@ class _Shared:
     def __init__(self, out: Path) -> None:
         self._folder = out / "inputs"
         self._now = secrets.token_hex(8)
-        for old in self._folder.glob("*.shared"):  # of a run that was killed
-            old.unlink()
         self._versions = versions()
         self._wrong: dict[str, str] = {}
 

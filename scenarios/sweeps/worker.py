@@ -15,10 +15,12 @@ import pickle
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
+from hpcrowd.environment.output.manifest import checksum_of
 from hpcrowd.environment.output.whole import whole_file
 
 if TYPE_CHECKING:
@@ -146,6 +148,8 @@ class Outcome:
         Why it failed, one line.
     wall_s
         How long it took.
+    files
+        Checksum of its files, see :func:`files_sum`; empty if it failed.
     """
 
     key: str
@@ -153,6 +157,7 @@ class Outcome:
     row: dict[str, int | float | None]
     error: str = ""
     wall_s: float = 0.0
+    files: str = ""
 
 
 def work(task: Task) -> Outcome:
@@ -165,7 +170,8 @@ def work(task: Task) -> Outcome:
         return failed(task.key, told, time.perf_counter() - began)
     finally:
         _clean_up()
-    return Outcome(task.key, DONE, row, wall_s=round(time.perf_counter() - began, 3))
+    wall_s = round(time.perf_counter() - began, 3)
+    return Outcome(task.key, DONE, row, wall_s=wall_s, files=files_sum(task.out, task.key))
 
 
 def _clean_up() -> None:
@@ -187,16 +193,33 @@ def _run(task: Task) -> dict[str, int | float | None]:
     from hpcrowd.analysis.comparison.sweeps import row_of
     from hpcrowd.scenarios.kinds.files import scenario_of
 
-    landed = task.out / "runs" / f"{task.key}.parquet"
-    if landed.exists():  # by a worker that died before it reported
-        return read_row(landed)
+    kept = kept_row(task.out, task.key)
+    if kept is not None:  # by a worker that died before it reported
+        return kept
     scenario = scenario_of(task.settings, task.files)
     run = scenario.run(read_shared(task.shared))
     row = row_of(run, task.warm_up, task.cool_down)
+    told, (row_file, jobs_file) = dict(task.told), files_of(task.out, task.key)
     if task.keep == "jobs":
-        _land(jobs_table(run.jobs), task.out / "jobs" / f"{task.key}.parquet", task.told)
-    _land(row_table(task.key, row), landed, task.told)
+        _land(jobs_table(run.jobs), jobs_file, told)
+        told["jobs_sha256"] = checksum_of(jobs_file)
+    told = json.loads(json.dumps(told, default=str))
+    _land(row_table(task.key, row), row_file, told | {"sum": _sum_of(row, told)})
     return row
+
+
+def files_of(out: Path, key: str) -> tuple[Path, Path]:
+    """Return the files of a run: its row, and its jobs if they are kept."""
+    return out / "runs" / f"{key}.parquet", out / "jobs" / f"{key}.parquet"
+
+
+def files_sum(out: Path, key: str) -> str:
+    """Return the checksum of the files of a run."""
+    return " ".join(checksum_of(path)[:16] for path in files_of(out, key) if path.is_file())
+
+
+def _sum_of(row: Mapping[str, int | float | None], told: Mapping[str, Any]) -> str:
+    return sha256(json.dumps([row, told], sort_keys=True).encode()).hexdigest()
 
 
 def row_table(key: str, row: Mapping[str, int | float | None]) -> pa.Table:
@@ -211,12 +234,22 @@ def row_table(key: str, row: Mapping[str, int | float | None]) -> pa.Table:
     return pa.table(columns)
 
 
-def read_row(path: Path) -> dict[str, int | float | None]:
-    """Return the row that the file of a run holds."""
+def kept_row(out: Path, key: str) -> dict[str, int | float | None] | None:
+    """Return the row that the file of a run holds; None without one, or if a file is damaged."""
     import pyarrow.parquet as pq
 
-    row: dict[str, int | float | None] = pq.read_table(path).drop_columns("key").to_pylist()[0]
-    return row
+    row_file, jobs_file = files_of(out, key)
+    row: dict[str, int | float | None]
+    try:
+        table = pq.read_table(row_file)
+        row = table.drop_columns("key").to_pylist()[0]
+        told = json.loads(table.schema.metadata[b"hpcrowd"])
+        whole = told.pop("sum", None) in (None, _sum_of(row, told))  # None: of earlier versions
+        if "jobs_sha256" in told:
+            whole = whole and checksum_of(jobs_file) == told["jobs_sha256"]
+        return row if whole else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return None  # errors of Arrow are among these
 
 
 def jobs_table(jobs: JobTable) -> pa.Table:

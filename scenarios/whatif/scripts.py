@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.environment.output.guard import guarded, written
+from hpcrowd.environment.output.guard import written
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.cli import interrupted
 from hpcrowd.scenarios.kinds.replay import replay
-from hpcrowd.scenarios.outputs import check_outputs
+from hpcrowd.scenarios.outputs import check_outputs, writing
 from hpcrowd.scenarios.terminal import say, standard_output
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def script(
         written().clear()
         outputs = dict(zip([also], map(Path, arguments[1:]), strict=False))
         try:
-            with guarded([Path(arguments[0])], force=force):
+            with writing([Path(arguments[0])], force=force):
                 check_outputs(outputs)
                 tables = make(read_trace(arguments[0]), *arguments[1:])
         except HpcrowdError as error:

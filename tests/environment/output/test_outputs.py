@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.output.guard import guarded, is_ours
-from hpcrowd.environment.output.whole import remove_killed, whole_file, whole_folder
+from hpcrowd.environment.output.guard import check_replaceable, guarded, is_ours
+from hpcrowd.environment.output.whole import (
+    remove_killed,
+    remove_temporary,
+    whole_file,
+    whole_folder,
+)
 from hpcrowd.scenarios.cli import CommandFiles
 from hpcrowd.scenarios.outputs import OUTPUTS, inputs_of
 
 from tests.support.writing import COMMANDS, LOG
+from tests.support.writing import FILES as FILES_READ
 
 #: Parameters of commands that name files and folders to read; fetch and forecast add to theirs.
 INPUTS = (
@@ -127,8 +133,8 @@ def test_an_input_is_never_written(here, call, command, name):
 
 def test_results_that_hold_an_input_stay(here, call):
     """A folder of results is not replaced by a command that reads a file in it."""
-    Path("x").mkdir()
-    Path("x/provenance.json").write_text("{}")
+    with whole_folder("x"):
+        pass
     Path("c.swf").rename("x/c.swf")
     code, _, err = call("replay", "x/c.swf", "--out", "x", "--force")
     assert (2, True) == (code, "would replace x/c.swf" in err)
@@ -223,8 +229,8 @@ def test_links_stay_links(here):
         other.unlink(missing_ok=True)
     Path("real").mkdir()
     Path("link").symlink_to("real")
-    with whole_folder("link") as place:
-        (place / "provenance.json").write_text("{}")
+    with whole_folder("link"):
+        pass
     assert (True, ["provenance.json"]) == (Path("link").is_symlink(), listing("real"))
 
 
@@ -238,35 +244,251 @@ def test_leftovers_of_killed_processes_are_removed(here):
         assert (True, False) == (temporary.exists(), dead.exists())
 
 
-def test_a_folder_killed_while_it_is_replaced_comes_back(here, call):
-    """Killed between two renames, the old folder has another name: the next command restores it."""
-    program = (
-        "import os, signal\n"
-        "from pathlib import Path\n"
-        "from hpcrowd.environment.output.whole import whole_folder\n"
-        "Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "with whole_folder('out') as place:\n"
-        "    (place / 'provenance.json').write_text('new')\n"
+#: Replaces ``out``, killed before its Nth change of the file system, for each N up to the last.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from hpcrowd.environment.output.whole import whole_folder
+
+def results(text):
+    with whole_folder("out") as place:
+        (place / "A").mkdir()
+        for name in ("numbers.csv", "A/numbers.csv", text):
+            (place / name).write_text(text)
+
+def killed(number):
+    if os.fork():
+        return os.wait()[1] != 0
+    left = [number]
+    for name in ("rename", "replace", "unlink", "rmdir", "mkdir"):
+        def call(*given, how=getattr(os, name), **more):
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return how(*given, **more)
+        setattr(os, name, call)
+    results("new")
+    os._exit(0)
+
+def check(whole):
+    found = {path.name: path for path in Path().rglob("*")}
+    for name in ("mine.txt", "notes.txt", "deep.txt"):
+        assert "mine" == found[name].read_text(), name
+    assert "nowhere" == os.readlink(found["link"]) and found["empty"].is_dir()
+    if whole or Path("out").exists():
+        text = Path("out/numbers.csv").read_text()
+        assert text == Path("out/A/numbers.csv").read_text() == Path("out", text).read_text()
+        assert not Path("out", "new" if text == "old" else "old").exists()
+    if whole:
+        there = {"A/mine.txt", "notes.txt", "sub/deep.txt", "link", "empty"}
+        assert there <= {str(path.relative_to("out")) for path in Path("out").rglob("*")}
+        assert [] == [path for path in Path().iterdir() if path.name.startswith(".")]
+
+results("old")
+for name in ("A/mine.txt", "notes.txt", "sub/deep.txt"):
+    Path("out", name).parent.mkdir(exist_ok=True)
+    Path("out", name).write_text("mine")
+Path("out/link").symlink_to("nowhere")
+Path("out/empty").mkdir()
+if "link" in sys.argv:
+    Path("out").rename("elsewhere")
+    Path("out").symlink_to("elsewhere")
+number = 1
+while killed(number):
+    check(False)
+    results("old")
+    check(True)
+    number += 1
+check(True)
+print(number)
+"""
+
+
+@pytest.mark.parametrize("link", ["", pytest.param("link", marks=slow)])
+def test_a_folder_is_whole_and_the_readers_files_stay_wherever_it_is_killed(here, link):
+    """Between any two changes: results are the old or the new, and the next command tidies up."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, link], capture_output=True, text=True, check=False,
+        timeout=60,
+    )  # fmt: skip
+    assert "" == done.stderr
+    assert 12 < int(done.stdout)
+
+
+def test_an_interrupt_restores_or_finishes(here, monkeypatch):
+    """A signal in the moment of the replacement loses neither results nor the reader's files."""
+    with whole_folder("out") as place:
+        (place / "old").touch()
+    Path("out/mine").touch()
+    rename, replace = Path.rename, Path.replace
+
+    def stop(*_):
+        monkeypatch.setattr(Path, "rename", rename)
+        monkeypatch.setattr(Path, "replace", replace)
+        remove_temporary()  # what a thread does that ends the process from outside
+        assert (True, True) == (Path("out/old").exists(), Path("out/mine").exists())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", stop)
+    with pytest.raises(KeyboardInterrupt), whole_folder("out"):
+        pass
+    assert ["mine", "old", "provenance.json"] == listing("out")
+    assert [] == [name for name in listing() if name.startswith(".")]
+
+
+#: Commands that write a folder, with what makes their results other ones; unless given, that the
+#: log has changed.
+FOLDERS = {
+    "replay": "--scheduler fcfs",
+    "compare": "",
+    **dict.fromkeys(("report", "resample", "grid", "run", "validate", "forecast"), ""),
+    **dict.fromkeys(("demo", "populate"), "--days 2"),
+    "reproduce": "--jobs 1001",
+}
+
+
+def contents(folder="."):
+    """Return the bytes of each file, and where each link leads."""
+    return {
+        str(path): path.readlink() if path.is_symlink() else path.read_bytes()
+        for path in Path(folder).rglob("*")
+        if path.is_file() or path.is_symlink()
+    }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [one if one == "replay" else pytest.param(one, marks=slow) for one in FOLDERS],
+)
+def test_what_hpcrowd_did_not_write_stays(here, call, command):
+    """Other results need --force; the same say what they replace; the reader's files stay."""
+    for name, text in FILES_READ.items():
+        Path(name).write_text(text)
+    given = [one for one in COMMANDS[command].split() if one != "--force"]
+    other = FOLDERS[command].split()
+    assert call(*given)[0] in (0, 1)
+    Path("out/sub").mkdir()
+    Path("out/sub/notes.txt").write_text("mine")
+    Path("out/link").symlink_to("../c.swf")
+    os.link("c.swf", "out/hard.swf")
+    mine = {name: text for name, text in contents("out").items() if name.endswith(OF_READER)}
+    assert 3 == len(mine)
+    code, _, said = call(*given)
+    assert (True, 1) == (code in (0, 1), said.count("out: replaced the results that were there; "))
+    assert "left hard.swf and 2 more, which hpcrowd did not write" in said
+    assert mine == {name: contents("out").get(name) for name in mine}
+    if not other:
+        log = Path("c.swf").read_text()
+        Path("c.swf").unlink()
+        Path("c.swf").write_text(f"{log}; Note: another\n")
+    before = contents()
+    code, _, said = call(*given, *other)
+    assert (2, True) == (code, "out: holds other results (" in said), said
+    assert before == contents()
+    code, _, said = call(*given, *other, "--force")
+    assert code in (0, 1), said
+    assert mine == {name: contents("out").get(name) for name in mine}
+    edited = next(Path("out").rglob("*.json"))
+    edited.write_text('{"my": "own"}')
+    before = contents()
+    for force in ([], ["--force"]):
+        code, _, said = call(*given, *other, *force)
+        assert (2, 1) == (code, said.count("\n")), said
+        assert before == contents()
+
+
+#: Ends of the names of the reader's files in that test.
+OF_READER = ("sub/notes.txt", "link", "hard.swf")
+
+
+def asked(*, force=False, **request):
+    """Guard as the command does that is asked for something."""
+    return guarded([], force=force, request=lambda: request)
+
+
+def test_other_results_and_those_of_unknown_origin_stay(here):
+    """Those of another command, setting or input, of a pipe, of Python, of earlier versions."""
+    first = {"command": "replay", "scheduler": "easy", "sha256 of a.swf": "1"}
+    with asked(**first), whole_folder("out") as place:
+        (place / "jobs.parquet").touch()
+    with whole_folder("python"):
+        pass
+    for name in ("old", "other", "broken"):
+        Path(name).mkdir()
+        Path(name, "notes.txt").write_text("mine")
+    Path("old/provenance.json").write_text('{"configuration": {}}')
+    Path("broken/provenance.json").write_text(
+        Path("out/provenance.json").read_text().replace("easy", "fcfs")
     )
-    for link in (False, True):
-        place = Path("out")
-        if link:
-            place = Path("elsewhere")
-            Path("out").rename(place)
-            Path("out").symlink_to(place)
-        else:
-            place.mkdir()
-        Path("out/provenance.json").write_text("old")
-        subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
-        assert not place.exists()
-        assert 2 == call("replay", "c.swf", "--scheduler", "easy:patience=1", "--out", "out")[0]
-        assert "old" == Path("out/provenance.json").read_text()
-        assert [] == [name for name in listing() if name.startswith(".")]
-        subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
-        with pytest.raises(KeyboardInterrupt), whole_folder("out"):
-            raise KeyboardInterrupt
-        assert "old" == Path("out/provenance.json").read_text()
-        assert [] == [name for name in listing() if name.startswith(".")]
+    before = contents()
+    for folder, change, says in (
+        ("out", {"command": "demo"}, "holds results of hpcrowd replay; "),
+        ("out", {"scheduler": "fcfs"}, "holds other results (scheduler easy there, fcfs here); "),
+        ("out", {"sha256 of a.swf": "2"}, "(sha256 of a.swf 1 there, 2 here); "),
+        ("out", {"seed": "1"}, "(seed not given there, 1 here); "),
+        ("out", {"contents of trace": "unknown"}, "unknown here"),
+        ("python", {}, "holds results of a Python script; "),
+        ("other", {}, "exists and is not a folder of results; "),
+        ("old", {}, "or is of an earlier version"),
+        ("old", {"force": True}, "or is of an earlier version"),
+        ("broken", {"force": True}, "it was changed"),
+    ):
+        with asked(**first | change), pytest.raises(HpcrowdError, match=re.escape(says)):
+            check_replaceable(folder)
+    assert before == contents()
+    for folder in ("out", "python", "other"):
+        with asked(**first | {"command": "demo", "force": True}), whole_folder(folder):
+            pass
+    assert ["provenance.json"] == listing("out") == listing("python")
+    assert ["notes.txt", "provenance.json"] == listing("other")
+
+
+def write_into(folder, name):
+    """Write results, a file of that name."""
+    with whole_folder(folder) as place:
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text("new")
+
+
+def test_a_new_result_never_takes_the_place_of_the_readers_file(here):
+    """What results were not there before may have the name of a file that is: the file stays."""
+    for number, (mine, new) in enumerate((("a", "a"), ("a/b", "a"), ("a", "a/b"))):
+        folder = Path(f"out{number}")
+        with whole_folder(folder):
+            pass
+        (folder / mine).parent.mkdir(exist_ok=True)
+        (folder / mine).write_text("mine")
+        with pytest.raises(HpcrowdError, match="move it away"):
+            write_into(folder, new)
+        assert "mine" == (folder / mine).read_text()
+        assert ["a", "provenance.json"] == listing(folder)
+
+
+def test_a_file_of_another_kind_stays(here, call):
+    """A model is not replaced by a state without --force; what is replaced is said."""
+    snapshot = "forecast", "c.swf", "--at", "10d", "--snapshot", "m.json"
+    assert 0 == call(*words(WRITING["fit"], "m.json"))[0]
+    before = Path("m.json").read_bytes()
+    code, _, said = call(*snapshot)
+    assert (2, True) == (code, "(hpcrowd workload model, not hpcrowd state)" in said)
+    assert before == Path("m.json").read_bytes()
+    code, _, said = call(*snapshot, "--force")
+    assert (0, 1) == (code, said.count("m.json: replaced the one that was there\n"))
+
+
+def test_a_file_that_appears_meanwhile_stays(here):
+    """It is looked at again in the moment in which it would be replaced."""
+
+    def write():
+        with whole_file("late.json") as temporary:
+            temporary.write_text("new")
+            Path("late.json").write_text("mine")
+
+    with guarded([]) as guard:
+        guard.outputs.add(Path("late.json").resolve())
+        with pytest.raises(HpcrowdError, match="nothing in it shows"):
+            write()
+    assert "mine" == Path("late.json").read_text()
 
 
 def test_python_callers_replace_what_they_name(here):

@@ -43,7 +43,7 @@ MEANING = {
     "--scheduler": r"^Scheduling policy",
     "--platform": r"^TOML file of changes of the (machine|clusters) during the run",
     "--log-decisions": r"^Log what each user decided",
-    "--force": r"^Replace files and folders that hpcrowd did not write\.$",
+    "--force": r"^Replace other results, and a file named here that hpcrowd did not write;",
     "--trust": r"^Load all code that the files name",
     "--list": r"^List .*exit\.$",
     "--show": r"^Print the completed",

@@ -129,7 +129,7 @@ def test_a_folder_is_written(log, call):
     assert "Results are in out/" in err
     for text in ("3 waiting jobs", "processors=32", *LOG.number[state_at(NOW, LOG).waiting]):
         assert str(text) in out
-    told(call, *words, "--out", "out")
+    told(call, *words, "--out", "out", "--force")
     wire = json.loads(Path("out/forecast.json").read_text())
     names = {path.name for path in Path("out").iterdir()}
     assert {"forecast.json", "jobs.csv", "fans.csv", "waits.csv", "fans.png", "report.html",
@@ -454,6 +454,38 @@ def test_a_watch_that_was_killed_goes_on(tmp_path, changes):
     both = len(first.waiting) + len(second.waiting)
     assert 0 < len(read(out / "fared.jsonl")) < len(first.waiting) < both
     assert both == len(read(out / "forecasts.jsonl"))
+
+
+def test_a_watch_leaves_out_damaged_lines_and_files_of_others(tmp_path, changes):
+    """A changed byte costs a line; a file without any line of a watch stays as it is."""
+    path, out = tmp_path / "now.json", tmp_path / "out"
+    write_state(state_at(NOW, LOG), path)
+    watching.watch(watcher(path), 1, out, rounds=1)
+    said = out / "forecasts.jsonl"
+    text = said.read_bytes()
+    lines = list(watching._read(said))
+    for at in range(0, len(text), 41):
+        said.write_bytes(text[:at] + bytes([text[at] ^ 1 << at % 8]) + text[at + 1 :])
+        left = list(watching._read(said))
+        assert len(lines) - 2 <= len(left)
+        assert [one for one in lines if one in left] == left
+    for mine in ("my line", '{"my": 1}\n', "\xff\xfe"):
+        said.write_text(mine)
+        with pytest.raises(HpcrowdError, match="holds no line that a watch wrote"):
+            watching.watch(watcher(path), 1, out, rounds=1)
+        assert mine == said.read_text()
+
+
+def test_a_damaged_future_is_simulated_again(log, call):
+    """With --keep, a file that is empty is made again, and a line says so."""
+    words = ["log.swf", "--at", str(NOW), *QUICK, "--keep", "kept", "--json"]
+    first, _ = told(call, *words)
+    (kept,) = Path("kept").iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(b"")
+    again, err = told(call, *words)
+    assert (first, True) == (again, f"{kept}: damaged; it is done again" in err)
+    assert (whole, [kept]) == (kept.read_bytes(), list(Path("kept").iterdir()))
 
 
 def test_what_cannot_be_watched(tmp_path):

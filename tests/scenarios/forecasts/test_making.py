@@ -53,7 +53,7 @@ def test_dask_makes_the_same(outset, alone):
         engine.close()
 
 
-def test_what_is_kept_is_not_made_again(outset, alone, tmp_path, monkeypatch):
+def test_what_is_kept_is_not_made_again(outset, alone, tmp_path, monkeypatch, capsys):
     """Files that are missing or damaged are; the futures are the same bytes."""
     assert alone[:3] == contents(make_futures(outset, 3, 3, folder=tmp_path, engine=Inline()))
     assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
@@ -70,8 +70,10 @@ def test_what_is_kept_is_not_made_again(outset, alone, tmp_path, monkeypatch):
     assert [] == numbers
     files[0].unlink()
     files[1].write_bytes(files[1].read_bytes()[:-9])
+    capsys.readouterr()
     assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
     assert {0, 1, 2} <= set(numbers)
+    assert f"{files[1]}: damaged; it is done again\n" == capsys.readouterr().err
     assert [] == [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 

@@ -15,7 +15,8 @@ from hpcrowd.analysis import results as results_module
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.environment import HpcrowdError, ResultsError, read_swf
 from hpcrowd.scenarios import ReplayConfig, read_study, replay, sweep
-from hpcrowd.scenarios.sweeps.folder import locked
+from hpcrowd.scenarios.sweeps.folder import SweepFolder, locked
+from hpcrowd.scenarios.sweeps.runs import _identity
 from hpcrowd.scenarios.sweeps.worker import JOB_COLUMNS, read_shared, write_shared
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, landed, write_study
@@ -134,6 +135,90 @@ def test_what_has_changed_is_told(tmp_path, done, monkeypatch):
     other.write_text(other.read_text() + "\n")
     with pytest.raises(HpcrowdError, match=r"trace other\.swf has changed"):
         run(path, tmp_path / "two", resume=True)
+
+
+@pytest.mark.parametrize("step", [1499, pytest.param(1, marks=pytest.mark.endurance)])
+def test_damaged_files_are_found(done, step, monkeypatch):
+    """Study, index and runs, cut or changed at any byte: what is not as it was is run again."""
+    path, out = done
+    monkeypatch.setattr("os.fsync", lambda _: None)
+    identity, before = _identity(read_study(path)), SweepFolder(out).outcomes()
+    files = [out / "study.json", out / "index.jsonl", next((out / "runs").iterdir())]
+    whole = {one: one.read_bytes() for one in (*files, *(out / "runs").iterdir())}
+    for damaged in files:
+        text = whole[damaged]
+        for at in range(0, len(text), step):
+            for broken in (text[:at] + bytes([text[at] ^ 1 << at % 8]) + text[at + 1 :], text[:at]):
+                damaged.write_bytes(broken)
+                folder = SweepFolder(out)
+                notes = folder.begin(identity, resume=True)
+                after = folder.outcomes()
+                assert {key: one.row for key, one in before.items() if key in after} == {
+                    key: one.row for key, one in after.items()
+                }
+                lost = before.keys() - after.keys()
+                assert lost == ({damaged.stem} if damaged.parent.name == "runs" else set())
+                assert bool(lost) == any("so it is done again" in note for note in notes)
+                for one, content in whole.items():
+                    one.write_bytes(content)
+
+
+def test_a_sweep_goes_on_with_damaged_files(done):
+    """What was damaged is run again, and everything is as before; what it says names the run."""
+    path, out = done
+    before, frame = landed(out), (out / "frame.csv").read_bytes()
+    damaged = out / "runs" / next(iter(before))
+    damaged.write_bytes(b"")
+    (out / "study.json").write_text("{")
+    (out / "inputs").mkdir()
+    (out / "inputs" / f"{'0' * 20}.shared").write_bytes(b"half")
+    found = run(path, out, resume=True)
+    assert (3, 4) == (found.kept, found.over)
+    assert [True, True] == [
+        "study.json was damaged" in found.notes[0], f"run {damaged.stem}: " in found.notes[1]
+    ]  # fmt: skip
+    assert (before.keys(), frame) == (landed(out).keys(), (out / "frame.csv").read_bytes())
+    assert not (out / "inputs").exists()
+
+
+def test_what_a_sweep_did_not_write_stays(tmp_path, done, call):
+    """Notes stay; a changed table is named before anything runs, and --force leaves it, too."""
+    path, out = done
+    mine = [out / name for name in ("notes.txt", "runs/notes.txt", "inputs/x.shared", ".a.tmp")]
+    for one in mine:
+        one.parent.mkdir(exist_ok=True)
+        one.write_text("mine")
+    assert 4 == run(path, out, resume=True).kept
+    (out / "summary.csv").write_text("mine")
+    with pytest.raises(HpcrowdError, match=r"summary\.csv: is not as hpcrowd wrote it"):
+        run(path, out, resume=True)
+    assert ["mine"] * 5 == [one.read_text() for one in (*mine, out / "summary.csv")]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "index.jsonl").write_text("mine")
+    for force in ([], ["--force"]):
+        assert 2 == call("sweep", path, "--out", other, "--executor", "inline", *force)[0]
+    (other / "index.jsonl").rename(other / "mine.txt")
+    assert 0 == call("sweep", path, "--out", other, "--executor", "inline", "--force")[0]
+    assert "mine" == (other / "mine.txt").read_text()
+
+
+def test_results_are_known_wherever_a_sweep_is_killed(done, monkeypatch):
+    """Killed between two of its results, the next sweep replaces the old and the new ones."""
+    path, out = done
+    whole, left = Path.replace, [3]
+
+    def killed(self, target):
+        left[0] -= "results" in self.parent.name
+        if not left[0]:
+            raise OSError(5, "killed")
+        return whole(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(HpcrowdError, match="killed"):
+            run(write_study(path.parent, SHORT.replace("seed = 2", "seed = 1")), out, resume=True)
+    assert 4 == run(write_study(path.parent, SHORT), out, resume=True).kept
 
 
 def hold(path, ready, end):

@@ -101,7 +101,7 @@ its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:
 """, "") == call("explain", results, "--user", 1, "--from", "1d")  # fmt: skip
     (tmp_path / "outage.toml").write_text(OUTAGE)
     trace, outage = tmp_path / "two.swf", tmp_path / "outage.toml"
-    call("replay", trace, "--platform", outage, "--log-decisions", "--out", results)
+    call("replay", trace, "--platform", outage, "--log-decisions", "--out", results, "--force")
     _, printed, _ = call("explain", results, "--user", 2, "--with-jobs")
     assert (
         """\

@@ -143,7 +143,7 @@ def test_several_logs_are_compared(call, trace, tmp_path):
     code, out, _ = call(*arguments, "--out", tmp_path / "both")
     assert 0 == code
     assert "All 2 logs" in out
-    assert {"small.swf", "other.swf", "across.json", "across.csv"} == {
+    assert {"small.swf", "other.swf", "across.json", "across.csv", "provenance.json"} == {
         path.name for path in (tmp_path / "both").iterdir()
     }
     wire = json.loads((tmp_path / "both" / "across.json").read_text())
