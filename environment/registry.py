@@ -185,11 +185,10 @@ def own(what: str, text: str, of: type | None = None) -> Any:
         ]
         raise QuantityError(f"{what} {text!r}: {not_one_of(place.name, there)}")
     found = getattr(module, place.name)
-    if of is not None and not (inspect.isclass(found) and issubclass(found, of)):
-        kind = "a class" if inspect.isclass(found) else type(found).__name__
-        raise QuantityError(
-            f"{what} {text!r}: {kind}, not a subclass of {of.__name__}; subclass it"
-        )
+    if of is not None:
+        from hpcrowd.environment.own_code import check_kind
+
+        check_kind(what, text, found, of)
     return found
 
 

@@ -8,7 +8,6 @@ the two.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import partial
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import NO_NAMES, UNKNOWN, Int64s, JobTable, Names
+from hpcrowd.environment.own_code import REQUIRED, Seam, keywords_of
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.stops import FOREVER
 
@@ -332,6 +332,8 @@ class Scheduler(Announced):
         loads the compiler. It holds only for the class that sets it: a subclass runs plain.
     """
 
+    seam: ClassVar = Seam("Scheduler", "--scheduler {0}")
+
     name = "scheduler"
     _named = False
     plans = False
@@ -551,7 +553,5 @@ def _text(value: object) -> str:
 
 def options_of(policy: type[Any]) -> dict[str, object]:
     """Return the options of a policy with their defaults: keyword arguments of its constructor."""
-    if policy.__init__ is object.__init__:
-        return {}
-    parameters = list(inspect.signature(policy).parameters.values())
-    return {one.name: one.default for one in parameters if one.default is not one.empty}
+    found = keywords_of(policy).values()
+    return {one.attribute: one.default for one in found if one.default is not REQUIRED}

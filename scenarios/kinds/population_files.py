@@ -35,6 +35,7 @@ from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOST_SPEED
+from hpcrowd.environment.own_code import or_your_own
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
@@ -117,7 +118,8 @@ class UsersConfig(_EntryWithParts):
 
         if self.behaviour is not None and self.behaviour not in PRESETS:
             raise QuantityError(
-                f"behaviour {self.behaviour!r}: {not_one_of(self.behaviour, PRESETS)}"
+                f"behaviour {self.behaviour!r}: {not_one_of(self.behaviour, PRESETS)}, "
+                f"{or_your_own(self.behaviour)}"
             )
         of_file = PRESETS.file_in(self.behaviour) is not None
         if self.behaviour is not None and place_of(self.behaviour) is not None and not of_file:
