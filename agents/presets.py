@@ -19,6 +19,7 @@ from hpcrowd.environment.own_code import (
     is_a,
     made,
     made_by_own,
+    name_of,
     options_in,
     or_your_own,
     settings_of,
@@ -210,7 +211,7 @@ def own_behaviour(
         from hpcrowd.agents.populations.component_users import ClosedLoop as of
 
     thing = own("users", users) if isinstance(users, str) else users
-    text = users if isinstance(users, str) else getattr(users, "__name__", type(users).__name__)
+    text = users if isinstance(users, str) else name_of(users)
     if inspect.isclass(thing) or not callable(thing):
         for_pool = inspect.isclass(thing) and not issubclass(thing, Composed)
         both = for_pool and of_pool and issubclass(thing, Behaviour)

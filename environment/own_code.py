@@ -15,7 +15,7 @@ from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, echo, nearest
-from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.environment.quantities import parse_duration, plural
 from hpcrowd.environment.registry import place_of, said
 
 #: Words for yes and no.
@@ -211,10 +211,9 @@ def _called(kind: Callable[..., Any], given: Sequence[Any], options: Mapping[str
             one.name.replace("_", "-") for one in keywords_of(kind).values()
             if one.default is REQUIRED and one.attribute not in options
         ]  # fmt: skip
-        cure = f"give it as the option {missing[0]}=VALUE"
+        cure = f"give it as the option {' and '.join(missing)}=VALUE"
         if not missing:
-            wanted = ", ".join([*(["work"] if given else []), "option=value"])
-            cure = f"it is called with ({wanted})"
+            cure = f"it is called with {plural(len(given), 'argument')}, and its options by name"
         raise QuantityError(f"{error}; {cure}") from None
     return kind(*given, **options)
 
@@ -269,8 +268,10 @@ def check_kind(what: str, text: str, thing: Any, of: type) -> None:
     if found is not None:
         where = f"FILE.py:{name}" if place is None else text
         cure = f"write {found.written.format(where)}"
-    if is_one and place is not None:
-        cure = f"give the class, {place._replace(name=kind.__name__).text}:option=value"
+    if is_one:
+        cure = "give the class, or a function that makes one" if wanted.given else "give the class"
+        cure = cure if place is None else f"{cure}: {place._replace(name=kind.__name__).text}"
+        raise QuantityError(f"{what} {text!r}: an object, not a class; {cure}")
     a_kind = _a(found.kind) if found is not None and inspect.isclass(thing) else is_a(thing)
     raise QuantityError(f"{what} {text!r}: {a_kind}, not {_a(wanted.kind)}; {cure}")
 
@@ -301,6 +302,12 @@ def is_a(thing: Any) -> str:
         return f"the class {thing.__name__}"
     seam: Seam | None = getattr(type(thing), "seam", None)
     return _a(type(thing).__name__) if seam is None else f"an object of {_a(seam.kind)}"
+
+
+def name_of(thing: Any) -> str:
+    """Return the name of a class or function; of an object of one, that of its class."""
+    kind = thing if hasattr(thing, "__name__") else type(thing)
+    return kind.__name__ if callable(thing) or hasattr(thing, "seam") else echo(thing)
 
 
 def or_your_own(text: object) -> str:

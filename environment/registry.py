@@ -193,14 +193,29 @@ def own(what: str, text: str, of: type | None = None) -> Any:
 
 
 def raised_by(error: BaseException) -> str:
-    """Return the name of the function loaded by its place that raised an exception; else empty."""
-    found, frame = "", error.__traceback__
+    """Return the name of your own function or class that an exception comes from; else empty.
+
+    That is a function loaded by its place; or, where the library fails on what your own class has
+    returned or left out, that class.
+    """
+    found, frames, frame = "", [], error.__traceback__
     while frame is not None:
-        code = frame.tb_frame.f_code
-        if code.co_filename in _OWN_FILES:
-            found = code.co_qualname
+        frames.append(frame.tb_frame)
+        if frame.tb_frame.f_code.co_filename in _OWN_FILES:
+            found = f"{frame.tb_frame.f_code.co_qualname}()"
         frame = frame.tb_next
-    return found
+    if found or "hpcrowd" not in frames[-1].f_globals.get("__name__", ""):
+        return found
+    for one in reversed(frames):
+        holder = one.f_locals.get("self")
+        for part in (holder, *(getattr(holder, name, None) for name in _PARTS)):
+            if hasattr(part, "seam") and not type(part).__module__.startswith("hpcrowd."):
+                return f"{type(part).__name__}, used by {one.f_code.co_qualname}(),"
+    return ""
+
+
+#: Attributes of objects of the library that may be your own.
+_PARTS = ("think", "window", "when", "trigger", "behaviour")
 
 
 def source_of(thing: object) -> Path | None:
@@ -231,7 +246,7 @@ def said(error: BaseException) -> str:
         return f"{named} (line {error.lineno})" if "line" not in text else named
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename and "hpcrowd/" not in frame.filename
+        if not any(one in frame.filename for one in ("importlib", "hpcrowd/", "/mesa/"))
     ]  # fmt: skip
     if not frames:
         return named
@@ -278,7 +293,7 @@ def text_of(what: str, thing: Any) -> Any:
         If another process could not find or make it.
     """
     kind = thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
-    if kind.__module__ == "builtins":
+    if kind.__module__ == "builtins" or isinstance(thing, Path):
         return thing
     name = kind.__qualname__
     if not name.isidentifier():
@@ -287,11 +302,27 @@ def text_of(what: str, thing: Any) -> Any:
             "find it; define it at the top level of a file"
         )
     file = source_of(kind)
-    if kind.__module__.partition(".")[0] == "hpcrowd":
+    if kind.__module__.partition(".")[0] == "hpcrowd" and getattr(kind, "seam", None):
         return str(thing)
     if file is None:
         raise QuantityError(
             f"{what} {name}: has no source file, which other processes need; put it into a file"
         )
-    options = "" if thing is kind else str(thing).partition(":")[2]
+    options = ""
+    if thing is not kind:
+        from hpcrowd.environment.own_code import is_a, keywords_of
+
+        seam = getattr(kind, "seam", None)
+        if seam is None or seam.kind != "Scheduler":
+            raise QuantityError(
+                f"{what}: {is_a(thing)}, which other processes cannot make again; give a class or "
+                "function at the top level of a file, or FILE.py:NAME:option=value"
+            )
+        for option in keywords_of(kind):
+            if not hasattr(thing, option):
+                raise QuantityError(
+                    f"{what} {name}: has no attribute {option}, so that its option {option} is not "
+                    f"known; write self.{option} = {option} in its __init__"
+                )
+        options = str(thing).partition(":")[2]
     return Place(str(file.resolve()), name, options).text

@@ -165,6 +165,8 @@ def taken_by(kind: type) -> tuple[Parameter, ...]:
     described = parameters_of(settings_of(kind) or kind)
     if kind.__module__.partition(".")[0] == "hpcrowd":
         return described
+    taken = {one.attribute for one in options_of(kind).values()}
+    described = tuple(one for one in described if one.attribute in taken)
     names = {one.attribute for one in described}
     return described + tuple(
         Parameter(

@@ -40,7 +40,7 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.machine.resizing import resize
-from hpcrowd.environment.own_code import Seam
+from hpcrowd.environment.own_code import Seam, check_objects
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -393,6 +393,7 @@ class Response(Reaction):
     )
 
     def __post_init__(self) -> None:
+        check_objects("trigger", [self.trigger], Trigger)
         for what in ("share", "probability", "fatigue"):
             value = getattr(self, what)
             if not 0 <= value <= 1:

@@ -19,7 +19,7 @@ from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.own_code import or_your_own
-from hpcrowd.environment.simulation import Simulation
+from hpcrowd.environment.simulation import Simulation, own_errors
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
@@ -98,8 +98,9 @@ def add_users(
         from hpcrowd.agents.behaviours.hooks import note_replaying
 
         note_replaying(log, users)
-    for user in users:
-        user.behaviour.begin(user)
+    with own_errors(model):
+        for user in users:
+            user.behaviour.begin(user)
     return users
 
 

@@ -527,8 +527,8 @@ class Scheduler(Announced):
         """Return the text of this scheduler: its name, and options that are not the default."""
         options = [
             f"{option.replace('_', '-')}={_text(getattr(self, option))}"
-            for option, default in options_of(type(self)).items()
-            if getattr(self, option, default) != default
+            for option, one in keywords_of(type(self)).items()
+            if hasattr(self, option) and getattr(self, option) != one.default
         ]
         return f"{self.name}:{','.join(options)}" if options else self.name
 

@@ -11,6 +11,7 @@ from hpcrowd.environment.own_code import (
     check_kind,
     made,
     made_by_own,
+    name_of,
     options_in,
     or_your_own,
     parse_options,
@@ -122,7 +123,7 @@ def own_scheduler(thing: Any, text: str = "") -> Scheduler:
     QuantityError
         If it is neither, or cannot be made with these options.
     """
-    text = text or getattr(thing, "__name__", repr(thing))
+    text = text or name_of(thing)
     place = place_of(text)
     if isinstance(thing, Scheduler) and not (place and place.options):
         return thing
