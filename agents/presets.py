@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part, PartFile
 from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.environment.own_code import (
+from hpcrowd.environment.options.keywords import settings_of
+from hpcrowd.environment.options.making import made, made_by_own, options_in
+from hpcrowd.environment.registry import (
+    Registry,
+    articled,
     check_kind,
     check_objects,
     is_a,
-    made,
-    made_by_own,
     name_of,
-    options_in,
     or_your_own,
-    settings_of,
+    own,
+    place_of,
 )
-from hpcrowd.environment.registry import Registry, own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -107,9 +108,10 @@ class Recipe:
                 f"think {self.think!r}: draws from pauses within sessions, but units are whole "
                 "sessions; choose when = batches"
             )
-        for name, part in (("when", WHEN[self.when]), ("think", self.think_part),
-                           ("window", self.window_part)):  # fmt: skip
-            _settings(name, getattr(self, name), part)
+        for name in ("when", "think", "window"):
+            if place_of(getattr(self, name)) is not None:
+                part = WHEN[self.when] if name == "when" else getattr(self, f"{name}_part")
+                _settings(name, getattr(self, name), part)
         if self.waits and self.window == "always":
             raise QuantityError("waits: without a window no user is ever absent; give a window")
 
@@ -186,7 +188,7 @@ def _settings(what: str, value: Any, part: type[Part]) -> Any:
 
 
 def own_behaviour(
-    users: str | Callable[..., Any], *, of_pool: bool = False
+    users: str | Callable[..., Any], of: type[Behaviour[Any]] | None = None
 ) -> Callable[[Any], Behaviour[Any]]:
     """Return a function from recorded work, or a pool of users, to your own behaviour.
 
@@ -195,8 +197,8 @@ def own_behaviour(
     users
         A subclass of ``Behaviour`` whose constructor takes the work or pool, a function that does
         the same, or a :class:`Recipe`; or the place of one, with options.
-    of_pool
-        Whether it is for users who are drawn from a pool; else for those of a trace.
+    of
+        ``ClosedLoop`` for users who are drawn from a pool, not those of a trace.
 
     Raises
     ------
@@ -206,10 +208,7 @@ def own_behaviour(
     from hpcrowd.agents.behaviours.composed import Composed
     from hpcrowd.agents.behaviours.user import Behaviour
 
-    of: type[Behaviour[Any]] = Behaviour
-    if of_pool:
-        from hpcrowd.agents.populations.component_users import ClosedLoop as of
-
+    of_pool, of = of is not None, of or Behaviour
     thing = own("users", users) if isinstance(users, str) else users
     text = users if isinstance(users, str) else name_of(users)
     if inspect.isclass(thing) or not callable(thing):
@@ -222,7 +221,7 @@ def own_behaviour(
         found = made_by_own(partial(made, thing, (work,), options), "users", text)
         if not isinstance(found, Behaviour) or (of_pool and isinstance(found, Composed)):
             raise QuantityError(
-                f"users {text!r}: makes {is_a(found)}, not a {of.__name__}; return one"
+                f"users {text!r}: makes {is_a(found)}, not {articled(of.seam.kind)}; return one"
             )
         return found
 

@@ -13,12 +13,12 @@ import inspect
 import sys
 import traceback
 import zlib
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast, override
 
-from hpcrowd.environment.errors import QuantityError, not_one_of, shortened
+from hpcrowd.environment.errors import QuantityError, echo, not_one_of, shortened
 
 
 def imported(place: str) -> Any:
@@ -120,6 +120,14 @@ class Place(NamedTuple):
         return ":".join(part for part in self if part)
 
 
+class Seam(NamedTuple):
+    """What kind of class a setting takes; an attribute of the base class of that kind."""
+
+    kind: str  #: its name, such as Think
+    written: str  #: how it is given, ``{0}`` for its place
+    given: int = 0  #: arguments of the constructor that are not options and come first
+
+
 def place_of(text: object) -> Place | None:
     """Return the place in a text; None if it is none."""
     if not isinstance(text, str):
@@ -186,10 +194,91 @@ def own(what: str, text: str, of: type | None = None) -> Any:
         raise QuantityError(f"{what} {text!r}: {not_one_of(place.name, there)}")
     found = getattr(module, place.name)
     if of is not None:
-        from hpcrowd.environment.own_code import check_kind
-
         check_kind(what, text, found, of)
     return found
+
+
+def check_kind(what: str, text: str, thing: Any, of: type) -> None:
+    """Check that your own class is of the kind that a setting takes.
+
+    Parameters
+    ----------
+    what, text
+        The setting, and what was given for it.
+    thing
+        What is there.
+    of
+        The base class of the kind; it has a :class:`Seam`.
+
+    Raises
+    ------
+    QuantityError
+        If it is something else: what it is, what was wanted, and the line to write.
+    """
+    wanted: Seam = of.seam  # type: ignore[attr-defined]
+    kind, place = thing if inspect.isclass(thing) else type(thing), place_of(text)
+    found: Seam | None = getattr(kind, "seam", None)
+    is_one = found is not None and issubclass(kind, of) and found.kind == wanted.kind
+    if is_one and inspect.isclass(thing):
+        return
+    name = kind.__name__ if place is None else place.name
+    cure = f"write class {name}({wanted.kind})"
+    if not inspect.isclass(thing):
+        cure = "give a subclass of it"
+    if found is not None:
+        where = f"FILE.py:{name}" if place is None else text
+        cure = f"write {found.written.format(where)}"
+    if is_one:
+        cure = "give the class, or a function that makes one" if wanted.given else "give the class"
+        cure = cure if place is None else f"{cure}: {place._replace(name=kind.__name__).text}"
+        raise QuantityError(f"{what} {text!r}: an object, not a class; {cure}")
+    a_kind = articled(found.kind) if found is not None and inspect.isclass(thing) else is_a(thing)
+    raise QuantityError(f"{what} {text!r}: {a_kind}, not {articled(wanted.kind)}; {cure}")
+
+
+def check_objects(what: str, things: Iterable[Any], of: type) -> None:
+    """Check that parts that Python gives are objects of the right kind.
+
+    Raises
+    ------
+    QuantityError
+        If one is a class, or something else: what it is, and what to write.
+    """
+    for thing in things:
+        if isinstance(thing, of):
+            continue
+        wanted: Seam = of.seam  # type: ignore[attr-defined]
+        cure = f"give an object of a subclass of {wanted.kind}"
+        if inspect.isclass(thing) and issubclass(thing, of):
+            cure = f"write {thing.__name__}()"
+        raise QuantityError(f"{what}: {is_a(thing)}, not {articled(wanted.kind)}; {cure}")
+
+
+def is_a(thing: Any) -> str:
+    """Return what a thing is, in the words of messages: an object of a Think, the class Tired."""
+    if thing is None:
+        return "None"
+    if inspect.isclass(thing):
+        return f"the class {thing.__name__}"
+    seam: Seam | None = getattr(type(thing), "seam", None)
+    return articled(type(thing).__name__) if seam is None else f"an object of {articled(seam.kind)}"
+
+
+def name_of(thing: Any) -> str:
+    """Return the name of a class or function; of an object of one, that of its class."""
+    kind = thing if hasattr(thing, "__name__") else type(thing)
+    return kind.__name__ if callable(thing) or hasattr(thing, "seam") else echo(thing)
+
+
+def or_your_own(text: object) -> str:
+    """Return the end of a list of names: how your own is given, here one in a file."""
+    file = text if isinstance(text, str) and text.endswith(".py") else "FILE.py"
+    return f"or your own as {file}:NAME"
+
+
+def articled(word: str) -> str:
+    """Return a word with its article."""
+    return f"{'an' if word[0] in 'AEIOaeio' else 'a'} {word}"
 
 
 def raised_by(error: BaseException) -> str:
@@ -304,25 +393,17 @@ def text_of(what: str, thing: Any) -> Any:
     file = source_of(kind)
     if kind.__module__.partition(".")[0] == "hpcrowd" and getattr(kind, "seam", None):
         return str(thing)
-    if file is None:
-        raise QuantityError(
-            f"{what} {name}: has no source file, which other processes need; put it into a file"
-        )
     options = ""
     if thing is not kind:
-        from hpcrowd.environment.own_code import is_a, keywords_of
-
         seam = getattr(kind, "seam", None)
         if seam is None or seam.kind != "Scheduler":
             raise QuantityError(
                 f"{what}: {is_a(thing)}, which other processes cannot make again; give a class or "
                 "function at the top level of a file, or FILE.py:NAME:option=value"
             )
-        for option in keywords_of(kind):
-            if not hasattr(thing, option):
-                raise QuantityError(
-                    f"{what} {name}: has no attribute {option}, so that its option {option} is not "
-                    f"known; write self.{option} = {option} in its __init__"
-                )
         options = str(thing).partition(":")[2]
+    if file is None:
+        raise QuantityError(
+            f"{what} {name}: has no source file, which other processes need; put it into a file"
+        )
     return Place(str(file.resolve()), name, options).text

@@ -27,7 +27,7 @@ from hpcrowd.agents.behaviours.think import RecordedPauses, Think
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.behaviours.when import Reason, Release, SessionGraph, When
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.own_code import check_objects
+from hpcrowd.environment.registry import check_objects
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import Activity

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.own_code import REQUIRED, Seam, options_of, settings_of
-from hpcrowd.environment.registry import Registry
+from hpcrowd.environment.options.keywords import REQUIRED, options_of, settings_of
+from hpcrowd.environment.registry import Registry, Seam
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

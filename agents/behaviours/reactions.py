@@ -40,7 +40,7 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.machine.resizing import resize
-from hpcrowd.environment.own_code import Seam, check_objects
+from hpcrowd.environment.registry import Seam, check_objects
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -23,8 +23,9 @@ from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.own_code import Seam, made
+from hpcrowd.environment.options.making import made
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.registry import Seam
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser

@@ -33,7 +33,7 @@ from hpcrowd.environment.clock import DAY, WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.requests import Requests
-from hpcrowd.environment.own_code import Seam
+from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.stops import FOREVER
 

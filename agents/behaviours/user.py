@@ -10,8 +10,8 @@ import numpy as np
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Kind, What, Why, kind_of
 from hpcrowd.environment.frame import mesa
 from hpcrowd.environment.jobs import UNKNOWN, Column, State
-from hpcrowd.environment.own_code import Seam
 from hpcrowd.environment.quantities import notebook_table
+from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.simulation import Simulation
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from hpcrowd.agents.behaviours.parts import Parameter, Part
 from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.own_code import Seam
+from hpcrowd.environment.registry import Seam
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser

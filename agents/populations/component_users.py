@@ -29,7 +29,7 @@ from hpcrowd.agents.work.units import MOVED, REPEATED, Units
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.own_code import Seam
+from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.stops import FOREVER
 

@@ -18,7 +18,7 @@ from hpcrowd.agents.presets import PRESETS, Recipe, own_behaviour
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.own_code import or_your_own
+from hpcrowd.environment.registry import or_your_own
 from hpcrowd.environment.simulation import Simulation, own_errors
 from hpcrowd.environment.streams import Streams
 

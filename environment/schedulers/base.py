@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import NO_NAMES, UNKNOWN, Int64s, JobTable, Names
-from hpcrowd.environment.own_code import REQUIRED, Seam, keywords_of
+from hpcrowd.environment.options.keywords import REQUIRED, keywords_of
 from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:

@@ -7,16 +7,8 @@ from typing import Any, cast
 
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import Names
-from hpcrowd.environment.own_code import (
-    check_kind,
-    made,
-    made_by_own,
-    name_of,
-    options_in,
-    or_your_own,
-    parse_options,
-)
-from hpcrowd.environment.registry import Registry, own, place_of
+from hpcrowd.environment.options.making import made, made_by_own, options_in, parse_options
+from hpcrowd.environment.registry import Registry, check_kind, name_of, or_your_own, own, place_of
 from hpcrowd.environment.schedulers.base import Scheduler
 
 #: Not a policy: starts each job its recorded wait after its submission, ignoring capacity.

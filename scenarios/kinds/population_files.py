@@ -35,8 +35,7 @@ from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOST_SPEED
-from hpcrowd.environment.own_code import or_your_own
-from hpcrowd.environment.registry import located, place_of
+from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import SchedulerChoice, Strict

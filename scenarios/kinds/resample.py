@@ -18,9 +18,8 @@ from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
-from hpcrowd.environment.own_code import or_your_own
 from hpcrowd.environment.quantities import parse_factor
-from hpcrowd.environment.registry import located, place_of
+from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch, energy_account, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
@@ -122,8 +121,10 @@ class ResampleConfig(TraceScenario):
     @field_validator("users", mode="before")
     @classmethod
     def _known_users(cls, users: Any, info: ValidationInfo) -> Any:
+        from hpcrowd.agents.populations.component_users import ClosedLoop
+
         if not isinstance(users, str):
-            own_behaviour(users, of_pool=True)
+            own_behaviour(users, ClosedLoop)
             return users
         if users in DOING:
             return users
@@ -131,7 +132,7 @@ class ResampleConfig(TraceScenario):
             return checked_learned(users, info.data["folder"])
         if place_of(users) is None:
             raise ValueError(f"{not_one_of(users, DOING)}, {or_your_own(users)}")
-        own_behaviour(text := located(users, info.data["folder"]), of_pool=True)
+        own_behaviour(text := located(users, info.data["folder"]), ClosedLoop)
         return text
 
     @field_validator("reactions", mode="before")
@@ -463,7 +464,7 @@ def _living(
 
         return ComponentWork(pool, InOrder(pool, LearnedModel.named(str(config.users))))
     if config.users not in DOING:
-        return ComponentWork(pool, own_behaviour(config.users, of_pool=True)(pool))
+        return ComponentWork(pool, own_behaviour(config.users, ClosedLoop)(pool))
     preset = PRESETS[config.users]
     assert isinstance(preset, SiteModel)
     return SiteWork(pool, preset)

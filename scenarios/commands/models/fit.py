@@ -124,7 +124,7 @@ def _fit_users(
 ) -> None:
     """Fit a learned model of users, and say what it was fitted to."""
     from hpcrowd.analysis.models.users.learned import Settings, fit_traces
-    from hpcrowd.environment.own_code import parse_options
+    from hpcrowd.environment.options.making import parse_options
     from hpcrowd.environment.traces.formats.registry import read_trace
 
     options = parse_options("model", text, Settings, filter(None, text[8:].split(",")))
