@@ -6,21 +6,33 @@ so that it can be passed to :func:`add_users` directly.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, PartFile
-from hpcrowd.environment.errors import HpcrowdError, QuantityError, echo, not_one_of
-from hpcrowd.environment.registry import Registry, own, place_of, said
-from hpcrowd.environment.schedulers.names import parse_options
+from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part, PartFile
+from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.options.keywords import settings_of
+from hpcrowd.environment.options.making import made, made_by_own, options_in
+from hpcrowd.environment.registry import (
+    Registry,
+    articled,
+    check_kind,
+    check_objects,
+    is_a,
+    name_of,
+    or_your_own,
+    own,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from hpcrowd.agents.behaviours.activity import Activity, ActivityWindow, Shifts, WeeklyWindow
     from hpcrowd.agents.behaviours.composed import Composed
-    from hpcrowd.agents.behaviours.parts import Parameter, Part
+    from hpcrowd.agents.behaviours.parts import Parameter
     from hpcrowd.agents.behaviours.patience import Patience
     from hpcrowd.agents.behaviours.profiles import Fitted
     from hpcrowd.agents.behaviours.reactions import Reaction
@@ -72,7 +84,20 @@ class Recipe:
         for name, known in (("when", WHEN), ("think", THINK), ("window", WINDOWS)):
             value = getattr(self, name)
             if isinstance(value, str) and value not in known:
-                raise QuantityError(f"{name} {value!r}: {not_one_of(value, known)}")
+                raise QuantityError(
+                    f"{name} {value!r}: {not_one_of(value, known)}, {or_your_own(value)}"
+                )
+            if isinstance(value, type | Part) and not any(_taking(value, known.values())):
+                raise QuantityError(
+                    f"{name}: {is_a(value)}; a recipe takes a name, settings, or the place of your "
+                    "own as FILE.py:NAME; Composed takes objects"
+                )
+        if not isinstance(self.reactions, tuple | list):
+            raise QuantityError(f"reactions: {is_a(self.reactions)}; write a tuple of them")
+        if self.reactions:
+            from hpcrowd.agents.behaviours.reactions import Reaction
+
+            check_objects("reactions", self.reactions, Reaction)
         if self.when == "recorded" and (self.think, self.window) != ("recorded", "always"):
             raise QuantityError(
                 "when 'recorded': submissions at recorded seconds use no think time and no window; "
@@ -83,12 +108,10 @@ class Recipe:
                 f"think {self.think!r}: draws from pauses within sessions, but units are whole "
                 "sessions; choose when = batches"
             )
-        if place_of(self.when) is not None:
-            _ = WHEN[self.when]  # so that mistakes show before anything runs
-        if place_of(self.think) is not None:
-            _settings(self.think, self.think_part)
-        if place_of(self.window) is not None:
-            _settings(self.window, self.window_part)
+        for name in ("when", "think", "window"):
+            if place_of(getattr(self, name)) is not None:
+                part = WHEN[self.when] if name == "when" else getattr(self, f"{name}_part")
+                _settings(name, getattr(self, name), part)
         if self.waits and self.window == "always":
             raise QuantityError("waits: without a window no user is ever absent; give a window")
 
@@ -97,7 +120,10 @@ class Recipe:
         """The part that decides about pauses."""
         if isinstance(self.think, str):
             return THINK[self.think]
-        return next(_taking(self.think, THINK.values()))
+        found = next(_taking(self.think, THINK.values()), None)
+        if found is None:
+            raise QuantityError(f"think: {is_a(self.think)}; give a name of one, or its settings")
+        return found
 
     @property
     def window_part(self) -> type[Activity]:
@@ -129,14 +155,18 @@ class Recipe:
             return Rigid()
         if self == Recipe():
             return ThinkTime(work)
-        part: Callable[[Work], When] = WHEN[self.when]
-        when = made_by_own(part, "when", self.when, work)
+        part = WHEN[self.when]
+        options = _settings("when", self.when, part)
+        when: When = made_by_own(partial(made, part, (work,), options), "when", self.when)
         source = when.units
         if fit is not None:
             source = fit.by_batch if self.when == "batches" else fit.by_session
-        think = self.think_part.make(source, _settings(self.think, self.think_part))
-        settings = _settings(self.window, self.window_part)
-        window = self.window_part.make(when.units, source, settings)
+        settings = _settings("think", self.think, self.think_part)
+        make: Callable[..., Any] = partial(self.think_part.make, source, settings)
+        think = made_by_own(make, "think", str(self.think))
+        settings = _settings("window", self.window, self.window_part)
+        make = partial(self.window_part.make, when.units, source, settings)
+        window = made_by_own(make, "window", str(self.window))
         return Composed(
             when, think, window, self.reactions, waits=self.waits, patience=self.patience
         )
@@ -149,64 +179,53 @@ def _taking[P: Part](settings: Any, parts: Iterable[type[P]]) -> Iterator[type[P
             yield part
 
 
-def _settings(value: Any, part: type[Part]) -> Any:
-    """Return the settings of a part; None where only its name is given."""
+def _settings(what: str, value: Any, part: type[Part]) -> Any:
+    """Return the settings or options of a part; None where only its name is given."""
     if not isinstance(value, str):
         return value
-    place = place_of(value)
-    if place is None or not place.options:
-        return None
-    kind = part.settings or object
-    given = parse_options("part", value, kind, place.options.split(","))
-    return made_by_own(partial(kind, **given), "part", value)
+    given, kind = options_in(what, value, part), settings_of(part)
+    return made_by_own(partial(kind, **given), what, value) if given and kind else given or None
 
 
-def made_by_own(make: Callable[..., Any], what: str, text: str, *given: Any) -> Any:
-    """Return what your own class or function makes of something.
+def own_behaviour(
+    users: str | Callable[..., Any], of: type[Behaviour[Any]] | None = None
+) -> Callable[[Any], Behaviour[Any]]:
+    """Return a function from recorded work, or a pool of users, to your own behaviour.
 
-    Raises
-    ------
-    QuantityError
-        In one line, if it raises an exception.
-    """
-    try:
-        return make(*given)
-    except HpcrowdError:
-        raise
-    except Exception as error:
-        raise QuantityError(f"{what} {text!r}: {said(error)}") from error
-
-
-def own_behaviour(text: str) -> Callable[[Any], Behaviour[Any]]:
-    """Return a function from recorded work, or a pool of users, to the behaviour at a place.
-
-    What is there is a subclass of ``Behaviour`` whose constructor takes the work or pool, a
-    function that does the same, or a :class:`Recipe`.
+    Parameters
+    ----------
+    users
+        A subclass of ``Behaviour`` whose constructor takes the work or pool, a function that does
+        the same, or a :class:`Recipe`; or the place of one, with options.
+    of
+        ``ClosedLoop`` for users who are drawn from a pool, not those of a trace.
 
     Raises
     ------
     QuantityError
-        If there is something else, or it has no such options.
+        If it is something else, or has no such options.
     """
+    from hpcrowd.agents.behaviours.composed import Composed
     from hpcrowd.agents.behaviours.user import Behaviour
 
-    thing, place = own("users", text), place_of(text)
-    assert place is not None
-    options = {}
-    if place.options:
-        options = parse_options("users", text, thing, place.options.split(","))
-    if not callable(thing):
-        raise QuantityError(
-            f"users {text!r}: {type(thing).__name__}; must be a subclass of Behaviour, or a "
-            "function from the recorded work to a behaviour"
-        )
+    of_pool, of = of is not None, of or Behaviour
+    thing = own("users", users) if isinstance(users, str) else users
+    text = users if isinstance(users, str) else name_of(users)
+    if inspect.isclass(thing) or not callable(thing):
+        for_pool = inspect.isclass(thing) and not issubclass(thing, Composed)
+        both = for_pool and of_pool and issubclass(thing, Behaviour)
+        check_kind("users", text, thing, thing if both else of)
+    options = options_in("users", text, thing)
 
     def make(work: Any) -> Behaviour[Any]:
-        made = made_by_own(partial(thing, **options), "users", text, work)
-        if not isinstance(made, Behaviour):
-            raise QuantityError(f"users {text!r}: made {echo(made)}, which is no Behaviour")
-        return made
+        found = made_by_own(partial(made, thing, (work,), options), "users", text)
+        if not isinstance(found, Behaviour) or (of_pool and isinstance(found, Composed)):
+            raise QuantityError(
+                f"users {text!r}: makes {is_a(found)}, not {articled(of.seam.kind)}; return one"
+            )
+        return found
 
+    make.generates = getattr(thing, "generates", False)  # type: ignore[attr-defined]
     return make
 
 

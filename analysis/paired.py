@@ -209,6 +209,8 @@ def over_seeds(values: Sequence[float], kind: str, confidence: float = CONFIDENC
     confidence
         Of the interval.
     """
+    if len(values) > 1 and min(values) == max(values):  # their mean may differ in the last digit
+        return Estimate(values[0], values[0], values[0], len(values))
     if kind == "student":
         return t_interval(values, confidence)
     if kind == "predictive":

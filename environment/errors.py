@@ -244,12 +244,23 @@ def first_mistake(error: ValidationError, known: Iterable[str] = ()) -> str:
     return f"{place} {echo(first['input'])}: {rule}" if place else rule
 
 
+#: Other words for settings, as lists and other programs call them.
+MEANT = {
+    "policy": "scheduler",
+    "policies": "scheduler",
+    "behaviour": "users",
+    "behavior": "users",
+    "behaviours": "users",
+}
+
+
 def nearest(value: object, known: Iterable[object]) -> str:
     """Return "did you mean ...?" with the nearest known value; empty if none is near."""
     from difflib import get_close_matches
 
+    names, word = [str(one) for one in known], str(value)[:LONGEST_ECHO]
     # The search takes the square of the length.
-    near = get_close_matches(str(value)[:LONGEST_ECHO], map(str, known), 1)
+    near = [MEANT[word]] if MEANT.get(word) in names else get_close_matches(word, names, 1)
     return f"did you mean {near[0]}? " if near else ""
 
 

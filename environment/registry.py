@@ -13,12 +13,12 @@ import inspect
 import sys
 import traceback
 import zlib
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast, override
 
-from hpcrowd.environment.errors import QuantityError, not_one_of, shortened
+from hpcrowd.environment.errors import QuantityError, echo, not_one_of, shortened
 from hpcrowd.environment.limits.trust import check_trusted, file_of, trust
 
 
@@ -121,6 +121,14 @@ class Place(NamedTuple):
         return ":".join(part for part in self if part)
 
 
+class Seam(NamedTuple):
+    """What kind of class a setting takes; an attribute of the base class of that kind."""
+
+    kind: str  #: its name, such as Think
+    written: str  #: how it is given, ``{0}`` for its place
+    given: int = 0  #: arguments of the constructor that are not options and come first
+
+
 def place_of(text: object) -> Place | None:
     """Return the place in a text; None if it is none."""
     if not isinstance(text, str):
@@ -189,23 +197,118 @@ def own(what: str, text: str, of: type | None = None) -> Any:
         ]
         raise QuantityError(f"{what} {text!r}: {not_one_of(place.name, there)}")
     found = getattr(module, place.name)
-    if of is not None and not (inspect.isclass(found) and issubclass(found, of)):
-        kind = "a class" if inspect.isclass(found) else type(found).__name__
-        raise QuantityError(
-            f"{what} {text!r}: {kind}, not a subclass of {of.__name__}; subclass it"
-        )
+    if of is not None:
+        check_kind(what, text, found, of)
     return found
+
+
+def check_kind(what: str, text: str, thing: Any, of: type) -> None:
+    """Check that your own class is of the kind that a setting takes.
+
+    Parameters
+    ----------
+    what, text
+        The setting, and what was given for it.
+    thing
+        What is there.
+    of
+        The base class of the kind; it has a :class:`Seam`.
+
+    Raises
+    ------
+    QuantityError
+        If it is something else: what it is, what was wanted, and the line to write.
+    """
+    wanted: Seam = of.seam  # type: ignore[attr-defined]
+    kind, place = thing if inspect.isclass(thing) else type(thing), place_of(text)
+    found: Seam | None = getattr(kind, "seam", None)
+    is_one = found is not None and issubclass(kind, of) and found.kind == wanted.kind
+    if is_one and inspect.isclass(thing):
+        return
+    name = kind.__name__ if place is None else place.name
+    cure = f"write class {name}({wanted.kind})"
+    if not inspect.isclass(thing):
+        cure = "give a subclass of it"
+    if found is not None:
+        where = f"FILE.py:{name}" if place is None else text
+        cure = f"write {found.written.format(where)}"
+    if is_one:
+        cure = "give the class, or a function that makes one" if wanted.given else "give the class"
+        cure = cure if place is None else f"{cure}: {place._replace(name=kind.__name__).text}"
+        raise QuantityError(f"{what} {text!r}: an object, not a class; {cure}")
+    a_kind = articled(found.kind) if found is not None and inspect.isclass(thing) else is_a(thing)
+    raise QuantityError(f"{what} {text!r}: {a_kind}, not {articled(wanted.kind)}; {cure}")
+
+
+def check_objects(what: str, things: Iterable[Any], of: type) -> None:
+    """Check that parts that Python gives are objects of the right kind.
+
+    Raises
+    ------
+    QuantityError
+        If one is a class, or something else: what it is, and what to write.
+    """
+    for thing in things:
+        if isinstance(thing, of):
+            continue
+        wanted: Seam = of.seam  # type: ignore[attr-defined]
+        cure = f"give an object of a subclass of {wanted.kind}"
+        if inspect.isclass(thing) and issubclass(thing, of):
+            cure = f"write {thing.__name__}()"
+        raise QuantityError(f"{what}: {is_a(thing)}, not {articled(wanted.kind)}; {cure}")
+
+
+def is_a(thing: Any) -> str:
+    """Return what a thing is, in the words of messages: an object of a Think, the class Tired."""
+    if thing is None:
+        return "None"
+    if inspect.isclass(thing):
+        return f"the class {thing.__name__}"
+    seam: Seam | None = getattr(type(thing), "seam", None)
+    return articled(type(thing).__name__) if seam is None else f"an object of {articled(seam.kind)}"
+
+
+def name_of(thing: Any) -> str:
+    """Return the name of a class or function; of an object of one, that of its class."""
+    kind = thing if hasattr(thing, "__name__") else type(thing)
+    return kind.__name__ if callable(thing) or hasattr(thing, "seam") else echo(thing)
+
+
+def or_your_own(text: object) -> str:
+    """Return the end of a list of names: how your own is given, here one in a file."""
+    file = text if isinstance(text, str) and text.endswith(".py") else "FILE.py"
+    return f"or your own as {file}:NAME"
+
+
+def articled(word: str) -> str:
+    """Return a word with its article."""
+    return f"{'an' if word[0] in 'AEIOaeio' else 'a'} {word}"
 
 
 def raised_by(error: BaseException) -> str:
-    """Return the name of the function loaded by its place that raised an exception; else empty."""
-    found, frame = "", error.__traceback__
+    """Return the name of your own function or class that an exception comes from; else empty.
+
+    That is a function loaded by its place; or, where the library fails on what your own class has
+    returned or left out, that class.
+    """
+    found, frames, frame = "", [], error.__traceback__
     while frame is not None:
-        code = frame.tb_frame.f_code
-        if code.co_filename in _OWN_FILES:
-            found = code.co_qualname
+        frames.append(frame.tb_frame)
+        if frame.tb_frame.f_code.co_filename in _OWN_FILES:
+            found = f"{frame.tb_frame.f_code.co_qualname}()"
         frame = frame.tb_next
-    return found
+    if found or "hpcrowd" not in frames[-1].f_globals.get("__name__", ""):
+        return found
+    for one in reversed(frames):
+        holder = one.f_locals.get("self")
+        for part in (holder, *(getattr(holder, name, None) for name in _PARTS)):
+            if hasattr(part, "seam") and not type(part).__module__.startswith("hpcrowd."):
+                return f"{type(part).__name__}, used by {one.f_code.co_qualname}(),"
+    return ""
+
+
+#: Attributes of objects of the library that may be your own.
+_PARTS = ("think", "window", "when", "trigger", "behaviour")
 
 
 def source_of(thing: object) -> Path | None:
@@ -236,7 +339,7 @@ def said(error: BaseException) -> str:
         return f"{named} (line {error.lineno})" if "line" not in text else named
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename and "hpcrowd/" not in frame.filename
+        if not any(one in frame.filename for one in ("importlib", "hpcrowd/", "/mesa/"))
     ]  # fmt: skip
     if not frames:
         return named
@@ -283,7 +386,7 @@ def text_of(what: str, thing: Any) -> Any:
         If another process could not find or make it.
     """
     kind = thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
-    if kind.__module__ == "builtins":
+    if kind.__module__ == "builtins" or isinstance(thing, Path):
         return thing
     name = kind.__qualname__
     if not name.isidentifier():
@@ -292,11 +395,19 @@ def text_of(what: str, thing: Any) -> Any:
             "find it; define it at the top level of a file"
         )
     file = source_of(kind)
-    if kind.__module__.partition(".")[0] == "hpcrowd":
+    if kind.__module__.partition(".")[0] == "hpcrowd" and getattr(kind, "seam", None):
         return str(thing)
+    options = ""
+    if thing is not kind:
+        seam = getattr(kind, "seam", None)
+        if seam is None or seam.kind != "Scheduler":
+            raise QuantityError(
+                f"{what}: {is_a(thing)}, which other processes cannot make again; give a class or "
+                "function at the top level of a file, or FILE.py:NAME:option=value"
+            )
+        options = str(thing).partition(":")[2]
     if file is None:
         raise QuantityError(
             f"{what} {name}: has no source file, which other processes need; put it into a file"
         )
-    options = "" if thing is kind else str(thing).partition(":")[2]
     return Place(str(file.resolve()), name, options).text

@@ -6,7 +6,8 @@ the platform, then one scheduling pass per cluster. Ties go by job number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -63,6 +64,26 @@ class Owner(Protocol):
 
     def on_finished(self, unit: int, now: int) -> None:
         """React to the completion of the last job of ``unit``."""
+
+
+@contextmanager
+def own_errors(model: Simulation) -> Iterator[None]:
+    """Say in one line which of your own functions or classes fails, and when.
+
+    Raises
+    ------
+    SimulationError
+        For an exception that comes from your own code; others stay as they are.
+    """
+    try:
+        yield
+    except HpcrowdError:
+        raise
+    except Exception as error:
+        name = raised_by(error)
+        if not name:
+            raise
+        raise SimulationError(f"{name} at {model.time} s: {said(error)}") from error
 
 
 class Simulation(Frame):
@@ -438,15 +459,8 @@ class Simulation(Frame):
         SchedulerError
             If a scheduler makes an impossible decision, or leaves jobs waiting for ever.
         """
-        try:
+        with own_errors(self):
             return self._run(FOREVER if until is None else until, progress)
-        except HpcrowdError:
-            raise
-        except Exception as error:
-            name = raised_by(error)
-            if not name:
-                raise
-            raise SimulationError(f"{name}() at {self.time} s: {said(error)}") from error
 
     def _run(self, end: int, progress: Callable[[Simulation], Any] | None) -> Simulation:
         engine = self._engine

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer._click.exceptions import ClickException
+from typer._click.exceptions import ClickException, NoSuchOption
 from typer.core import TyperCommand, TyperGroup
 
-from hpcrowd.environment.errors import HpcrowdError, harmless
+from hpcrowd.environment.errors import MEANT, HpcrowdError, harmless
 from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.environment.limits.trust import Trust, trusting
 from hpcrowd.environment.output.guard import written
@@ -120,6 +120,10 @@ def _harmless_usage() -> Iterator[None]:
         yield
     except ClickException as error:
         error.message = harmless(error.message)
+        if isinstance(error, NoSuchOption) and error.ctx is not None:
+            known = [name for one in error.ctx.command.params for name in one.opts]
+            meant = f"--{MEANT.get(error.option_name.lstrip('-'))}"
+            error.possibilities = [meant] if meant in known else error.possibilities
         raise
 
 

@@ -12,7 +12,7 @@ Profiles fitted to each user are in :mod:`hpcrowd.agents.behaviours.profiles`.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -25,6 +25,8 @@ from hpcrowd.agents.behaviours.parts import AFTER_MIDNIGHT, Part, setting
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.options.making import made
+from hpcrowd.environment.registry import Seam
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import User
@@ -191,6 +193,10 @@ class ActivityWindow:
 class Activity(Part):
     """Decides when users are at work. Shared by all users of a behaviour; subclass it."""
 
+    seam = Seam(
+        "Activity", 'window = "{0}" in a file of users, or in Python Composed(when, window=...)'
+    )
+
     #: The reason of its waits in the log of decisions.
     why: ClassVar[Why] = Why.WINDOW
 
@@ -205,10 +211,11 @@ class Activity(Part):
         fit
             Recorded units that it is fitted to.
         settings
-            An object of the class that :attr:`settings` names; None for the defaults.
+            An object of the class that :attr:`settings` names, or options by name; None for the
+            defaults.
         """
-        part: Callable[..., Activity] = cls
-        return part() if settings is None else part(settings)
+        part: Activity = made(cls, (), settings)
+        return part
 
     def begin(self, user: User) -> None:
         """Prepare for a user, before the run begins."""

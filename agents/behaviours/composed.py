@@ -23,17 +23,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, override
 
-from hpcrowd.agents.behaviours.think import RecordedPauses
+from hpcrowd.agents.behaviours.think import RecordedPauses, Think
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.behaviours.when import Reason, Release, SessionGraph, When
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.registry import check_objects
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import Activity
     from hpcrowd.agents.behaviours.hooks import Noting
     from hpcrowd.agents.behaviours.patience import Leaving, Patience
     from hpcrowd.agents.behaviours.reactions import Reaction
-    from hpcrowd.agents.behaviours.think import Think
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.jobs import Int64s
 
@@ -74,8 +74,18 @@ class Composed(Behaviour[ReplayUser]):
         waits: bool = False,
         patience: Patience | None = None,
     ) -> None:
-        self.when = when
+        check_objects("when", [when], When)
         self.think = think or RecordedPauses()
+        check_objects("think", [self.think], Think)
+        if window is not None:
+            from hpcrowd.agents.behaviours.activity import Activity
+
+            check_objects("window", [window], Activity)
+        if reactions:
+            from hpcrowd.agents.behaviours.reactions import Reaction
+
+            check_objects("reactions", reactions, Reaction)
+        self.when = when
         self.window = window
         # Those that may look again first: others would change the jobs at every look.
         self.reactions = tuple(sorted(reactions, key=lambda reaction: not reaction.looks))

@@ -15,12 +15,15 @@ the documentation are made from them. A new part is a class and a line in a regi
 from __future__ import annotations
 
 import inspect
+import operator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.registry import Registry
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.options.keywords import REQUIRED, options_of, settings_of
+from hpcrowd.environment.registry import Registry, Seam
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +90,23 @@ class Parameter:
             text = f"{self.default} ({self.default // HOUR} h)"
         return self.shown.format(text)
 
+    def checked(self, name: str, value: Any) -> Any:
+        """Return a value of the parameter that a text called ``name``.
+
+        Raises
+        ------
+        QuantityError
+            If it is out of bounds.
+        """
+        rules = (
+            (self.least, operator.ge, "at least"), (self.above, operator.gt, "more than"),
+            (self.most, operator.le, "at most"), (self.below, operator.lt, "less than"),
+        )  # fmt: skip
+        for bound, holds, words in rules:
+            if bound is not None and not holds(value, bound):
+                raise QuantityError(f"{name} {value:g}: must be {words} {bound:g}")
+        return value
+
 
 def setting(
     default: Any,
@@ -138,6 +158,29 @@ def _parameters_of(kind: type) -> tuple[Parameter, ...]:
     )
 
 
+def taken_by(kind: type) -> tuple[Parameter, ...]:
+    """Return what a table of a file may set of a class: its parameters; of your own class also the
+    keyword arguments without a description.
+    """
+    described = parameters_of(settings_of(kind) or kind)
+    if kind.__module__.partition(".")[0] == "hpcrowd":
+        return described
+    taken = {one.attribute for one in options_of(kind).values()}
+    described = tuple(one for one in described if one.attribute in taken)
+    names = {one.attribute for one in described}
+    return described + tuple(
+        Parameter(
+            one.name,
+            "",
+            default=... if one.default is REQUIRED else one.default,
+            kind=one.kinds[0] if len(one.kinds) == 1 and one.as_text else Any,
+            attribute=one.attribute,
+        )
+        for one in options_of(kind).values()
+        if one.attribute not in names
+    )
+
+
 def first_line(kind: type) -> str:
     """Return the first line of a class's docstring."""
     return inspect.cleandoc(kind.__doc__ or "").partition("\n")[0]
@@ -145,6 +188,9 @@ def first_line(kind: type) -> str:
 
 class Part:
     """A part of a behaviour that decides when work is submitted."""
+
+    #: How your own is given.
+    seam: ClassVar[Seam]
 
     #: Its name in recipes and files; empty if it must be given as an object.
     name: ClassVar[str] = ""

@@ -40,6 +40,7 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.machine.resizing import resize
+from hpcrowd.environment.registry import Seam, check_objects
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -303,6 +304,8 @@ class Planned(Intention):
 class Reaction:
     """Changes the planned submissions of users. Shared by users of a behaviour; subclass it."""
 
+    seam: ClassVar = Seam("Reaction", 'reactions = [{{ do = "{0}" }}] in a file of users')
+
     #: Whether :meth:`heard` must be called.
     listens = False
 
@@ -364,6 +367,8 @@ class Response(Reaction):
         If a probability or the fatigue is not between 0 and 1.
     """
 
+    seam: ClassVar = Reaction.seam._replace(given=1)
+
     #: One word for tables and files.
     response: ClassVar[str] = "own"
 
@@ -388,6 +393,7 @@ class Response(Reaction):
     )
 
     def __post_init__(self) -> None:
+        check_objects("trigger", [self.trigger], Trigger)
         for what in ("share", "probability", "fatigue"):
             value = getattr(self, what)
             if not 0 <= value <= 1:

@@ -23,7 +23,9 @@ from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.options.making import made
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.registry import Seam
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
@@ -53,6 +55,8 @@ class Pause(NamedTuple):
 class Think(Part):
     """Decides about pauses. Shared by all users of a behaviour; subclass it."""
 
+    seam = Seam("Think", 'think = "{0}" in a file of users, or in Python Composed(when, think)')
+
     #: Whether it draws from pauses within sessions, which do not exist if units are sessions.
     draws: ClassVar[bool] = False
 
@@ -71,9 +75,11 @@ class Think(Part):
         fit
             Recorded units that it is fitted to.
         settings
-            An object of the class that :attr:`settings` names; None for the defaults.
+            An object of the class that :attr:`settings` names, or options by name; None for the
+            defaults.
         """
-        return cls()
+        part: Think = made(cls, (), settings)
+        return part
 
     def begin(self, user: ReplayUser) -> None:
         """Prepare for a user, before the run begins."""

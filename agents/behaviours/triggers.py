@@ -33,6 +33,7 @@ from hpcrowd.environment.clock import DAY, WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.requests import Requests
+from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.stops import FOREVER
 
@@ -49,6 +50,10 @@ SEEN = 2 * 364 * DAY
 
 class Trigger:
     """Tells when users react. May be shared by users and reactions; subclass it."""
+
+    seam: ClassVar = Seam(
+        "Trigger", 'reactions = [{{ do = "delay", by = "1h", when = "{0}" }}] in a file of users'
+    )
 
     #: One word for tables and files; triggers that say the same in another way have the same.
     when: ClassVar[str] = "own"

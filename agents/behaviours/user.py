@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, override
+from typing import TYPE_CHECKING, ClassVar, override
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from hpcrowd.agents.behaviours.decisions import DecisionLog, Kind, What, Why, ki
 from hpcrowd.environment.frame import mesa
 from hpcrowd.environment.jobs import UNKNOWN, Column, State
 from hpcrowd.environment.quantities import notebook_table
+from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -339,6 +340,10 @@ class Behaviour[U: User]:
             for name, part in parts
         ]
         return notebook_table(type(self).__name__, rows)
+
+    seam: ClassVar = Seam(
+        "Behaviour", 'hpcrowd replay LOG --users {0}, or behaviour = "{0}" in a file of users', 1
+    )
 
     #: False if events in the cluster do not matter: users are then not notified.
     reacts = True

@@ -17,6 +17,7 @@ import numpy as np
 from hpcrowd.agents.behaviours.parts import Parameter, Part
 from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.registry import Seam
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
@@ -62,6 +63,8 @@ class When(Part, ABC):
     over
         When each unit was over, s, -1 before; kept by parts that wait for units.
     """
+
+    seam = Seam("When", 'when = "{0}" in a file of users, or in Python Composed(when)', 1)
 
     over: memoryview
 

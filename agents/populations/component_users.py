@@ -16,7 +16,7 @@ clocks change within a pause.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast, override
+from typing import TYPE_CHECKING, ClassVar, cast, override
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from hpcrowd.agents.work.units import MOVED, REPEATED, Units
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.stops import FOREVER
 
@@ -277,6 +278,8 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         Profiles that set the pace of pauses, see :class:`ActiveTime`; None if pauses pass at the
         same pace at all hours.
     """
+
+    seam: ClassVar = Seam("ClosedLoop", "hpcrowd resample LOG --users {0}", 1)
 
     def __init__(self, profiles: Profiles | None = None) -> None:
         self.profiles = profiles

@@ -14,11 +14,12 @@ import numpy as np
 
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.populations.mixture import Mixture, Part
-from hpcrowd.agents.presets import PRESETS, own_behaviour
+from hpcrowd.agents.presets import PRESETS, Recipe, own_behaviour
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.simulation import Simulation
+from hpcrowd.environment.registry import or_your_own
+from hpcrowd.environment.simulation import Simulation, own_errors
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
@@ -97,19 +98,18 @@ def add_users(
         from hpcrowd.agents.behaviours.hooks import note_replaying
 
         note_replaying(log, users)
-    for user in users:
-        user.behaviour.begin(user)
+    with own_errors(model):
+        for user in users:
+            user.behaviour.begin(user)
     return users
 
 
 def maker_of(maker: str | Factory) -> Factory:
     """Return the factory of a behaviour, for a name of :data:`hpcrowd.agents.presets.PRESETS`."""
     if not isinstance(maker, str):
-        return maker
+        return maker if isinstance(maker, Recipe) else own_behaviour(maker)
     if maker not in PRESETS:
-        raise QuantityError(
-            f"users {maker!r}: {not_one_of(maker, PRESETS)}, or your own as FILE.py:NAME"
-        )
+        raise QuantityError(f"users {maker!r}: {not_one_of(maker, PRESETS)}, {or_your_own(maker)}")
     named = maker in list(PRESETS) or PRESETS.file_in(maker) is not None
     return PRESETS[maker] if named else own_behaviour(maker)
 

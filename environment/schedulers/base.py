@@ -8,7 +8,6 @@ the two.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import partial
@@ -17,7 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import NO_NAMES, UNKNOWN, Int64s, JobTable, Names
+from hpcrowd.environment.options.keywords import REQUIRED, keywords_of
 from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
@@ -332,6 +333,8 @@ class Scheduler(Announced):
         loads the compiler. It holds only for the class that sets it: a subclass runs plain.
     """
 
+    seam: ClassVar = Seam("Scheduler", "--scheduler {0}")
+
     name = "scheduler"
     _named = False
     plans = False
@@ -525,8 +528,8 @@ class Scheduler(Announced):
         """Return the text of this scheduler: its name, and options that are not the default."""
         options = [
             f"{option.replace('_', '-')}={_text(getattr(self, option))}"
-            for option, default in options_of(type(self)).items()
-            if getattr(self, option, default) != default
+            for option, one in keywords_of(type(self)).items()
+            if hasattr(self, option) and getattr(self, option) != one.default
         ]
         return f"{self.name}:{','.join(options)}" if options else self.name
 
@@ -551,7 +554,5 @@ def _text(value: object) -> str:
 
 def options_of(policy: type[Any]) -> dict[str, object]:
     """Return the options of a policy with their defaults: keyword arguments of its constructor."""
-    if policy.__init__ is object.__init__:
-        return {}
-    parameters = list(inspect.signature(policy).parameters.values())
-    return {one.name: one.default for one in parameters if one.default is not one.empty}
+    found = keywords_of(policy).values()
+    return {one.attribute: one.default for one in found if one.default is not REQUIRED}

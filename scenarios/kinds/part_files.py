@@ -35,19 +35,26 @@ from hpcrowd.agents.behaviours.parts import (
     PartFile,
     first_line,
     parameters_of,
+    taken_by,
 )
-from hpcrowd.agents.presets import made_by_own
+from hpcrowd.agents.behaviours.reactions import Reaction
 from hpcrowd.environment.clock import Moment
-from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake, not_one_of
+from hpcrowd.environment.errors import (
+    HpcrowdError,
+    QuantityError,
+    first_mistake,
+    nearest,
+    not_one_of,
+)
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LARGEST_SETTING
 from hpcrowd.environment.limits.trust import NotLoaded
-from hpcrowd.environment.registry import located
+from hpcrowd.environment.options.making import made, made_by_own, options_in
+from hpcrowd.environment.registry import located, or_your_own
 from hpcrowd.environment.signals.signal import Signal, read_signal
 from hpcrowd.scenarios.kinds.fields import Duration, FileConfig, HoursConfig, Strict, parse_moment
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.reactions import Reaction
     from hpcrowd.agents.behaviours.triggers import Trigger
 
 MomentText = Annotated[int | datetime, BeforeValidator(parse_moment)]
@@ -81,7 +88,7 @@ def settings_model(kind: Any) -> type[Strict]:
 
 @cache  # not above, for the same reason as that of parameters_of
 def _settings_model(kind: Any) -> type[Strict]:
-    settings: Any = {one.name: (_kind(one), _field(one)) for one in parameters_of(kind)}
+    settings: Any = {one.name: (_kind(one), _field(one)) for one in taken_by(kind)}
     return create_model(
         f"{kind.__name__}Config", __base__=Strict, __doc__=first_line(kind), **settings
     )
@@ -112,7 +119,7 @@ def make(kind: Callable[..., Any], given: Strict, folder: Path) -> Any:
 def values_of(kind: type, given: Strict, folder: Path) -> dict[str, Any]:
     """Return the values of a table of settings, by the names of the class."""
     found = {}
-    for one in parameters_of(kind):
+    for one in taken_by(kind):
         value, form = getattr(given, one.name), _form(one)
         if value is not None and form in READ:
             value = READ[form][1](value, folder)
@@ -163,7 +170,7 @@ def trigger_settings(when: str) -> type[Strict]:
 def _settings_of_forms(when: str, forms: tuple[Any, ...]) -> type[Strict]:
     if len(forms) == 1:
         return settings_model(forms[0])
-    settings: Any = {one.name: optional(one) for form in forms for one in parameters_of(form)}
+    settings: Any = {one.name: optional(one) for form in forms for one in taken_by(form)}
     return create_model(
         f"{when.capitalize()}Config", __base__=Strict, __doc__=first_line(forms[0]), **settings
     )
@@ -193,39 +200,42 @@ def reaction_from(config: Mapping[str, Any], folder: str | Path = ".") -> Reacti
     }
     do = _choice(values, "do", RESPONSES)
     response: Any = RESPONSES[do]
-    if not hasattr(response, "respond"):  # your own reaction, which needs no trigger
-        return _untriggered(response, do, values, folder)
-    when = _choice(values, "when", TRIGGERS)
-    of_trigger, of_response = trigger_settings(when), settings_model(response)
-    known = [*of_trigger.model_fields, *of_response.model_fields]
+    of_response, of_trigger, when = settings_model(response), None, ""
+    if getattr(response, "seam", None) != Reaction.seam:  # your own may decide by itself
+        when = _choice(values, "when", TRIGGERS)
+        of_trigger = trigger_settings(when)
+    known = [*(of_trigger.model_fields if of_trigger else ()), *of_response.model_fields]
     for key in values:
         if key not in known:
+            takes = f"choose {', '.join(known)}" if known else "it takes none"
+            both = f"do = {do!r}" + (f", when = {when!r}" if when else "")
             raise QuantityError(
-                f"{key} {values[key]!r}: no setting of do = {do!r}, when = {when!r}; choose "
-                + ", ".join(known)
+                f"{key} {values[key]!r}: no setting of {both}; {nearest(key, known)}{takes}"
             )
+    given: list[Any] = []
     try:
-        trigger = _trigger(when, of_trigger(**_of(values, of_trigger)), folder)
-        settings = of_response(**_of(values, of_response))
+        if of_trigger is not None:
+            forms = _forms(when)
+            found = _with_options("when", when, forms[0], _of(values, of_trigger))
+            given = [_trigger(when, forms, of_trigger(**found), folder)]
+        settings = of_response(**_with_options("do", do, response, _of(values, of_response)))
     except ValidationError as error:
         raise QuantityError(first_mistake(error)) from None
-    make = partial(response, trigger, **values_of(response, settings, folder))
+    make = partial(made, response, given, values_of(response, settings, folder))
     return cast("Reaction", made_by_own(make, "do", do))
 
 
-def _untriggered(kind: type[Reaction], do: str, values: dict[str, Any], folder: Path) -> Reaction:
-    """Return a reaction of your own that decides by itself when to react."""
-    settings = settings_model(kind)
-    try:
-        given = settings(**values)
-    except ValidationError as error:
-        raise QuantityError(f"do {do!r}: {first_mistake(error)}") from None
-    return cast("Reaction", made_by_own(partial(kind, **values_of(kind, given, folder)), "do", do))
+def _with_options(what: str, text: str, kind: type, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings in a table, and those behind the place of your own class."""
+    names = {one.attribute: one.name for one in taken_by(kind)}
+    found = {names[key]: value for key, value in options_in(what, text, kind).items()}
+    for name in found.keys() & values.keys():
+        raise QuantityError(f"{what} {text!r}: {name} is also in the table; give it once")
+    return {**values, **found}
 
 
-def _trigger(when: str, settings: Strict, folder: Path) -> Trigger:
+def _trigger(when: str, forms: Sequence[type[Trigger]], settings: Strict, folder: Path) -> Trigger:
     """Return the trigger in the form whose settings are given."""
-    forms = _forms(when)
     if len(forms) > 1:
         names = {form: [one.name for one in parameters_of(form)] for form in forms}
         given = settings.model_dump(exclude_none=True)
@@ -233,7 +243,7 @@ def _trigger(when: str, settings: Strict, folder: Path) -> Trigger:
         if len(forms) != 1:
             every = " or ".join(name for mine in names.values() for name in mine)
             raise QuantityError(f"when {when!r}: give either {every}")
-    make = partial(forms[0], **values_of(forms[0], settings, folder))
+    make = partial(made, forms[0], (), values_of(forms[0], settings, folder))
     return cast("Trigger", made_by_own(make, "when", when))
 
 
@@ -248,7 +258,7 @@ def _choice(values: dict[str, Any], key: str, known: Mapping[str, Any]) -> str:
         raise QuantityError(f"reaction without {key}: choose {', '.join(known)}")
     value = values.pop(key)
     if not isinstance(value, str) or value not in known:
-        raise QuantityError(f"{key} {value!r}: {not_one_of(value, known)}")
+        raise QuantityError(f"{key} {value!r}: {not_one_of(value, known)}, {or_your_own(value)}")
     return value
 
 

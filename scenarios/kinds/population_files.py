@@ -37,7 +37,7 @@ from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOST_SPEED
 from hpcrowd.environment.limits.trust import NotLoaded
-from hpcrowd.environment.registry import located, place_of
+from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import SchedulerChoice, Strict
@@ -119,7 +119,8 @@ class UsersConfig(_EntryWithParts):
 
         if self.behaviour is not None and self.behaviour not in PRESETS:
             raise QuantityError(
-                f"behaviour {self.behaviour!r}: {not_one_of(self.behaviour, PRESETS)}"
+                f"behaviour {self.behaviour!r}: {not_one_of(self.behaviour, PRESETS)}, "
+                f"{or_your_own(self.behaviour)}"
             )
         of_file = PRESETS.file_in(self.behaviour) is not None
         if self.behaviour is not None and place_of(self.behaviour) is not None and not of_file:

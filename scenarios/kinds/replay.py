@@ -21,7 +21,7 @@ from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.limits.trust import NotLoaded
-from hpcrowd.environment.registry import located, place_of
+from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, energy_account, with_settings
@@ -126,9 +126,11 @@ class ReplayConfig(TraceScenario):
             )
         if isinstance(users, str) and users.endswith(".toml"):
             return read_population(folder / users)
-        if isinstance(users, PopulationConfig | Mixture) or callable(users):
+        if not isinstance(users, str | PopulationConfig | Mixture):
+            own_behaviour(users)
+        if not isinstance(users, str):
             return users
-        raise ValueError(f"{not_one_of(users, BEHAVIOURS)}, or your own as FILE.py:NAME")
+        raise ValueError(f"{not_one_of(users, BEHAVIOURS)}, {or_your_own(users)}")
 
     @field_validator("platform", mode="before")
     @classmethod

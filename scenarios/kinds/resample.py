@@ -17,11 +17,11 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Openness, PoolRules
 from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.clock import DAY, WEEK
-from hpcrowd.environment.errors import QuantityError, echo, not_one_of
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
 from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_factor
-from hpcrowd.environment.registry import located, place_of
+from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch, energy_account, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
@@ -29,8 +29,6 @@ from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
-    from hpcrowd.agents.behaviours.user import Behaviour
-    from hpcrowd.agents.generative.generated import GeneratedUser
     from hpcrowd.agents.populations.components import Pool
     from hpcrowd.agents.populations.made_up import GroupWork, Living
     from hpcrowd.agents.populations.satisfaction import Formula
@@ -125,15 +123,20 @@ class ResampleConfig(TraceScenario):
     @field_validator("users", mode="before")
     @classmethod
     def _known_users(cls, users: Any, info: ValidationInfo) -> Any:
-        if users in DOING if isinstance(users, str) else callable(users):
+        from hpcrowd.agents.populations.component_users import ClosedLoop
+
+        if not isinstance(users, str):
+            own_behaviour(users, ClosedLoop)
+            return users
+        if users in DOING:
             return users
         if PRESETS.file_in(users) is not None:
             return checked_learned(users, info.data["folder"])
         if place_of(users) is None:
-            raise ValueError(f"{not_one_of(users, DOING)}, or your own as FILE.py:NAME")
+            raise ValueError(f"{not_one_of(users, DOING)}, {or_your_own(users)}")
         text = located(users, info.data["folder"])
         with suppress(NotLoaded):
-            own_behaviour(text)
+            own_behaviour(text, ClosedLoop)
         return text
 
     @field_validator("reactions", mode="before")
@@ -466,34 +469,10 @@ def _living(
 
         return ComponentWork(pool, InOrder(pool, LearnedModel.named(str(config.users))))
     if config.users not in DOING:
-        return ComponentWork(pool, _own_behaviour(config.users, pool))
+        return ComponentWork(pool, own_behaviour(config.users, ClosedLoop)(pool))
     preset = PRESETS[config.users]
     assert isinstance(preset, SiteModel)
     return SiteWork(pool, preset)
-
-
-def _own_behaviour(users: str | Callable[..., Any], pool: Pool) -> Behaviour[GeneratedUser]:
-    """Return your own behaviour of users who repeat the work of a pool.
-
-    Raises
-    ------
-    QuantityError
-        If it cannot be made, or is one for the users of a replay.
-    """
-    from hpcrowd.agents.behaviours.composed import Composed
-    from hpcrowd.agents.behaviours.user import Behaviour
-    from hpcrowd.agents.presets import made_by_own
-
-    if isinstance(users, str):
-        made = own_behaviour(users)(pool)
-    else:
-        made = made_by_own(users, "users", getattr(users, "__qualname__", repr(users)), pool)
-    if isinstance(made, Composed) or not isinstance(made, Behaviour):
-        raise QuantityError(
-            f"users {echo(users)}: made {type(made).__name__}; users of a population need a "
-            "subclass of ClosedLoop"
-        )
-    return made
 
 
 def _group_work(

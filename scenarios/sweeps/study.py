@@ -37,7 +37,7 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistak
 from hpcrowd.environment.limits.numbers import MOST_RUNS
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.registry import text_of
-from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.base import Scheduler, options_of
 from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.fields import Duration, Strict
 from hpcrowd.scenarios.kinds.files import SettingError, Source, scenario_in, scenario_of
@@ -265,7 +265,14 @@ def _described(value: Any, what: str = "setting") -> Any:
         return {name: _described(one, str(name)) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [_described(one, what) for one in value]
-    return text_of(what, value) if callable(value) or isinstance(value, Scheduler) else value
+    if isinstance(value, Scheduler):
+        for option in options_of(type(value)):
+            if not hasattr(value, option):
+                raise QuantityError(
+                    f"{what} {value.name}: has no attribute {option}, so that the value of that "
+                    f"option is not known; write self.{option} = {option} in its __init__"
+                )
+    return text_of(what, value) if callable(value) or hasattr(value, "seam") else value
 
 
 #: The settings and tables that a file may have.

@@ -4,10 +4,15 @@ import importlib
 import json
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
-from hpcrowd.agents import PRESETS, DecisionLog
+from hpcrowd.agents import (
+    PRESETS,
+    DecisionLog,
+    Recipe,
+)
 from hpcrowd.environment import ClusterSpec, Scheduler, read_swf
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
 from hpcrowd.environment.registry import place_of, source_of, text_of
@@ -195,15 +200,24 @@ def test_places():
         ("mine.py:Wides", "scheduler 'mine.py:Wides': not known; did you mean Widest?"),
         ("nope.py:Widest", "scheduler 'nope.py:Widest': no such file"),
         ("nope:Widest", r"there is no module nope; give the path of a file, such as ./nope.py:W"),
-        ("mine.py:Slow", "scheduler 'mine.py:Slow': a class, not a subclass of Scheduler"),
-        ("mine.py:NOTHING", "scheduler 'mine.py:NOTHING': int, not a subclass of Scheduler"),
-        ("mine.py:Needs", "scheduler 'mine.py:Needs': TypeError: .*something"),
+        (
+            "mine.py:Slow",
+            "a Behaviour, not a Scheduler; write hpcrowd replay LOG --users mine.py:Slow",
+        ),
+        (
+            "mine.py:NOTHING",
+            "scheduler 'mine.py:NOTHING': an int, not a Scheduler; give a subclass of it",
+        ),
+        (
+            "mine.py:Needs",
+            "Needs': missing a required argument: 'something'; give it as the option",
+        ),
         ("mine.py:Widest:wide=yes", "'wide' is not an option of it; write mine.py:Widest:option="),
         ("mine.py:Widest:spare=x", "spare must be a whole number, got 'x'"),
         ("broken.py:X", r"cannot be loaded: NameError: .*\(broken.py, line 2\); correct it"),
         ("syntax.py:X", "cannot be loaded: SyntaxError: .*line 1"),
         ("exits.py:X", "cannot be loaded: SystemExit: 3"),
-        ("xyz", "not known; choose fcfs, easy, .*, recorded, or FILE.py:CLASS"),
+        ("xyz", "not known; choose fcfs, easy, .*, recorded, or your own as FILE.py:NAME"),
     ],
 )
 def test_mistakes_in_places(folder, text, message):
@@ -237,8 +251,8 @@ def test_files_are_loaded_again_when_they_change(folder):
         ("scheduler", "Twice", "Twice: job in row 0 is not waiting at 0 s; name each job .* once"),
         ("scheduler", "Wakes", "Wakes: wake.. returned 'soon' at 0 s; it must return a whole sec"),
         ("users", "Confused", r"Confused.finished.. at \d+ s: ValueError: what now"),
-        ("users", "nobody", "users 'mine.py:nobody': made None, which is no Behaviour"),
-        ("users", "NOTHING", "users 'mine.py:NOTHING': int; must be a subclass of Behaviour"),
+        ("users", "nobody", "users 'mine.py:nobody': makes None, not a Behaviour; return one"),
+        ("users", "NOTHING", "users 'mine.py:NOTHING': an int, not a Behaviour; give a subclass"),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -303,10 +317,16 @@ def test_users_as_text_class_and_function(folder):
     ("entry", "message"),
     [
         ('behaviour = "mine.py:Slow"\nwhen = "batches"', "when: .*mine.py:Slow has no such part"),
-        ('think = "mine.py:Slow"', "think 'mine.py:Slow': a class, not a subclass of Think"),
-        ('think = "mine.py:Hasty:speed=3"', "part 'mine.py:Hasty:speed=3': 'speed' is not an opt"),
-        ('reactions = [{ do = "mine.py:Hasty" }]', "a class, not a subclass of Reaction"),
-        ('reactions = [{ do = "mine.py:Choosy", by = 3 }]', "do 'mine.py:Choosy': by: no such"),
+        ('think = "mine.py:Slow"', "think 'mine.py:Slow': a Behaviour, not a Think"),
+        ('think = "mine.py:Hasty:speed=3"', "think 'mine.py:Hasty:speed=3': 'speed' is not an o"),
+        (
+            'reactions = [{ do = "mine.py:Hasty" }]',
+            'a Think, not a Reaction; write think = "mine.py:Hasty"',
+        ),
+        (
+            'reactions = [{ do = "mine.py:Choosy", by = 3 }]',
+            "by 3: no setting of do = 'mine.py:Choosy'; it t",
+        ),
     ],
 )
 def test_mistakes_in_files(folder, entry, message):
@@ -408,6 +428,26 @@ def test_a_change_of_the_source_runs_again(folder):
     assert before["sources_sha256"] != after["sources_sha256"]
 
 
+@pytest.mark.parametrize(
+    ("axis", "make", "message"),
+    [
+        ("users", lambda mine: partial(mine.Slow, factor=3), "a partial, which other processes"),
+        ("users", lambda mine: Recipe("batches"), "a Recipe, which other processes cannot make"),
+        ("users", lambda mine: mine.Hasty(3), "an object of a Think, which other processes can"),
+        ("scheduler", lambda mine: mine.Hidden(3), "has no attribute spare, so that the value"),
+    ],
+)
+def test_objects_that_are_not_made_again(folder, axis, make, message):
+    """An object on an axis whose options would be lost is refused."""
+    with (folder / "mine.py").open("a") as file:
+        file.write("\n\nclass Hidden(Widest):\n    def __init__(self, spare=0):\n        pass\n")
+    with pytest.raises(ValueError, match=message):
+        Study(
+            scenario={"kind": "replay", "trace": "log.swf"},
+            axes={axis: [make(importlib.import_module("mine"))]},
+        )
+
+
 def test_what_other_processes_cannot_find(folder):
     """Classes inside functions, or without a file, are refused with the cure."""
     del folder
@@ -451,7 +491,7 @@ def test_resampled_users(folder, make_trace):
         ("mine.py:Nope", "users 'mine.py:Nope': not known; choose Widest"),
         ("hesitant", r"users 'hesitant': not known; .*, or your own as FILE.py:NAME"),
         ("mine.py:Slow", "users 'mine.py:Slow': "),
-        ("mine.py:nobody", "made None, which is no Behaviour"),
+        ("mine.py:nobody", "makes None, not a ClosedLoop; return one"),
         ("mine.py:Fractions", r"pause\(\) returned [0-9.]+; must be whole seconds, 0 or more"),
     ],
 )

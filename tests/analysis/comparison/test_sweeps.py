@@ -162,7 +162,7 @@ def test_cells_of_an_axis_are_of_one_kind(values, expected, tmp_path):
 def test_notes_show_what_intervals_cannot():
     """One seed has no interval; seeds that change nothing are reported."""
     assert [] == made().notes
-    same = along("x", {1: [5.0, 5.0, 5.0]})
+    same = along("x", {1: [0.1, 0.1, 0.1], 2: [5.0, 5.0, 5.0]})
     assert ["the seed has no effect: nothing in these runs is random"] == same.notes
     single = along("x", {1: [5.0]})
     assert "one seed: no intervals" in single.notes[0]

@@ -96,7 +96,7 @@ WRONG = [
     ("fcfs:order=x", "'order' is not an option of it; write fcfs"),
     ("fcfs:", "is not an option"),
     ("patient:seconds=3", "minutes, polite, share"),
-    ("patient:minutes", "is not an option"),
+    ("patient:minutes", "is without a value"),
     ("patient:minutes=1,minutes=2", "given twice"),
     ("patient:minutes=1.5", "minutes must be a whole number, got '1.5'"),
     ("patient:polite=maybe", "polite must be yes or no"),

@@ -182,6 +182,18 @@ def test_option_that_is_not_there(call, name):
     assert f"hpcrowd {name} -h" in err
 
 
+@pytest.mark.parametrize(
+    ("word", "option"),
+    [("--policy", "--scheduler"), ("--behaviour", "--users"), ("--policies", "--scheduler")],
+)
+def test_other_words_for_options(call, word, option):
+    """What lists and other programs call them leads to the option."""
+    code, out, err = call("replay", "none.swf", word, "easy")
+    assert (2, "") == (code, out)
+    assert f"No such option: {word}" in err
+    assert option in err
+
+
 def test_every_command_that_takes_files_is_tried():
     """With a file that is not there, below."""
     assert {*COMMANDS} == {*ABSENT} | WITHOUT
