@@ -145,7 +145,7 @@ def pool_blocks(
         (table.start != UNKNOWN) & (table.cluster == cluster) & (first < last)
     )  # fmt: skip
     row, processors = runs.row[here], table.processors[here]
-    idle: Float64s = node.idle_processor * processors
+    idle = np.asarray(node.idle_processor * processors, np.float64)
     return Blocks(
         row,
         first[here],
