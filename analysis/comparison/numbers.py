@@ -513,7 +513,8 @@ def named_work(run: Run) -> str:
 
 def jobs_left_out(group: Group) -> list[str]:
     """Return which jobs were dropped or repaired when the trace was read, or had not finished."""
-    found = counted(group.first.repaired, group.first.dropped)
+    reasons = counted(group.first.repaired, group.first.dropped)
+    found = [line.replace(": ", ", ", 1) for line in reasons]
     left = [run.jobs.state == State.UNFINISHED for run in group.runs]
     jobs = sum(int(np.count_nonzero(one)) for one in left)
     if jobs:

@@ -64,12 +64,10 @@ from hpcrowd.environment.traces.formats.common.names import (
 )
 from hpcrowd.environment.traces.formats.common.site_columns import NUMBERS, site_numbers
 from hpcrowd.environment.traces.formats.slurm.jobs import (
-    STEPS_ALONE,
     Fields,
     Times,
     copies,
     find_jobs,
-    with_steps,
 )
 from hpcrowd.environment.traces.formats.slurm.records import rows_of
 from hpcrowd.environment.traces.formats.slurm.snapshot import (
@@ -78,6 +76,7 @@ from hpcrowd.environment.traces.formats.slurm.snapshot import (
     is_queue,
     queued_in,
 )
+from hpcrowd.environment.traces.formats.slurm.steps import STEPS_ALONE, with_steps
 from hpcrowd.environment.traces.formats.slurm.submit_lines import HELD, line_of
 from hpcrowd.environment.traces.formats.slurm.table import (
     COLUMNS,

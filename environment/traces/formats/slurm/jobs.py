@@ -1,8 +1,5 @@
 """Rows of Slurm's accounting as jobs, and the fields of a trace from their columns.
 
-- Steps (``77.batch``, ``77.extern``, ``77.0``, ``77.interactive``) have the memory that their job
-  used, and its energy if the row of the job lacks that. Steps without a row of their job are
-  dropped.
 - Rows with the same number are one job if they have the same user and the earlier run ended in a
   state after which Slurm runs a job again: the last run and the first submission count. Otherwise
   the number was reused. Rows with the same start are duplicates of one run, as in files of two
@@ -43,6 +40,7 @@ from hpcrowd.environment.traces.formats.common.names import (
 from hpcrowd.environment.traces.formats.common.site_columns import filled, texts_of
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
 from hpcrowd.environment.traces.formats.slurm.requests import request_columns
+from hpcrowd.environment.traces.formats.slurm.steps import job_keys
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
 from hpcrowd.environment.traces.formats.slurm.table import SITE_WORDS, SUBMIT_LINE, Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
@@ -62,7 +60,6 @@ from hpcrowd.environment.traces.machine_size import MOST_IN_USE, most_in_use
 from hpcrowd.environment.traces.trace import LINES, Trace, all_columns, tally
 
 #: Why rows are dropped or jobs repaired.
-STEPS_ALONE = "steps without a row of their job"
 TOLD_TWICE = f"{LINES}duplicate rows of one run"
 NEVER_STARTED = "array tasks that never started, in one row: one of them kept"
 RAN_AGAIN = "requeued after a failure or preemption: last run and first submission kept"
@@ -150,18 +147,6 @@ class Jobs:
             self.dropped[mended.unclear] += len(mended.left_out)
 
 
-def job_keys(rows: Rows) -> tuple[Int64s, Int64s]:
-    """Return keys, from number and cluster, that rows of one job share: of jobs and of steps."""
-    job, step = rows.job, rows.step_job
-    if "cluster" not in rows.words:
-        return job, step
-    codes, names = rows.words["cluster"]
-    many = len(names)
-    if np.all(codes == codes[:1]):  # one cluster: steps need not name it
-        return job, step
-    return job * many + codes, step * many + rows.step_cluster
-
-
 def copies(rows: Rows, states: list[str], times: Times) -> Int64s:
     """Return for each row the one that counts of all rows of its run, shape (rows,).
 
@@ -182,79 +167,6 @@ def copies(rows: Rows, states: list[str], times: Times) -> Int64s:
     counts = np.empty(len(order), np.int64)
     counts[order] = order[ends[np.searchsorted(ends, np.arange(len(order)))]] if len(order) else 0
     return counts
-
-
-def with_steps(rows: Rows, counts: Int64s) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Return what the steps of jobs used, and the number of jobs without a row.
-
-    A step belongs to the last row of its job before it, else to the first after it.
-
-    Parameters
-    ----------
-    rows
-        The rows.
-    counts
-        The row that counts of all rows of a run, see :func:`copies`; it has the steps of all.
-
-    Returns
-    -------
-    memory, energy
-        Of each job row with its steps: the largest memory of a step, kB; J, see
-        :func:`_with_energy`; -1 if unknown.
-    alone
-        How many jobs have steps but no row.
-    """
-    memory, energy = np.full(len(counts), -1.0), np.full(len(counts), -1, np.int64)
-    np.maximum.at(memory, counts, rows.memory)
-    np.maximum.at(energy, counts, rows.energy)
-    keys, step_keys = job_keys(rows)
-    if not len(step_keys):
-        return memory, energy.astype(np.float64), 0
-    key = np.concatenate((keys, step_keys))
-    order = np.lexsort((np.concatenate((rows.place, rows.step_place)), key))
-    key = key[order]
-    jobs = len(keys)
-    is_job = order < jobs
-    at = np.arange(len(order))
-    before = np.maximum.accumulate(np.where(is_job, at, -1))
-    after = np.minimum.accumulate(np.where(is_job, at, len(order))[::-1])[::-1]
-    steps = np.flatnonzero(~is_job)
-    before, after = before[steps], np.minimum(after[steps], len(order) - 1)
-    has_before = (before >= 0) & (key[before] == key[steps])
-    owner = np.where(has_before, before, after)
-    owned = is_job[owner] & (key[owner] == key[steps])
-    step, row = (order[steps] - jobs)[owned], counts[order[owner[owned]]]
-    np.maximum.at(memory, row, rows.step_memory[step])
-    return memory, _with_energy(rows, energy, step, row), len(np.unique(key[steps[~owned]]))
-
-
-def _with_energy(rows: Rows, own: Int64s, step: Int64s, row: Int64s) -> NDArray[np.float64]:
-    """Return the energy of each job row, J: its own, else that of its steps; -1 if unknown.
-
-    Steps are added up, but where there is a step ``extern`` it counts alone: it lasts as long as
-    the job, and meters are read per node (``_internal_step_complete`` in Slurm's ``step_mgr.c``).
-    A step that is there twice counts once.
-
-    Parameters
-    ----------
-    rows
-        The rows.
-    own
-        Energy in the rows of jobs, J.
-    step, row
-        Places of steps, and the job row that each belongs to.
-    """
-    codes, names = rows.step_name
-    once, which = np.unique(row * len(names) + codes[step], return_inverse=True)
-    joules = np.zeros(len(once))
-    np.maximum.at(joules, which, rows.step_energy[step])
-    row, name = once // len(names), once % len(names)
-    total = np.bincount(row, joules, len(own))
-    is_extern = np.array([one == b"extern" for one in names], bool)[name]
-    extern = np.bincount(row, np.where(is_extern, joules, 0), len(own))
-    of_steps = np.where(extern > 0, extern, total)
-    energy = np.where(own > 0, own, of_steps)
-    return np.where(energy > 0, energy, float(UNKNOWN))
 
 
 def find_jobs(

@@ -213,7 +213,7 @@ def _used_memory(record: Mapping[str, Any]) -> str:
 def _energy(record: Mapping[str, Any], allocated: Mapping[str, int]) -> str:
     """Return the energy of a job, J: its own, else that of its steps; empty if unknown.
 
-    As in :func:`hpcrowd.environment.traces.formats.slurm.jobs.with_steps`.
+    As in :func:`hpcrowd.environment.traces.formats.slurm.steps.with_steps`.
     """
     steps = record.get("steps")
     joules = {True: 0, False: 0}
