@@ -1,1 +1,1 @@
-"""Options of classes and functions, also of your own, and objects that are made with them."""
+"""Options of classes and functions, and objects that are made with them."""

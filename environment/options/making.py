@@ -132,9 +132,9 @@ def parse_options(
         one = known.get(name)
         place = place_of(text)
         if one is not None and not one.as_text and equals:
-            kind = articled(getattr(one.kinds[0], "__name__", "value"))
+            is_a = articled(getattr(one.kinds[0], "__name__", "value"))
             raise QuantityError(
-                f"{what} {text!r}: {name} takes {kind}, which a text cannot say; write a class or "
+                f"{what} {text!r}: {name} takes {is_a}, which a text cannot say; write a class or "
                 "function that sets it"
             )
         if one is None or not equals or one.attribute in options:
