@@ -63,8 +63,10 @@ class PlannedPass(CompiledPass):
         profile = P.Profile(self._nodes, self._blocks, self._spare, self._m)
         P.clear(profile, s[S.NOW], s[S.FREE] + engine.jobs.processors[running].sum())
         K.take_over_running(engine.arrays(), self._plan(), running)
+        now = int(s[S.NOW])
         for start, end in engine.windows:
-            P.occupy(profile, max(start, int(s[S.NOW])), end, engine.up)
+            if end > now:  # one that ends now is there until this second's changes
+                P.occupy(profile, max(start, now), end, engine.up)
 
     @override
     def tell(self) -> None:

@@ -135,6 +135,18 @@ def test_stories(make_jobs, name, policy, plain):
     assert story.found == {column: getattr(jobs, column).tolist() for column in story.found}
 
 
+@both
+@pytest.mark.parametrize("policy", ["easy", "conservative", "selective", "wfp3"])
+def test_a_job_may_be_taken_back_as_maintenance_ends(make_jobs, policy, plain):
+    """Whoever waits starts in that second; the plan is drawn while the window is still there."""
+    jobs = make_jobs((0, 5, 2), (30, 5, 2), (31, 5, 4))
+    model = Simulation(jobs, 4, policy, plain=plain, platform=[Maintenance(27, 45)])
+    add_users(model, Work.of(jobs), "rigid")
+    model.call_at(45, model.cancel, 2)
+    model.run()
+    assert [0, 45, -1] == jobs.start.tolist()
+
+
 #: Changes, jobs, runs that were stopped, and accounts.
 ACCOUNTS: dict[str, tuple[list[Any], list[tuple[int, ...]], list[tuple[Any, ...]], Any]] = {
     "down": (
