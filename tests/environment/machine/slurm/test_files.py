@@ -66,6 +66,7 @@ def test_included_files(read, tmp_path):
     assert "slurm.conf:2: Include /etc/slurm/hal-nodes.conf: no such file" in wrong(read, conf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
