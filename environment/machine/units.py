@@ -19,7 +19,7 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from hpcrowd.environment.errors import QuantityError, echo
+from hpcrowd.environment.errors import QuantityError, echo, without_secrets
 from hpcrowd.environment.limits.numbers import LONGEST_DURATION
 from hpcrowd.environment.machine.hostlists import LONGEST_NAME
 from hpcrowd.environment.quantities import duration_text, parse_duration
@@ -112,7 +112,7 @@ def _resources(value: Any) -> Any:
 
 
 def _name(value: str) -> str:
-    if len(value) > LONGEST_NAME or not value.isprintable():
+    if len(value) > LONGEST_NAME or not value.isprintable() or without_secrets(value) != value:
         raise ValueError(f"a name has at most {LONGEST_NAME} characters, all of them printable")
     return value
 

@@ -438,7 +438,7 @@ def _checked(header: dict[str, Any]) -> dict[str, Any]:
         raise _Wrong("version", version, f"this hpcrowd reads version {VERSION}; {cure}")
     for name in header:
         if name not in HEADER:
-            raise _Wrong(name, header[name], f"key {not_one_of(name, HEADER)}")
+            raise _Wrong(name, "", f"key {not_one_of(name, HEADER)}")
     for name in REQUIRED:
         if name not in header:
             raise _Wrong(name, "", f"is missing; {AGAIN}")
@@ -515,7 +515,7 @@ class _Reader:
     def _add(self, job: dict[str, Any]) -> None:
         for key in job:
             if key not in _KNOWN:
-                raise _Wrong(key, job[key], f"key {not_one_of(key, KEYS)}")
+                raise _Wrong(key, "", f"key {not_one_of(key, KEYS)}")
         for key in NEEDED:
             if key not in job:
                 raise _Wrong(key, "", f"is missing; every job has {', '.join(NEEDED)}")

@@ -199,8 +199,7 @@ def reaction_from(config: Mapping[str, Any], folder: str | Path = ".") -> Reacti
     for key in values:
         if key not in known:
             raise QuantityError(
-                f"{key} {values[key]!r}: no setting of do = {do!r}, when = {when!r}; choose "
-                + ", ".join(known)
+                f"{key}: no setting of do = {do!r}, when = {when!r}; choose " + ", ".join(known)
             )
     try:
         trigger = _trigger(when, of_trigger(**_of(values, of_trigger)), folder)

@@ -39,7 +39,9 @@ LINES = {
 #: Most files that include each other.
 DEEPEST = 20
 
-_PAIR = re.compile(r'\s*([\w.]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S+)|(?=$))(?=\s|$)')
+_PAIR = re.compile(
+    r'\s*([\w.]+)\s*[-*+/]?=(\s*)(?:"([^"]*)"|(([A-Z][A-Za-z]+=)?\S+)|(?=$))(?=\s|$)'
+)
 _NAME = re.compile(r'clustername\s*=\s*"?([^\s"]+)', re.IGNORECASE)
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*$", re.IGNORECASE)
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
@@ -70,6 +72,8 @@ def _lines(
 ) -> Iterator[tuple[str, str]]:
     joined, begin = "", 0
     for number, raw in enumerate([*read(path).splitlines(), ""], 1):
+        if not (raw or joined):
+            continue
         line = _COMMENT.sub(r"\1", raw)
         begin = begin if joined else number
         goes_on = _CONTINUED.search(line)
@@ -163,11 +167,11 @@ def pairs_of(text: str, where: str) -> list[Value]:
             raise MachineError(
                 f"{where}: {what} is not KEY=VALUE; put a value with blanks in quotes"
             )
-        value = match[2] if match[2] is not None else match[3]
-        if value is None and match[1].lower() not in HARMLESS:
-            raise MachineError(
-                f"{where}: {known_key(match[1])} has no value; give one, or leave it out"
-            )
-        found.append(Value(match[1], value or "", where))
-        place = match.end()
+        key, blank, quoted, plain, next_key = match.groups()
+        value, place = plain if quoted is None else quoted, match.end()
+        if blank and next_key and "tres" not in key.lower():
+            value, place = None, match.start(4)
+        if value is None and key.lower() not in HARMLESS:
+            raise MachineError(f"{where}: {known_key(key)} has no value; give one, or leave it out")
+        found.append(Value(key, value or "", where))
     return found

@@ -30,9 +30,9 @@ _LINE = re.compile(r"(Cluster|Parent|Account|User|QOS) - ('[^']*'|\"[^\"]*\"|[^:
 
 # A colon also stands before the type of a GPU, which no quotes protect: a key follows elsewhere.
 _OPTION = re.compile(
-    r":([A-Z][A-Za-z]+)\s*[-+]?=\s*('[^']*'|\"[^\"]*\"|.*?)"
+    r":([A-Z][A-Za-z]+)\s*[-+]?=\s*((?:'[^']*'|\"[^\"]*\")(?=$|:[A-Z])|.*?"
     r"(?=$|:(?:Def|Adm|Coord|Fair|Share|Max|Grp|Min|QOS|Desc|Org|Part|Prio|WCKey|Flags|Preempt|"
-    r"Usage|Grace|Limit|Comment)[A-Za-z]*\s*[-+]?=)"
+    r"Usage|Grace|Limit|Comment)[A-Za-z]*\s*[-+]?=))"
 )
 
 
