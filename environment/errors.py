@@ -138,7 +138,8 @@ class ParseError(TraceError):
     def __init__(self, path: str, line: int, field: str | None, value: str, rule: str) -> None:
         self.path, self.line, self.field, self.value, self.rule = path, line, field, value, rule
         where = f"{path}, line {line}" + (f", field {field}" if field else "")
-        super().__init__(f"{where}: {echo(value)}: {rule}")
+        shown = f"{where}: {echo(value)}" if value or field else where
+        super().__init__(f"{shown}: {rule}")
 
 
 class ArchiveError(TraceError):
