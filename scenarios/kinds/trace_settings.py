@@ -149,7 +149,8 @@ class TraceReading(Strict):
     @field_validator("zone", "input_format")
     @classmethod
     def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
-        reading_options(**{str(info.field_name): value})
+        given: dict[str, Any] = {str(info.field_name): value}
+        reading_options(**given)
         return value
 
     def reading(self, folder: Path) -> FormatOptions:

@@ -51,7 +51,7 @@ from tests.environment.state.test_slurm_now import forms
 #: s of a processor that a file may take, s of any time, and bytes beyond those of the good files.
 LONGEST, LONGEST_OF_ALL, MEMORY = 5.0, 60, 2**30
 
-#: What must not come out again, and how it stands in a file: under its own key or in a comment.
+#: What must not come out again, and where it is in a file: under its own key or in a comment.
 SECRET = "S3CRET"
 HIDDEN = re.compile(rb"(pass(word)?[\"']?\s*[:=]\s*[\"']?|#[^\n]*)S3CRET", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.environment.state.test_slurm import COLUMNS, row
 
-#: Names that must not be told, in every column that may have one.
+#: Names that no output has, in every column that may have one.
 HEADER = "JobID|User|Account|JobName|Partition|QOS|Submit|Start|End|ElapsedRaw|State|AllocCPUS"
 NAMES = ("USERX", "GROUPX", "PROGRAMX", "7777_")
 

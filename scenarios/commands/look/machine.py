@@ -90,8 +90,8 @@ def show(machine: Machine, console: Console) -> None:
         console.print(f"not modelled ({len(machine.not_modelled)}):")
         for note in machine.not_modelled[:MOST]:
             console.print(f"  {harmless(note)}")
-        if (more := len(machine.not_modelled) - MOST) > 0:
-            console.print(f"  {more:,} more, with --json")
+        if (left := len(machine.not_modelled) - MOST) > 0:
+            console.print(f"  {left:,} more, with --json")
 
 
 def _nodes(machine: Machine) -> Table:
