@@ -167,16 +167,18 @@ def read_run(path: str | os.PathLike[str], options: FormatOptions | None = None)
     place = trace_path(path)
     if not place.exists():
         raise ResultsError(f"{path}: no such folder of results or trace")
-    return read_results(place) if place.is_dir() else read_recorded(place, options)
+    return read_results(place, options) if place.is_dir() else read_recorded(place, options)
 
 
-def read_results(folder: str | os.PathLike[str]) -> Run:
+def read_results(folder: str | os.PathLike[str], options: FormatOptions | None = None) -> Run:
     """Read what ``hpcrowd replay --out`` or :func:`hpcrowd.analysis.results.write_results` wrote.
 
     Parameters
     ----------
     folder
         The folder.
+    options
+        How the trace would be read, of which nothing can be done any more.
 
     Returns
     -------
@@ -195,6 +197,8 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
     """
     place = Path(folder)
     _check_files(place)
+    if options is not None and options.anonymise:
+        raise ResultsError(f"{place}: results have the names of their trace; run it with anonymise")
     stored = _read_json(place / "provenance.json")
     stored.pop(WRITTEN, None)  # which is about the folder
     written = stored.get("format", FORMAT)

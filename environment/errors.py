@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -50,6 +50,11 @@ _QUOTED = re.compile(r"""(?<!\w)(['"])((?:\\.|(?!\1).)*+)(?:\1(?!\w)|$)""")
 # A list or a table, as repr() writes it.
 _LISTED = re.compile(rf"(?<![\w.])[\[{{].{{{LONGEST_ECHO},}}[\]}}]")
 _WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
+# What follows a word for a password, as in ``StoragePass=`` or ``"password": "``.
+_SECRET = re.compile(
+    r"""((?:pass(?:word|wd|phrase)?|secret)(?:\s*=\s*["']?|["']?\s*:\s*["']))[^\s"']+""",
+    re.IGNORECASE,
+)
 
 
 def shortened(text: str, most: int = LONGEST_ECHO) -> str:
@@ -58,6 +63,15 @@ def shortened(text: str, most: int = LONGEST_ECHO) -> str:
         return text
     end = (most - len(GAP)) // 3
     return text[: most - len(GAP) - end] + GAP + text[-end:]
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with dots for what follows a word for a password.
+
+    Values of keys that are not known are not repeated at all; this is for those that a damaged line
+    has made a part of another value.
+    """
+    return _SECRET.sub(r"\1...", text)
 
 
 def printable(text: str) -> str:
@@ -82,7 +96,7 @@ def echo(value: object) -> str:
 
 def harmless(message: str) -> str:
     """Return a message as one line, with long values in it shortened."""
-    message = printable(shortened(message, 4 * LONGEST_MESSAGE))
+    message = without_secrets(printable(shortened(message, 4 * LONGEST_MESSAGE)))
     if len(message) > LONGEST_ECHO:
         message = _QUOTED.sub(lambda found: f"{found[1]}{shortened(found[2])}{found[1]}", message)
         message = _LISTED.sub(lambda found: shortened(found[0]), message)
@@ -124,7 +138,8 @@ class ParseError(TraceError):
     def __init__(self, path: str, line: int, field: str | None, value: str, rule: str) -> None:
         self.path, self.line, self.field, self.value, self.rule = path, line, field, value, rule
         where = f"{path}, line {line}" + (f", field {field}" if field else "")
-        super().__init__(f"{where}: {echo(value)}: {rule}")
+        shown = f"{where}: {echo(value)}" if value or field else where
+        super().__init__(f"{shown}: {rule}")
 
 
 class ArchiveError(TraceError):
@@ -241,7 +256,15 @@ def first_mistake(error: ValidationError, known: Iterable[str] = ()) -> str:
         rule = not_one_of(first["input"], re.findall(r"'([^']+)'", first["ctx"]["expected"]))
     if first["type"] == "missing":
         return f"{place}: missing; it has no default"
-    return f"{place} {echo(first['input'])}: {rule}" if place else rule
+    return f"{place}{_input(first['input'], first['type'])}: {rule}" if place else rule
+
+
+def _input(value: Any, wrong: str) -> str:
+    """Return how a message shows a wrong value: not the values of keys that may not be known."""
+    parts = value if isinstance(value, list) else [value]
+    if any(isinstance(part, dict) for part in parts) or wrong in ("model_type", "dict_type"):
+        return ""
+    return f" {echo(value)}"
 
 
 #: Other words for settings, as lists and other programs call them.

@@ -24,7 +24,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
         return tomllib.loads(content.decode("utf-8")), content
     except OSError as error:
         raise QuantityError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # also of an integer with thousands of digits
         raise QuantityError(f"{path}: not TOML: {error}") from error
     except RecursionError:
         raise QuantityError(f"{path}: nested too deeply to be read") from None

@@ -58,7 +58,9 @@ def read_workload(
 
     place = Path(path)
     if place.is_dir():
-        return Workload.from_run(read_results(place), which, name=place.name, settings=settings)
+        return Workload.from_run(
+            read_results(place, options), which, name=place.name, settings=settings
+        )
     trace = read_trace(place, options=options)
     if not len(trace):
         raise TraceError(f"{place}: has no jobs; there is nothing to measure")

@@ -8,8 +8,11 @@ from itertools import product
 
 from hpcrowd.environment.errors import QuantityError
 
-#: Most names of one list, as in Slurm's MAX_RANGE (hostlist.c).
-MOST_NAMES = 65_536
+#: Most names of one part of a list, as in Slurm's MAX_RANGE (hostlist.c), and of all its parts.
+MOST_NAMES, MOST_OF_ALL = 65_536, 2**18
+
+#: Most characters of a name.
+LONGEST_NAME = 255
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 _PIECES = re.compile(r"([0-9]+)")
@@ -24,8 +27,13 @@ def expand(text: str) -> Iterator[str]:
     QuantityError
         If it is not a host list, or names too many.
     """
+    count = 0
     for part in _split(text):
-        yield from _expand_one(part)
+        for name in _expand_one(part):
+            count += 1
+            if count > MOST_OF_ALL:
+                raise QuantityError(f"host list {text!r}: more than {MOST_OF_ALL:,} names")
+            yield name
 
 
 def _split(text: str) -> list[str]:
@@ -54,7 +62,13 @@ def _expand_one(part: str) -> Iterator[str]:
     if size > MOST_NAMES:
         raise QuantityError(f"host list {part!r}: {size:,} names; at most {MOST_NAMES:,}")
     for chosen in product(*choices):
-        yield "".join(chosen)
+        name = "".join(chosen)
+        if len(name) > LONGEST_NAME or "=" in name or not name.isprintable():
+            raise QuantityError(
+                f"host list {part!r}: names have at most {LONGEST_NAME} printable characters and "
+                "no ="
+            )
+        yield name
 
 
 def _numbers(text: str, whole: str) -> list[str]:
@@ -62,9 +76,10 @@ def _numbers(text: str, whole: str) -> list[str]:
     for piece in text.split(","):
         first, dash, last = piece.strip().partition("-")
         last = last if dash else first
-        if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+        digits = first.isdecimal() and last.isdecimal() and len(first + last) <= LONGEST_NAME
+        if not (digits and int(first) <= int(last)):
             raise QuantityError(f"host list {whole!r}: {piece!r} is not a number or range upwards")
-        if int(last) - int(first) >= MOST_NAMES:
+        if len(found) + int(last) - int(first) >= MOST_NAMES:
             raise QuantityError(f"host list {whole!r}: more than {MOST_NAMES:,} names")
         width = len(first)
         found += [f"{number:0{width}d}" for number in range(int(first), int(last) + 1)]

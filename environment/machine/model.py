@@ -39,6 +39,7 @@ from hpcrowd.environment.machine.units import (
     UNLIMITED,
     Megabytes,
     Moment,
+    Name,
     Seconds,
     Tres,
     is_optional,
@@ -86,10 +87,10 @@ class NodeType(Entry):
     name: str = Field(description="name of one node, or a host list such as n[1-4]")
     cores: int = Field(ge=1, description="cores that jobs may use (CPUs; ThreadsPerCore = 1)")
     memory: Megabytes | None = Field(None, ge=1, description="MB (RealMemory - MemSpecLimit)")
-    gpus: dict[str, int] = Field(
+    gpus: dict[Name, int] = Field(
         default_factory=dict, description="GPUs by type; the type is empty if it has no name (Gres)"
     )
-    features: tuple[str, ...] = Field((), description="names that jobs may ask for (Feature)")
+    features: tuple[Name, ...] = Field((), description="names that jobs may ask for (Feature)")
     weight: int = Field(1, ge=0, description="nodes with a small weight are used first (Weight)")
 
     @property
@@ -133,10 +134,10 @@ class Limits(Entry):
 class Qos(Entry):
     """A quality of service. sacctmgr(1), SPECIFICATIONS FOR QOS."""
 
-    name: str
+    name: Name
     priority: int = Field(0, ge=0, description="(Priority)")
     limits: Limits = Limits()
-    preempts: tuple[str, ...] = Field((), description="QOS whose jobs it preempts (Preempt)")
+    preempts: tuple[Name, ...] = Field((), description="QOS whose jobs it preempts (Preempt)")
     preempt_mode: Preempt | None = Field(None, description="None: the cluster's (PreemptMode)")
     deny_on_limit: bool = Field(False, description="reject jobs beyond limits (Flags=DenyOnLimit)")
     part_qos_overrides: bool = Field(False, description="(Flags=OverPartQOS)")
@@ -147,16 +148,16 @@ class Qos(Entry):
 class Account(Entry):
     """An account, or a user in an account: an association. sacctmgr(1)."""
 
-    account: str
-    parent: str = Field("root", description="the account above it; of a user always its account")
-    user: str = Field("", description="empty for the account itself")
-    partition: str = Field("", description="only for jobs in this partition; empty: all")
+    account: Name
+    parent: Name = Field("root", description="the account above it; of a user always its account")
+    user: Name = Field("", description="empty for the account itself")
+    partition: Name = Field("", description="only for jobs in this partition; empty: all")
     shares: int | None = Field(
         1, ge=0, description="raw shares; None: those of its parent (Fairshare=parent)"
     )
     limits: Limits = Limits()
-    qos: tuple[str, ...] = Field((), description="that jobs may ask for; empty: all")
-    default_qos: str = ""
+    qos: tuple[Name, ...] = Field((), description="that jobs may ask for; empty: all")
+    default_qos: Name = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -175,7 +176,7 @@ class Account(Entry):
 class Partition(Entry):
     """Nodes with rules. slurm.conf, PartitionName."""
 
-    name: str
+    name: Name
     nodes: tuple[str, ...] = Field(("ALL",), description="host lists; ALL for all (Nodes)")
     default: bool = Field(False, description="for jobs that name none (Default)")
     default_time: Seconds | None = Field(None, ge=0, description="s; None: max_time (DefaultTime)")
@@ -192,15 +193,15 @@ class Partition(Entry):
     exclusive: bool = Field(False, description="jobs get whole nodes (OverSubscribe=EXCLUSIVE)")
     preempt_mode: Preempt | None = Field(None, description="None: the cluster's (PreemptMode)")
     grace_time: Seconds = Field(0, ge=0, description="s before a preempted job ends (GraceTime)")
-    qos: str = Field("", description="QOS whose limits hold for all its jobs (QOS)")
-    allow_accounts: tuple[str, ...] = Field((), description="empty: all (AllowAccounts)")
-    deny_accounts: tuple[str, ...] = Field((), description="(DenyAccounts)")
-    allow_qos: tuple[str, ...] = Field((), description="empty: all (AllowQos)")
-    deny_qos: tuple[str, ...] = Field((), description="(DenyQos)")
-    allow_groups: tuple[str, ...] = Field((), description="empty: all (AllowGroups)")
+    qos: Name = Field("", description="QOS whose limits hold for all its jobs (QOS)")
+    allow_accounts: tuple[Name, ...] = Field((), description="empty: all (AllowAccounts)")
+    deny_accounts: tuple[Name, ...] = Field((), description="(DenyAccounts)")
+    allow_qos: tuple[Name, ...] = Field((), description="empty: all (AllowQos)")
+    deny_qos: tuple[Name, ...] = Field((), description="(DenyQos)")
+    allow_groups: tuple[Name, ...] = Field((), description="empty: all (AllowGroups)")
     least_loaded: bool = Field(False, description="spread jobs (LLN)")
     up: bool = Field(True, description="jobs may start (State=UP; DOWN and INACTIVE: not)")
-    billing_weights: dict[str, float] = Field(
+    billing_weights: dict[Name, float] = Field(
         default_factory=dict,
         description="usage counts by these, mem for each MB; empty: cores (TRESBillingWeights)",
     )
@@ -209,14 +210,14 @@ class Partition(Entry):
 class Reservation(Entry):
     """Nodes or cores kept for some, or for nobody. scontrol(1), SPECIFICATIONS FOR RESERVATION."""
 
-    name: str
+    name: Name
     start: Moment = Field(description="s since the epoch of the machine's clock, or of the run")
     end: Moment
     nodes: tuple[str, ...] = Field(("ALL",), description="host lists; ALL for all (Nodes)")
     cores_per_node: int | None = Field(None, ge=1, description="None: whole nodes (CoreCnt)")
-    users: tuple[str, ...] = Field((), description="who may use it (Users)")
-    accounts: tuple[str, ...] = Field((), description="who may use it (Accounts)")
-    partition: str = Field("", description="only jobs of this partition (PartitionName)")
+    users: tuple[Name, ...] = Field((), description="who may use it (Users)")
+    accounts: tuple[Name, ...] = Field((), description="who may use it (Accounts)")
+    partition: Name = Field("", description="only jobs of this partition (PartitionName)")
     maintenance: bool = Field(False, description="(Flags=MAINT)")
     ignore_running: bool = Field(False, description="(Flags=IGNORE_JOBS)")
     flexible: bool = Field(False, description="its jobs may also use other nodes (Flags=FLEX)")
@@ -238,7 +239,7 @@ class PrioritySettings(Entry):
     weight_size: int = Field(0, ge=0, description="(PriorityWeightJobSize)")
     weight_partition: int = Field(0, ge=0, description="(PriorityWeightPartition)")
     weight_qos: int = Field(0, ge=0, description="(PriorityWeightQOS)")
-    weight_tres: dict[str, int] = Field(default_factory=dict, description="(PriorityWeightTRES)")
+    weight_tres: dict[Name, int] = Field(default_factory=dict, description="(PriorityWeightTRES)")
     max_age: Seconds = Field(604_800, ge=1, description="s; full age factor (PriorityMaxAge)")
     half_life: Seconds = Field(604_800, ge=0, description="s; 0: no decay (PriorityDecayHalfLife)")
     calculation_period: Seconds = Field(300, ge=1, description="s (PriorityCalcPeriod)")
@@ -347,7 +348,7 @@ class Machine(Entry):
         TopologyPlugin=topology/tree``.
     """
 
-    name: str = "cluster"
+    name: Name = "cluster"
     nodes: tuple[NodeType, ...] = Field(min_length=1)
     partitions: tuple[Partition, ...] = ()
     qos: tuple[Qos, ...] = ()

@@ -16,11 +16,12 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, get_args
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from hpcrowd.environment.errors import QuantityError, echo
+from hpcrowd.environment.errors import QuantityError, echo, without_secrets
 from hpcrowd.environment.limits.numbers import LONGEST_DURATION
+from hpcrowd.environment.machine.hostlists import LONGEST_NAME
 from hpcrowd.environment.quantities import duration_text, parse_duration
 
 #: MB in each unit of memory.
@@ -110,6 +111,15 @@ def _resources(value: Any) -> Any:
     return value
 
 
+def _name(value: str) -> str:
+    if len(value) > LONGEST_NAME or not value.isprintable() or without_secrets(value) != value:
+        raise ValueError(f"a name has at most {LONGEST_NAME} characters, all of them printable")
+    return value
+
+
+#: Name of one thing, such as an account.
+Name = Annotated[str, AfterValidator(_name)]
+
 #: Seconds, or a text such as ``12h``.
 Seconds = Annotated[int, BeforeValidator(_time)]
 
@@ -121,7 +131,7 @@ Moment = Annotated[int, BeforeValidator(_moment)]
 
 #: Resources by name, as in Slurm's TRES: ``cpu``, ``mem`` (MB), ``node``, ``gres/gpu`` and
 #: ``gres/gpu:TYPE``; also ``energy`` or ``billing`` may be read, and are not modelled.
-Tres = Annotated[dict[str, int], BeforeValidator(_resources)]
+Tres = Annotated[dict[Name, int], BeforeValidator(_resources)]
 
 
 def is_optional(field: FieldInfo) -> bool:

@@ -275,8 +275,6 @@ class _Reader:
             f"{self._source}, line 1",
             "not the header of a signal; write time,value, or name the column of times with "
             "time_column",
-            "",
-            lines[0],
         )
 
     def _lines(self, lines: Sequence[str], first: int) -> list[tuple[int, list[str]]]:
@@ -294,8 +292,6 @@ class _Reader:
                     f"{self._source}, line {number}",
                     f"{plural(len(cells), 'column')}, the header has {most}; remove lines that are "
                     "not data, and quote decimal commas between commas",
-                    "",
-                    self._delimiter.join(row),
                 )
             if all(cells[place] == text for place, text in wanted):
                 found.append((number, cells))

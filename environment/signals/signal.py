@@ -312,7 +312,7 @@ def _parsed(reader: Reader, source: str, least: float | None) -> Signal:
             continue
         line = f"{source}, line {reader.line_num}"
         if len(cells) != len(FIELDS):
-            raise SignalError(line, "not a time and a value with one comma", "", ",".join(cells))
+            raise SignalError(line, "not a time and a value with one comma")
         seconds, absolute = _time(cells[0].strip(), line)
         kinds.add(absolute)
         if len(kinds) > 1:

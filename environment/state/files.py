@@ -78,7 +78,6 @@ from hpcrowd.environment.traces.formats.common.files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
     read_blocks,
-    shown,
     write_file,
 )
 from hpcrowd.environment.traces.headers import parse_zone
@@ -354,31 +353,30 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
 
 
 def _object(line: bytes, number: int, source: str) -> dict[str, Any]:
-    """Return the object in a line."""
+    """Return the object in a line; messages repeat nothing of one whose keys are not known."""
     try:
         text = line.decode("utf-8")
         found = _DECODER.decode(text)
     except _Wrong as wrong:
         raise ParseError(source, number, None, str(wrong.value), wrong.rule) from None
     except UnicodeDecodeError:
-        raise ParseError(source, number, None, shown(line), f"not UTF-8; {AGAIN}") from None
+        raise ParseError(source, number, None, "", f"not UTF-8; {AGAIN}") from None
     except json.JSONDecodeError as error:
-        rest = shown(line[max(error.pos - 20, 0) :])
         rule = f"column {error.colno}: not JSON: {error.msg}; {AGAIN}"
-        raise ParseError(source, number, None, rest, rule) from None
+        raise ParseError(source, number, None, "", rule) from None
     except RecursionError:
         rule = f"nested too deeply; {AGAIN}"
-        raise ParseError(source, number, None, shown(line), rule) from None
+        raise ParseError(source, number, None, "", rule) from None
     except ValueError:  # of int()
         rule = f"a number with too many digits; {AGAIN}"
-        raise ParseError(source, number, None, shown(line), rule) from None
+        raise ParseError(source, number, None, "", rule) from None
     try:
         check_characters(text, found)
     except (ValueError, RecursionError) as error:
-        raise ParseError(source, number, None, shown(line), f"{error}; {AGAIN}") from None
+        raise ParseError(source, number, None, "", f"{error}; {AGAIN}") from None
     if not isinstance(found, dict):
         rule = f"not an object of JSON, {{...}}; {AGAIN}"
-        raise ParseError(source, number, None, shown(line), rule)
+        raise ParseError(source, number, None, "", rule)
     return found
 
 
@@ -438,7 +436,7 @@ def _checked(header: dict[str, Any]) -> dict[str, Any]:
         raise _Wrong("version", version, f"this hpcrowd reads version {VERSION}; {cure}")
     for name in header:
         if name not in HEADER:
-            raise _Wrong(name, header[name], f"key {not_one_of(name, HEADER)}")
+            raise _Wrong(name, "", f"key {not_one_of(name, HEADER)}")
     for name in REQUIRED:
         if name not in header:
             raise _Wrong(name, "", f"is missing; {AGAIN}")
@@ -503,7 +501,7 @@ class _Reader:
             raise ParseError(self.source, number, None, "", rule)
         if self.rows == self.header["jobs"]:
             rule = f"more jobs than the {self.rows:,} of the header; {AGAIN}"
-            raise ParseError(self.source, number, None, shown(line), rule)
+            raise ParseError(self.source, number, None, "", rule)
         job = _object(line, number, self.source)
         try:
             self._add(job)
@@ -515,7 +513,7 @@ class _Reader:
     def _add(self, job: dict[str, Any]) -> None:
         for key in job:
             if key not in _KNOWN:
-                raise _Wrong(key, job[key], f"key {not_one_of(key, KEYS)}")
+                raise _Wrong(key, "", f"key {not_one_of(key, KEYS)}")
         for key in NEEDED:
             if key not in job:
                 raise _Wrong(key, "", f"is missing; every job has {', '.join(NEEDED)}")

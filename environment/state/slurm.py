@@ -49,6 +49,7 @@ from hpcrowd.environment.traces.formats.common.site_columns import site_numbers
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.slurm.queue import objects, trace_of_queue
 from hpcrowd.environment.traces.formats.slurm.snapshot import (
+    ALL,
     NOT_YET,
     WAITING,
     Queued,
@@ -178,7 +179,8 @@ def state_of_slurm(
         The moment at which the queue was printed: Unix time, or a date and time, local unless it
         has an offset. Unless given, it is the latest moment in the queue: a running job shows since
         when and for how long it runs, so that it is exact if one runs. If the queue is empty, it is
-        the time of its file.
+        the time of its file, and also if it has no such column and no job would be beyond its time
+        limit by then.
     processors
         Size of the machine. Unless given, the cores of ``machine``; without one the most that were
         in use at once, and at least what the largest waiting job asks for.
@@ -206,8 +208,8 @@ def state_of_slurm(
     whole, _ = expanded(listed)
     trace = trace_of_queue(listed, source, options) if listed else None
     before = None if past is None else read_trace(past, options=options)
-    moment = _moment(trace, whole, queue, now, zone)
-    notes = [] if now is not None else _moment_notes(trace)
+    notes: list[str] = []
+    moment = _moment(trace, whole, queue, now, zone, notes)
     dropped, repaired = Counter[str](), Counter[str]()
     here = None if trace is None else _queue_part(trace, moment)
     over = _past_parts(trace, before, moment, dropped, repaired)
@@ -266,8 +268,9 @@ def _moment(
     path: AnyPath,
     now: datetime | int | None,
     zone: str | None,
+    notes: list[str],
 ) -> int:
-    """Return the moment of the queue, Unix time."""
+    """Return the moment of the queue, Unix time; note what it was taken from."""
     if now is not None:
         clock = Clock(1, parse_zone(zone) or Clock().zone, known=zone is not None)
         found = int(now) if isinstance(now, int) else second_of(now, clock) + clock.unix_start
@@ -287,20 +290,29 @@ def _moment(
     last = max(seen, default=0)
     if last > LAST_TIME:
         raise TraceError(f"{path}: a time of {last:,} s since 1970, which is not a time of Slurm")
-    if last > 0:
+    if trace is not None and "elapsed" in trace.extra:
         return last
     try:
-        return int(Path(path).stat().st_mtime)
+        written = int(Path(path).stat().st_mtime)
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if trace is None or not last:
+        notes.append("the queue is empty: its moment is the time of the file")
+        return written
+    what = "no job shows for how long it runs: the moment is that of"
+    if last <= written <= _latest(trace):
+        notes.append(f"{what} the file; print all columns with {ALL}")
+        return written
+    notes.append(f"{what} what happened last; print all columns with {ALL}")
+    return last
 
 
-def _moment_notes(trace: Trace | None) -> list[str]:
-    if trace is None:
-        return ["the queue is empty: its moment is the time of the file"]
-    if "elapsed" in trace.extra:
-        return []
-    return ["no job shows for how long it runs: the moment is that of what happened last"]
+def _latest(trace: Trace) -> int:
+    """Return when the first running job reaches its time limit, Unix time; 0 if none has one."""
+    submit, wait, limit = (trace[name] for name in ("submit", "wait", "requested_time"))
+    runs = (submit >= 0) & (wait >= 0) & (trace["run"] < 0) & (limit > 0)
+    ends = (submit + wait + limit)[runs]
+    return unix_origin(trace.header) + int(ends.min()) if len(ends) else 0
 
 
 def _queue_part(trace: Trace, now: int) -> _Part:

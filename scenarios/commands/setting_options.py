@@ -81,13 +81,6 @@ def reads_traces(command: Command) -> Command:
     return takes_settings(TraceScenario, READING, into="how")(command)
 
 
-def reading_words(how: Reading) -> list[str]:
-    """Return the options of :func:`reads_traces` as words of a command line."""
-    return [
-        word for name, value in how.items() for word in (f"--{name.replace('_', '-')}", str(value))
-    ]
-
-
 def _option(name: str, field: FieldInfo, *, given_by_file: bool) -> inspect.Parameter:
     """Return the parameter of a command for a setting."""
     option = f"--{name.replace('_', '-')}"

@@ -20,6 +20,7 @@ from hpcrowd.environment.errors import QuantityError, check_choice, missing, not
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.traces.formats.common.names import forget_names
 from hpcrowd.scenarios.forecasts.inputs import (
     file_of,
     is_state,
@@ -34,7 +35,11 @@ from hpcrowd.scenarios.forecasts.making import make_futures, usual_engine
 from hpcrowd.scenarios.forecasts.site import with_known_qos, without_impossible_jobs
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import parse_moment
-from hpcrowd.scenarios.kinds.trace_settings import reading_options
+from hpcrowd.scenarios.kinds.trace_settings import (
+    check_nameless,
+    reading_options,
+    reading_words,
+)
 from hpcrowd.scenarios.sweeps.engines import Engine, engine_of
 
 if TYPE_CHECKING:
@@ -156,10 +161,15 @@ class Forecast:
         if isinstance(self.source, ClusterState):
             return self.source
         if isinstance(self.source, Path):
-            return state_from(
+            nameless = self.how.get("anonymise")
+            check_nameless(nameless, self.machine)
+            state = state_from(
                 self.source, at=at, past=self.past, machine=self.machine,
                 processors=self.processors, options=reading_options(**self.how),
             )  # fmt: skip
+            if nameless:
+                forget_names(state.jobs)
+            return state
         return state_of_trace(self.source, at, self.processors)
 
     @cached_property
@@ -375,9 +385,7 @@ class Forecast:
         ):  # fmt: skip
             for value in self.plain()[name]:
                 words += [option, str(value)]
-        for name, value in self.how.items():
-            if value is not None:
-                words += [f"--{name.replace('_', '-')}", str(value)]
+        words += reading_words(self.how)
         default = Forecast(self.source)
         for name in (
             "processors", "days", "futures", "seed", "users", "scheduler", "estimates", "overrun",

@@ -209,9 +209,7 @@ def reaction_from(config: Mapping[str, Any], folder: str | Path = ".") -> Reacti
         if key not in known:
             takes = f"choose {', '.join(known)}" if known else "it takes none"
             both = f"do = {do!r}" + (f", when = {when!r}" if when else "")
-            raise QuantityError(
-                f"{key} {values[key]!r}: no setting of {both}; {nearest(key, known)}{takes}"
-            )
+            raise QuantityError(f"{key}: no setting of {both}; {nearest(key, known)}{takes}")
     given: list[Any] = []
     try:
         if of_trigger is not None:

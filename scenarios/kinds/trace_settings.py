@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args, override
 
@@ -59,7 +60,7 @@ _QUEUE_FILE = re.compile(r"(?<=file=)[^,]+")
 
 
 #: Settings of how a trace is read: what the file itself does not say.
-READING = ("input_format", "map", "zone", "queue")
+READING = ("input_format", "map", "zone", "queue", "anonymise")
 
 
 def reading_options(
@@ -67,6 +68,7 @@ def reading_options(
     map: str | Path | None = None,  # noqa: A002 as the option is called
     zone: str | None = None,
     queue: str | None = None,
+    anonymise: bool | None = None,
 ) -> FormatOptions:
     """Return how a trace is read, from the settings of :data:`READING`.
 
@@ -91,7 +93,35 @@ def reading_options(
         table = read_mapping(Path(map))
     name = input_format or (None if map is None else "table")
     known = None if name is None else parse_format(name).name
-    return FormatOptions(zone=zone, queue=cast("QueueOf", queue), mapping=table, format=known)
+    return FormatOptions(
+        zone=zone, queue=cast("QueueOf", queue), mapping=table, format=known,
+        anonymise=bool(anonymise),
+    )  # fmt: skip
+
+
+def reading_words(how: Mapping[str, Any]) -> list[str]:
+    """Return the options of how traces are read as words of a command line."""
+    given = {name.replace("_", "-"): value for name, value in how.items() if value is not None}
+    return [
+        word
+        for name, value in given.items()
+        for word in ((f"--{name}",) if value is True else (f"--{name}", str(value)))
+    ]
+
+
+def check_nameless(anonymise: bool | None, machine: object) -> None:
+    """Check that names are not needed where they are replaced.
+
+    Raises
+    ------
+    QuantityError
+        When a machine of nodes knows users, accounts or what jobs ask for by name.
+    """
+    if anonymise and machine:
+        raise QuantityError(
+            "anonymise: a machine knows users and accounts by name; leave it out, or "
+            "publish the log with `hpcrowd convert --anonymise`"
+        )
 
 
 class TraceReading(Strict):
@@ -112,11 +142,15 @@ class TraceReading(Strict):
         None,
         description="what of Slurm is the queue of a job: partition or qos; partition unless given",
     )
+    anonymise: bool | None = Field(
+        None, description="replace names of users, groups and programs, in all outputs"
+    )
 
     @field_validator("zone", "input_format")
     @classmethod
     def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
-        reading_options(**{str(info.field_name): value})
+        given: dict[str, Any] = {str(info.field_name): value}
+        reading_options(**given)
         return value
 
     def reading(self, folder: Path) -> FormatOptions:
@@ -325,6 +359,7 @@ class TraceScenario(TraceReading, Scenario):
         """
         from hpcrowd.environment.traces.formats.registry import read_trace
 
+        check_nameless(self.anonymise, self.machine)
         return read_trace(
             self.files()["trace"] if trace is None else trace, options=self.reading(self.folder)
         )

@@ -1,27 +1,27 @@
-"""Files that are nested too deeply: one line and exit code 2, whoever reads them."""
+"""Files that are nested too deeply, or have too long numbers: one line, whoever reads them."""
 
 import pytest
 from hpcrowd.analysis.results import FILES
 from hpcrowd.environment.traces.formats.swf import write_swf
 
-#: More than any reader follows.
-DEEP = "[" * 5_000
+#: Lists that are deeper than any reader follows, and an integer that Python does not read.
+TOO_MUCH = ("[" * 5_000, "9" * 5_000)
 
 STUDY = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n[axes]\nspeed = ["1x", "2x"]\n'
 
 
-@pytest.fixture
-def here(make_trace, tmp_path, monkeypatch):
-    """A folder with a log, a study, and files of every kind that are too deep."""
+@pytest.fixture(params=TOO_MUCH, ids=["deep", "long"])
+def here(request, make_trace, tmp_path, monkeypatch):
+    """A folder with a log, a study, and files of every kind that are too much."""
     job = {"submit": 0, "run": 60, "requested_processors": 1, "user": 1, "status": 1}
     write_swf(make_trace(job, header="; MaxProcs: 1"), tmp_path / "log.swf")
     (tmp_path / "study.toml").write_text(STUDY)
-    (tmp_path / "deep.toml").write_text(f"x = {DEEP}")
-    (tmp_path / "deep.json").write_text(DEEP)
+    (tmp_path / "deep.toml").write_text(f"x = {request.param}")
+    (tmp_path / "deep.json").write_text(request.param)
     for folder, names in (("run", FILES), ("sweep", ("study.json",))):
         (tmp_path / folder).mkdir()
         for name in names:
-            (tmp_path / folder / name).write_text(DEEP)
+            (tmp_path / folder / name).write_text(request.param)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from tests.attacks.configuration_cases import KINDS, cases
 from tests.attacks.mutation_bases import CORPORA
 from tests.support.places import ROOT
 
@@ -27,13 +28,10 @@ def number_of_files(corpus):
     return -int(-FILES * shares[corpus] // sum(shares.values()))
 
 
-def attacked(corpus, count, folder):
+def attacked(module, *arguments):
     """Return what a worker finds wrong, a text for each case."""
     done = subprocess.run(
-        [
-            sys.executable, "-W", "ignore", "-m", "tests.attacks.mutation_cases",
-            folder, corpus, "0", str(count),
-        ],
+        [sys.executable, "-W", "ignore", "-m", f"tests.attacks.{module}", *map(str, arguments)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = [json.loads(line) for line in done.stdout.splitlines()]
@@ -46,4 +44,22 @@ def attacked(corpus, count, folder):
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_mutated_files(corpus, tmp_path):
     """Each ends with a result or one line, in time, in bounded memory, and leaves nothing half."""
-    assert [] == attacked(corpus, number_of_files(corpus), tmp_path / "files")
+    count = number_of_files(corpus)
+    assert [] == attacked("mutation_cases", tmp_path / "files", corpus, 0, count)
+
+
+#: Files of each kind of configuration and state, and of those few that are always tried.
+OF_A_KIND, FEW = int(5_000 * float(os.environ.get("HPCROWD_ATTACK", "1"))), 8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_few_damaged_descriptions(kind, tmp_path):
+    """Of machines, states, power, signals, platforms and users: a result or one line."""
+    assert [] == list(cases(kind, tmp_path, FEW))
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_descriptions(kind, tmp_path):
+    """The same many times: within 5 s and a gigabyte, and no secret in anything that comes out."""
+    assert [] == attacked("configuration_cases", kind, tmp_path, OF_A_KIND)

@@ -69,7 +69,9 @@ class Served(NamedTuple):
 def started_page(*what: str | Path, options: Sequence[str] = ("--port", "0")) -> Iterator[Served]:
     """Serve a page as the command does."""
     command = [sys.executable, "-m", "hpcrowd", "inspect", *map(str, what), *options]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+    server = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=dict(os.environ), start_new_session=True
+    )
     assert server.stderr is not None
     try:
         lines = []

@@ -106,7 +106,7 @@ def _value(value: Any) -> Any:
         return value
     try:
         return tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # not TOML, or more of it than Python reads
         return value
 
 

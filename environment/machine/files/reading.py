@@ -115,7 +115,7 @@ def _records(path: Path, form: Form, included: set[Path], notes: list[str]) -> l
         return list(dump.records_of(text, source))
     if form is Form.OBJECTS:
         return list(objects.records_of(text, source))
-    return list(scontrol.records_of(text, source))
+    return list(scontrol.records_of(text, source, notes))
 
 
 #: Forms that are tables, and what they are about.
@@ -139,7 +139,7 @@ def _found(path: Path) -> list[_Found]:
         raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
     if len(inside) > MOST_FILES:
         raise MachineError(f"{path}: {len(inside):,} files; at most {MOST_FILES:,}, name some")
-    return [_Found(one, form) for one in inside if (form := form_of(one, _head(one)))]
+    return [_Found(one, form) for one in inside if (form := form_of(one, _head(one), named=False))]
 
 
 def _head(path: Path) -> str:
@@ -155,7 +155,7 @@ def text_of(path: Path) -> str:
     Raises
     ------
     MachineError
-        If it cannot be read, or is too large for a description.
+        If it cannot be read, is not a text, or is too large for a description.
     """
     try:
         data, _ = read_file(path, LARGEST_SETTINGS)
@@ -163,4 +163,7 @@ def text_of(path: Path) -> str:
         raise MachineError(str(error)) from None
     if len(data) > LARGEST_SETTINGS:
         raise MachineError(f"{path}: {len(data) / 2**20:,.0f} MB, too large for a description")
+    if (place := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, place) + 1
+        raise MachineError(f"{path}:{line}: a character of number 0; write the file as UTF-8")
     return data.decode("utf-8", "replace").removeprefix("\ufeff")

@@ -11,6 +11,7 @@ from typing import Any
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.checks import ROOT
 from hpcrowd.environment.machine.model import Account, Limits, Qos
+from hpcrowd.environment.machine.slurm.keys import note_of
 from hpcrowd.environment.machine.slurm.records import (
     Kind,
     Record,
@@ -93,8 +94,9 @@ def _qos(name: str, record: Record, notes: list[str]) -> Qos:
     unknown = [f"Flags={word}" for flag, word in flags.items() if flag not in FLAGS]
     notes += [
         f"{record.where}: QOS {name}: {text}"
-        for text in (*unknown, *(f"PreemptMode={word}" for word in other), *_left(record))
+        for text in (*unknown, *(f"PreemptMode={word}" for word in other))
     ]
+    notes += _left(record, f"QOS {name}")
     return make(
         Qos,
         record.where,
@@ -158,7 +160,7 @@ def _account(account: str, user: str, partition: str, record: Record, notes: lis
         notes.append(f"{record.where}: account {account}: no parent given, taken as below root")
     name = "/".join(filter(None, (account, user, partition)))
     qos = words(take("QOS", "QosLevel"))
-    notes += [f"{record.where}: association {name}: {text}" for text in _left(record)]
+    notes += _left(record, f"association {name}")
     return make(
         Account,
         record.where,
@@ -177,9 +179,9 @@ def _limits(record: Record, limits: tuple[tuple[str, Any, tuple[str, ...]], ...]
     return {field: read(record.take(*keys)) for field, read, keys in limits}
 
 
-def _left(record: Record) -> list[str]:
+def _left(record: Record, what: str) -> list[str]:
     return [
-        f"{value.key}={value.text}"
+        note_of(value, what)
         for value in record.left()
         if value.key.lower() not in HARMLESS
         and value.text.lower() not in NEUTRAL.get(value.key.lower(), ())

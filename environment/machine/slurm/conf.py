@@ -21,8 +21,10 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hpcrowd.environment.errors import MachineError, echo
-from hpcrowd.environment.machine.slurm.records import Kind, Record, Value
+from hpcrowd.environment.errors import MachineError
+from hpcrowd.environment.limits.inputs import is_input
+from hpcrowd.environment.machine.slurm.keys import HARMLESS
+from hpcrowd.environment.machine.slurm.records import Kind, Record, Value, known_key
 
 #: Keys that take the rest of their line, in lower case.
 LINES = {
@@ -37,7 +39,10 @@ LINES = {
 #: Most files that include each other.
 DEEPEST = 20
 
-_PAIR = re.compile(r'\s*([\w.]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S+)|(?=$))(?=\s|$)')
+_PAIR = re.compile(
+    r'\s*([\w.]+)\s*[-*+/]?=(\s*)(?:"([^"]*)"|(([A-Z][A-Za-z]+=)?\S+)|(?=$))(?=\s|$)'
+)
+_NAME = re.compile(r'clustername\s*=\s*"?([^\s"]+)', re.IGNORECASE)
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*$", re.IGNORECASE)
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\s*$")
@@ -67,6 +72,8 @@ def _lines(
 ) -> Iterator[tuple[str, str]]:
     joined, begin = "", 0
     for number, raw in enumerate([*read(path).splitlines(), ""], 1):
+        if not (raw or joined):
+            continue
         line = _COMMENT.sub(r"\1", raw)
         begin = begin if joined else number
         goes_on = _CONTINUED.search(line)
@@ -79,8 +86,8 @@ def _lines(
         where = f"{path}:{begin}"
         include = _INCLUDE.match(text)
         if not include:
-            if text.lower().startswith("clustername"):
-                names["%c"] = text.partition("=")[2].split(None, 1)[0].strip('"').lower()
+            if name := _NAME.match(text):
+                names["%c"] = name[1].lower()
             yield where, text
             continue
         if deep >= DEEPEST:
@@ -91,11 +98,16 @@ def _lines(
 
 
 def _included(name: str, first: Path, where: str, names: dict[str, str]) -> Path:
-    """Return the file to include: as named, else next to the first file."""
+    """Return the file to include: below the folder of the first file, else as named.
+
+    A copy of a folder has the files of an absolute path with as much of it as was copied.
+    """
     for mark, text in names.items():
         name = name.replace(mark, text)
-    for path in (first.parent / Path(name).name, first.parent / name, Path(name)):
-        if path.is_file():
+    parts = Path(name.lstrip("/")).parts[-DEEPEST:]
+    below = [first.parent.joinpath(*parts[begin:]) for begin in range(len(parts))]
+    for path in (*below, Path(name)):
+        if is_input(path):
             return path
     raise MachineError(f"{where}: Include {name}: no such file; put it next to {first.name}")
 
@@ -123,20 +135,17 @@ def records_of(
         if kind:
             yield Record(kind, where, values)
             continue
-        while values:
-            chosen = LINES.get(values[0].key.lower(), Kind.SETTING)
-            if chosen is Kind.SETTING:
-                # A line of settings holds any number of them; DownNodes takes all that is left.
-                size = len(values) if values[0].key.lower() in LINES else 1
-                yield Record(chosen, where, values[:size])
-                values = values[size:]
+        for place, value in enumerate(values):
+            chosen = LINES.get(value.key.lower())
+            if chosen is None:  # a line of settings holds any number of them
+                yield Record(Kind.SETTING, where, [value])
                 continue
-            made = {value.key.lower(): value for value in values}
+            made = {one.key.lower(): one for one in values[place:]}
             known = defaults.setdefault(chosen, {})
-            if values[0].text.upper() == "DEFAULT":
-                known |= dict(list(made.items())[1:])
-            else:
+            if chosen is Kind.SETTING or value.text.upper() != "DEFAULT":
                 yield Record(chosen, where, (known | made).values())
+            else:
+                known |= dict(list(made.items())[1:])
             break
 
 
@@ -146,14 +155,23 @@ def pairs_of(text: str, where: str) -> list[Value]:
     Raises
     ------
     MachineError
-        If something in it is not KEY=VALUE.
+        If something in it is not KEY=VALUE, or a key that may matter has no value. The message
+        repeats no value, as it may be a secret.
     """
-    found, place = [], 0
-    while text[place:].strip():
+    found: list[Value] = []
+    place, text = 0, text.rstrip()
+    while place < len(text):
         match = _PAIR.match(text, place)
         if not match:
-            raise MachineError(f"{where}: {echo(text[place:].strip())}: not KEY=VALUE")
-        value = match[2] if match[2] is not None else match[3] or ""
-        found.append(Value(match[1], value, where))
-        place = match.end()
+            what = f"what follows {known_key(found[-1].key)}" if found else "the line"
+            raise MachineError(
+                f"{where}: {what} is not KEY=VALUE; put a value with blanks in quotes"
+            )
+        key, blank, quoted, plain, next_key = match.groups()
+        value, place = plain if quoted is None else quoted, match.end()
+        if blank and next_key and "tres" not in key.lower():
+            value, place = None, match.start(4)
+        if value is None and key.lower() not in HARMLESS:
+            raise MachineError(f"{where}: {known_key(key)} has no value; give one, or leave it out")
+        found.append(Value(key, value or "", where))
     return found

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpcrowd.environment.errors import MachineError, echo
+from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.checks import ROOT
 from hpcrowd.environment.machine.slurm.records import Kind, Record, Value
 from hpcrowd.environment.machine.slurm.tables import KEYS
@@ -30,9 +30,9 @@ _LINE = re.compile(r"(Cluster|Parent|Account|User|QOS) - ('[^']*'|\"[^\"]*\"|[^:
 
 # A colon also stands before the type of a GPU, which no quotes protect: a key follows elsewhere.
 _OPTION = re.compile(
-    r":([A-Z][A-Za-z]+)\s*[-+]?=\s*('[^']*'|\"[^\"]*\"|.*?)"
+    r":([A-Z][A-Za-z]+)\s*[-+]?=\s*((?:'[^']*'|\"[^\"]*\")(?=$|:[A-Z])|.*?"
     r"(?=$|:(?:Def|Adm|Coord|Fair|Share|Max|Grp|Min|QOS|Desc|Org|Part|Prio|WCKey|Flags|Preempt|"
-    r"Usage|Grace|Limit|Comment)[A-Za-z]*\s*[-+]?=)"
+    r"Usage|Grace|Limit|Comment)[A-Za-z]*\s*[-+]?=))"
 )
 
 
@@ -57,7 +57,7 @@ def records_of(text: str, source: str) -> Iterator[Record]:
         match = _LINE.match(line)
         options = list(_OPTION.finditer(match[3] or "")) if match else []
         if match is None or sum(len(one[0]) for one in options) != len((match[3] or "").rstrip()):
-            raise MachineError(f"{where}: {echo(line)}: not a line of sacctmgr dump")
+            raise MachineError(f"{where}: not a line of sacctmgr dump; leave it out")
         what, name = match[1], match[2].strip("'\"")
         values = [
             Value(KEYS.get(one[1].lower(), one[1]), one[2].strip("'\""), where) for one in options

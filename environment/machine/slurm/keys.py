@@ -1,11 +1,15 @@
-"""Keys of slurm.conf that are not modelled: those about scheduling, and those that are not.
+"""Keys that are not modelled: those about scheduling, and those that are not.
+
+The value of any other key is never repeated: it may be a secret.
 
 Source: man page slurm.conf(5) of Slurm 22.05, and of later versions as far as they add keys.
 """
 
 from __future__ import annotations
 
-from hpcrowd.environment.machine.slurm.records import of_words
+import re
+
+from hpcrowd.environment.machine.slurm.records import Value, known_key, of_words
 
 #: Settings that may change schedules, in lower case.
 SCHEDULING = of_words("""
@@ -17,6 +21,20 @@ SCHEDULING = of_words("""
     schedulerrootfilter clifilterplugins prologflags maxtaskspernode nodeset maxbatchrequeue
     defcpupernode jobdefaults
 """)
+
+#: Keys of nodes, partitions, reservations, associations and QOS that may change schedules.
+OF_PARTS = of_words("""
+    alternate allocnodes burstbuffer corecnt exclusivetopo exclusiveuser features gracetime groups
+    jobdefaults licenses limitfactor overtimelimit powerdownonidle preemptexempttime priority
+    reqresv restrictedcorespergpu resumetimeout rootonly selecttypeparameters topology trespernode
+    usagethreshold wckey
+""")
+
+#: Limits, of anything.
+_LIMIT = re.compile(r"(def|grp|max|min)(cpu|job|mem|nodes|prio|submit|tres|wall)[a-z]*")
+
+#: A number, which may be a value of an option.
+_NUMBER = re.compile(r"-?[0-9.]{1,12}[a-z%]?", re.IGNORECASE)
 
 #: Values that change nothing, by key.
 NEUTRAL = {
@@ -80,3 +98,27 @@ HARMLESS = of_words("""
     tmpfs trackwckey treewidth unkillablestepprogram unkillablesteptimeout urlparsertype usepam
     vsizefactor waittime x11parameters clusternode namespacetype namespaceplugin metricstype
 """)
+
+
+def note_of(value: Value, what: str = "") -> str:
+    """Return the line about a value that is not modelled.
+
+    Parameters
+    ----------
+    value
+        Of any key; it is only shown if the key is known.
+    what
+        What has the value, such as ``partition p``.
+    """
+    key = value.key.lower()
+    known = key in SCHEDULING | OF_PARTS or _LIMIT.fullmatch(key)
+    shown = (
+        f"{value.key}={value.text}" if known else f"{known_key(value.key)}: a key that is not known"
+    )
+    return ": ".join(filter(None, (value.where, what, shown)))
+
+
+def option_of(word: str) -> str:
+    """Return an option that is not known, with its value if that is a number."""
+    name, equals, value = word.partition("=")
+    return word if not equals or _NUMBER.fullmatch(value) else name

@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from pydantic import ValidationError
 
-from hpcrowd.environment.errors import MachineError, first_mistake
+from hpcrowd.environment.errors import MachineError, first_mistake, harmless
 from hpcrowd.environment.machine.checks import ROOT
 from hpcrowd.environment.machine.model import Account, Machine, Partition, Qos, Reservation
 from hpcrowd.environment.machine.slurm.accounting import accounts_of, qos_of
@@ -61,10 +61,10 @@ def machine_of(
         "accounts": where_accounts,
         "reservations": where_reservations,
     }
-    priority, scheduling = settings.priority(), settings.scheduling()
     name = settings.name()
-    settings.left()
     try:
+        priority, scheduling = settings.priority(), settings.scheduling()
+        settings.left()
         return Machine(
             name=name or "cluster",
             nodes=tuple(nodes),
@@ -95,8 +95,8 @@ def _joined(notes: Iterable[str]) -> tuple[str, ...]:
     for (file, rest), numbers in lines.items():
         once = dict.fromkeys(numbers)
         more = f" (and {plural(len(once) - 1, 'more line')})" if len(once) > 1 else ""
-        found.append(": ".join(filter(None, (":".join(filter(None, (file, numbers[0]))), rest)))
-                     + more)  # fmt: skip
+        place = ":".join(filter(None, (file, numbers[0])))
+        found.append(harmless(": ".join(filter(None, (place, rest)))) + more)
     return tuple(found)
 
 

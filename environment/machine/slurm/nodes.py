@@ -17,6 +17,7 @@ from typing import NamedTuple
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.hostlists import collapse, expand, natural
 from hpcrowd.environment.machine.model import NodeType
+from hpcrowd.environment.machine.slurm.keys import note_of
 from hpcrowd.environment.machine.slurm.records import (
     Kind,
     Record,
@@ -25,6 +26,7 @@ from hpcrowd.environment.machine.slurm.records import (
     make,
     megabytes,
     of_words,
+    tres,
     whole,
     words,
 )
@@ -53,6 +55,9 @@ _GRES = re.compile(
     r"(?::no_consume)?(?:\([^)]*\))?",
     re.IGNORECASE | re.ASCII,
 )
+
+#: A comma within parentheses belongs to the sockets of one resource.
+_WORD = re.compile(r"(?:[^,(]|\([^)]*\)?)+")
 
 
 class Nodes(NamedTuple):
@@ -150,7 +155,8 @@ def _described(record: Record, notes: list[str]) -> _Described | None:
         flags = set(re.split(r"[+*~#!%$@^-]+", state.text.lower())) - {""}
         if not flags <= USED | {"not_responding", "powered_down", "dynamic_norm"}:
             notes.append(f"{state.note}: taken as up")
-    memory = megabytes(record.take("RealMemory"))
+    shown = _Shown(record)
+    memory = megabytes(record.take("RealMemory")) or shown.take("mem", "RealMemory")
     reserved = record.take("MemSpecLimit")
     if memory is not None and memory > 1:
         memory -= whole(reserved) if reserved else 0
@@ -162,17 +168,40 @@ def _described(record: Record, notes: list[str]) -> _Described | None:
         notes.append(f"{record.where}: RealMemory not given: memory of these nodes is not limited")
     weight = record.take("Weight")
     kind = _Described(
-        _cores(record, notes),
+        _cores(record, shown, notes),
         memory,
-        tuple(_gpus(record.take("Gres"), notes).items()),
+        tuple((_gpus(record.take("Gres"), notes) or shown.gpus()).items()),
         words(record.take("AvailableFeatures", "Features", "Feature")),
         whole(weight) if weight else 1,
     )
-    notes += [value.note for value in record.left() if value.key.lower() not in HARMLESS]
+    notes += [note_of(value) for value in record.left() if value.key.lower() not in HARMLESS]
     return kind
 
 
-def _cores(record: Record, notes: list[str]) -> int:
+class _Shown:
+    """What ``CfgTRES`` says of nodes, where the keys about it are missing."""
+
+    def __init__(self, record: Record) -> None:
+        self.record, self.value = record, record.take("CfgTRES")
+
+    def take(self, name: str, *keys: str) -> int | None:
+        """Return how much there is of a resource, if the record has none of these keys."""
+        if self.value is None or any(key.lower() in self.record.values for key in keys):
+            return None
+        return tres(self.value).get(name)
+
+    def gpus(self) -> dict[str, int]:
+        """Return GPUs by type, or in all."""
+        if self.value is None or "gres" in self.record.values:
+            return {}
+        start = f"gres/{GPU}"
+        of_type = {name: count for name, count in tres(self.value).items() if count
+                   and name.partition(":")[0] == start}  # fmt: skip
+        typed = {name.partition(":")[2]: of_type[name] for name in of_type if ":" in name}
+        return typed or ({"": of_type[start]} if of_type else {})
+
+
+def _cores(record: Record, shown: _Shown, notes: list[str]) -> int:
     """Return the CPUs of a node that jobs may use."""
     counts = {}
     for key in ("Boards", "SocketsPerBoard", "Sockets", "CoresPerSocket", "ThreadsPerCore"):
@@ -183,6 +212,11 @@ def _cores(record: Record, notes: list[str]) -> int:
     cores = sockets * (counts["CoresPerSocket"] or 1)
     given, left = record.take("CPUTot", "CPUs", "Procs"), record.take("CPUEfctv")
     cpus = whole(given, 1) if given else cores * threads
+    if given is None and not any(counts.values()):
+        found = shown.take("cpu", "CPUEfctv")
+        cpus = found or cpus
+        if found is None and left is None:
+            notes.append(f"{record.where}: CPUs not given: taken as 1, as in Slurm")
     if threads > 1 and cpus > cores:
         notes.append(
             f"{record.where}: ThreadsPerCore={threads}: jobs may share a core, as CPUs are threads"
@@ -205,8 +239,7 @@ def _gpus(value: Value | None, notes: list[str]) -> dict[str, int]:
     found: dict[str, int] = defaultdict(int)
     if value is None:
         return found
-    # A comma within parentheses belongs to the sockets of one resource.
-    for word in re.split(r",(?![^(]*\))", value.text):
+    for word in _WORD.findall(value.text):
         match = _GRES.fullmatch(word.strip().removeprefix("gres/").removeprefix("gres:"))
         if not match:
             raise value.wrong("not a list of resources such as gpu:a100:4")

@@ -13,6 +13,7 @@ from typing import Any
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.hostlists import collapse, expand, natural
 from hpcrowd.environment.machine.model import Partition, Reservation
+from hpcrowd.environment.machine.slurm.keys import note_of
 from hpcrowd.environment.machine.slurm.records import (
     Kind,
     Record,
@@ -144,7 +145,7 @@ def _partition(
             f"{record.where}: partition {name}: DefaultTime longer than MaxTime; shorten it"
         )
     notes += [
-        f"{value.where}: partition {name}: {value.key}={value.text}"
+        note_of(value, f"partition {name}")
         for value in record.left()
         if value.key.lower() not in HARMLESS
         and value.text.lower() not in NEUTRAL.get(value.key.lower(), ())
@@ -237,10 +238,7 @@ def _reservation(record: Record, zone: tzinfo | None, notes: list[str]) -> Reser
     for key in ("NodeCnt", "CoreCnt", "TRES", "State", "Duration", "UnusedWall", "Cluster",
                 "MaxStartDelay", "Comment", "NodeCount", "CoreIDs", "Watts"):  # fmt: skip
         take(key)
-    notes += [
-        f"{value.where}: reservation {name.text}: {value.key}={value.text}"
-        for value in record.left()
-    ]
+    notes += [note_of(value, f"reservation {name.text}") for value in record.left()]
     return make(
         Reservation,
         record.where,

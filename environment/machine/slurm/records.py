@@ -23,7 +23,7 @@ from hpcrowd.environment.errors import (
     not_one_of,
 )
 from hpcrowd.environment.machine.hostlists import expand
-from hpcrowd.environment.machine.model import Preempt
+from hpcrowd.environment.machine.model import LARGEST_NUMBER, Preempt
 
 #: Words for nothing, in lower case.
 NOTHING = frozenset(("", "(null)", "n/a", "none", "null"))
@@ -48,6 +48,15 @@ _TIME = re.compile(
 )
 _YES = frozenset(("yes", "up", "true", "1", "on", "y"))
 _NO = frozenset(("no", "down", "false", "0", "off", "n"))
+
+
+#: What keys of Slurm look like; anything else may be a part of a secret, such as a line of a key.
+_KEY = re.compile(r"[A-Za-z][A-Za-z_]{0,39}")
+
+
+def known_key(key: str) -> str:
+    """Return a key for a message, if it is like those of Slurm."""
+    return key if _KEY.fullmatch(key) else "a key"
 
 
 def of_words(text: str) -> frozenset[str]:
@@ -165,6 +174,8 @@ def whole(value: Value, least: int = 0) -> int:
             number = int(scaled[1]) * 1024 ** _UNITS[scaled[2].upper()]
     if number is None or number < least:
         raise value.wrong(f"not a whole number of at least {least}")
+    if number > LARGEST_NUMBER:
+        raise value.wrong(f"must be at most {LARGEST_NUMBER:,}")
     return number
 
 

@@ -32,43 +32,48 @@ FIRST = {
 #: Words in front of a list of settings, and in front of parts that are other files.
 SETTINGS, OTHER_FILES = "Configuration data as of ", re.compile(r"[\w ]+ [Cc]onfiguration:\s*$")
 
-_BEGIN = re.compile(r"^(NodeName|PartitionName|ReservationName)=")
+_BEGIN = re.compile(r"\s*(NodeName|PartitionName|ReservationName)=")
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z_]*)=")
 _CORES = re.compile(r"\s+NodeName=(\S+) CoreIDs=(\S+)")
 _SETTING = re.compile(r"(\w+)\s+= ?(.*)")
 
 
-def records_of(text: str, source: str) -> Iterator[Record]:
+def records_of(text: str, source: str, notes: list[str]) -> Iterator[Record]:
     """Yield the records of a text.
 
     Parameters
     ----------
     text, source
         The text, and its file.
+    notes
+        Lines that belong to no record are added.
     """
     values: list[Value] = []
     kind = Kind.NODES
-    settings = False
+    settings = others = False
     for number, line in enumerate(text.splitlines(), 1):
         where = f"{source}:{number}"
         if line.startswith(SETTINGS):
             settings = True
         elif settings and OTHER_FILES.match(line):
-            settings = False
+            settings, others = False, True
         elif settings and (match := _SETTING.match(line)):
             yield Record(Kind.SETTING, where, [Value(match[1], match[2].strip(), where)],
                          Source.SHOWN)  # fmt: skip
         if settings:
             continue
+        cores = _CORES.match(line)
+        if cores and kind is Kind.RESERVATION:
+            values.append(Value("CoreIDs", cores[2], where))
+            continue
         if match := _BEGIN.match(line):
             if values:
                 yield _record(kind, values)
             kind, values = FIRST[match[1]], []
-        cores = _CORES.match(line)
-        if cores and kind is Kind.RESERVATION:
-            values.append(Value("CoreIDs", cores[2], where))
-        elif values or match:
+        if values or match:
             values += _values(line, where)
+        elif line.strip() and not others:
+            notes.append(f"{where}: belongs to no record, left out")
     if values:
         yield _record(kind, values)
 

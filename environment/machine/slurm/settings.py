@@ -11,7 +11,13 @@ from typing import Any
 
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.machine.model import Preempt, PrioritySettings, SchedulingSettings
-from hpcrowd.environment.machine.slurm.keys import HARMLESS, HARMLESS_OPTIONS, NEUTRAL, SCHEDULING
+from hpcrowd.environment.machine.slurm.keys import (
+    HARMLESS,
+    HARMLESS_OPTIONS,
+    NEUTRAL,
+    note_of,
+    option_of,
+)
 from hpcrowd.environment.machine.slurm.records import (
     Kind,
     Record,
@@ -206,11 +212,8 @@ class Settings:
         """Note the settings that nobody has taken."""
         for value in self.all.left():
             key = value.key.lower()
-            if key in SCHEDULING:
-                if value.text.lower() not in NEUTRAL.get(key, ()):
-                    self.notes.append(value.note)
-            elif key not in HARMLESS:
-                self.notes.append(f"{value.note}: a key that is not known")
+            if key not in HARMLESS and value.text.lower() not in NEUTRAL.get(key, ()):
+                self.notes.append(note_of(value))
 
     def _at(self, key: str) -> str:
         return self.all.values[key.lower()].where
@@ -227,7 +230,7 @@ class Settings:
             assert source is not None
             name, equals, text = (one.strip() for one in name.partition("="))
             one = Value(f"{source.key}: {name}", text, source.where)
-            note = f"{source.where}: {source.key}={word}"
+            note = f"{source.where}: {source.key}={option_of(word)}"
             if name in SWITCHES:
                 fields[SWITCHES[name]] = text not in ("no", "false", "0")
             elif name == "bf_interval" and text == "-1":

@@ -11,6 +11,7 @@ from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import read_head
+from hpcrowd.environment.traces.formats.common.names import anonymised
 from hpcrowd.environment.traces.trace import Trace
 
 #: Formats by name, in the order in which they are tried.
@@ -114,7 +115,8 @@ def read_trace(
     place = trace_path(path)
     if kind is None and options is not None and options.format is not None:
         kind = parse_format(options.format)
-    return (kind or find_format(place)).read(place, options)
+    trace = (kind or find_format(place)).read(place, options)
+    return anonymised(trace) if options is not None and options.anonymise else trace
 
 
 def write_trace(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcrowd.environment.errors import LONGEST_MESSAGE, LONGEST_WORD, harmless, shortened
 from hpcrowd.environment.machine.checks import ROOT
 from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.files.toml_text import fields_of, value_text, write_machine
@@ -82,12 +83,15 @@ def show(machine: Machine, console: Console) -> None:
     if machine.reservations:
         console.print()
         for one in machine.reservations:
-            console.print(f"reservation {one.name}: {_differences(one)}")
+            told = shortened(_differences(one), LONGEST_MESSAGE)
+            console.print(f"reservation {one.name}: {told}")
     if machine.not_modelled:
         console.print()
         console.print(f"not modelled ({len(machine.not_modelled)}):")
-        for note in machine.not_modelled:
-            console.print(f"  {note}")
+        for note in machine.not_modelled[:MOST]:
+            console.print(f"  {harmless(note)}")
+        if (left := len(machine.not_modelled) - MOST) > 0:
+            console.print(f"  {left:,} more, with --json")
 
 
 def _nodes(machine: Machine) -> Table:
@@ -179,7 +183,7 @@ def _table(
     """
     table = plain_table(*(name.replace("_", " ").strip() for name in head.split()), words=words)
     for row in rows[:MOST]:
-        table.add_row(*row)
+        table.add_row(*(shortened(cell, LONGEST_WORD) for cell in row))
     more = (size or len(rows)) - MOST
     if more > 0:
         table.caption, table.caption_justify, table.caption_style = (

@@ -17,9 +17,9 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.scenarios.commands.options import AsJson, all_at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading, reading_words, reads_traces
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
-from hpcrowd.scenarios.kinds.trace_settings import reading_options
+from hpcrowd.scenarios.kinds.trace_settings import reading_options, reading_words
 from hpcrowd.scenarios.outputs import check_folder, check_writable, write_whole
 from hpcrowd.scenarios.terminal import print_json, progress_bar, reading, say
 

@@ -17,8 +17,8 @@ from hpcrowd.scenarios.commands.options import (
     TraceOrRun,
     WhichJobs,
 )
-from hpcrowd.scenarios.commands.setting_options import Reading, reading_words, reads_traces
-from hpcrowd.scenarios.kinds.trace_settings import reading_options
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options, reading_words
 from hpcrowd.scenarios.outputs import check_writable, write_whole
 from hpcrowd.scenarios.terminal import (
     Reasons,

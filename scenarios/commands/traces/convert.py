@@ -76,12 +76,6 @@ def command(
         int | None,
         typer.Option(min=1, max=MOST_PROCESSORS, help="Size of the machine, for the header."),
     ] = None,
-    anonymise: Annotated[
-        bool,
-        typer.Option(
-            "--anonymise", help="Replace names of users, groups and programs by pseudonyms."
-        ),
-    ] = False,
     salt: Annotated[
         str | None,
         typer.Option(
@@ -114,6 +108,7 @@ def command(
         raise HpcrowdError("convert: needs IN and OUT; `hpcrowd convert --list` shows the formats")
     if as_json and target == STANDARD:
         raise HpcrowdError("--json: standard output is used for OUT; name a file")
+    anonymise = how.pop("anonymise", False)  # here by pseudonyms
     options = reading_options(**how)
     kind = _target_format(target, output_format)
     if target != STANDARD:

@@ -61,6 +61,12 @@ def start_keeper(
         process = os.fork()
     if process == 0:
         code = 0
+        # Ctrl-C reaches every process of the terminal; these end when the server closes their
+        # connections. Other signals for all of them end these at once, and in silence.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         try:
             for one in listening:
                 one.close()
@@ -74,9 +80,7 @@ def start_keeper(
 
 
 def _keep(subjects: Sequence[Subject], path: str) -> None:
-    # Ctrl-C reaches every process of the terminal; these end when the server closes their
-    # connections. Ended forks need nobody to wait for them.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ended forks need nobody to wait for them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     warnings.filterwarnings("ignore", "This process", DeprecationWarning)
     wire = Wire(path, {"keeper": True})

@@ -158,8 +158,8 @@ def application(runs: Runs, names: Sequence[str]) -> Starlette:
         work = asyncio.create_task(session.work())
         try:
             await session.hello(__version__)
-            while True:
-                await session.receive(await socket.receive_text())
+            while (message := await socket.receive())["type"] == "websocket.receive":
+                await session.receive(message.get("text") or "")  # of bytes, none
         except (WebSocketDisconnect, RuntimeError):
             pass  # the page was closed
         finally:

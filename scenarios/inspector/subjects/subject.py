@@ -144,6 +144,11 @@ def subject_of(path: Path, how: Mapping[str, Any] | None = None) -> Subject:
         When it does not exist, or cannot be inspected.
     """
     path = trace_path(path)
+    if (how or {}).get("anonymise") and (path.is_dir() or path.suffix == ".toml"):
+        raise QuantityError(
+            f"--anonymise: {path} is not a trace; write anonymise = true into the scenario, or run "
+            "it again so"
+        )
     if path.is_dir():
         return ResultsSubject(path)
     if not path.exists():

@@ -178,10 +178,10 @@ def during(**more):
         ({"do": 5, **PERIOD}, "do 5: not known; choose delay"),
         ({"do": "delay", "when": "never"}, "when 'never': not known; choose during, recent-waits"),
         ({"do": "renounce", "when": "recent-waits", "wiat": "6h"},
-         "wiat '6h': no setting of do = 'renounce', when = 'recent-waits'; did you mean wait? "
+         "wiat: no setting of do = 'renounce', when = 'recent-waits'; did you mean wait? "
          "choose wait, times, last, memory, share, probability, fatigue, recovery, name, rebound, "
          "rebound_after"),
-        ({"do": "delay", "factor": 0.5, **PERIOD}, "factor 0.5: no setting of do = 'delay'"),
+        ({"do": "delay", "factor": 0.5, **PERIOD}, "factor: no setting of do = 'delay'"),
         ({"do": "degrade", "factor": 2, **PERIOD}, "factor 2: Input should be less than 1"),
         ({"do": "degrade", "factor": "half", **PERIOD}, "factor 'half': Input should be a valid"),
         ({"do": "reconfigure", "efficiency": 0, **PERIOD}, "efficiency 0: Input should be greater"),

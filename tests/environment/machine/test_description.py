@@ -131,7 +131,10 @@ def test_texts_with_units(tmp_path):
     check(machine.scheduling, bf_window=172_800, over_time_limit=None, sched_interval=-1)
 
 
-WORD = st.text(st.characters(codec="utf-8", exclude_characters=",[]=/ "), min_size=1, max_size=8)
+WORD = st.text(
+    st.characters(codec="utf-8", exclude_characters=",[]=/ ").filter(str.isprintable),
+    min_size=1, max_size=8,
+)  # fmt: skip
 TRES = st.dictionaries(st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a-1"]),
                        st.integers(0, 2**40))  # fmt: skip
 BIG = st.integers(1, 2**53)

@@ -227,6 +227,23 @@ def test_the_moment_if_nothing_runs(write):
         assert (0, 0, 2) == (len(state.running), len(state.waiting), len(state.over))
 
 
+def test_the_moment_without_run_times(write):
+    """From what is left of a limit, else the file's time if no job would be beyond its limit."""
+    queue = write(text=f"{COLUMNS}\n{row('1')}\n".replace("|TIME|", "|TIME_LEFT|")
+                  .replace("|4:00|", "|56:00|"))  # fmt: skip
+    assert NOON + 240 == (state := state_of_slurm(queue)).clock.unix_start + state.now
+    queue = write(text=f"{COLUMNS}\n{row('1')}\n".replace("|TIME|", "|X|"))
+    for written, moment, what in (
+        (NOON + 600, NOON + 600, "the file"),
+        (NOON + 7200, NOON, "what happened last"),
+        (NOON - 10, NOON, "what happened last"),
+    ):
+        os.utime(queue, (written, written))
+        state = state_of_slurm(queue)
+        assert moment == state.clock.unix_start + state.now
+        assert any(f"the moment is that of {what}; print all" in note for note in state.notes)
+
+
 NODES = """NodeName=n1 Arch=x86_64 CoresPerSocket=4
    CPUAlloc=4 CPUEfctv=4 CPUTot=4 RealMemory=1000 State=ALLOCATED
 NodeName=n2 Arch=x86_64 CoresPerSocket=4

@@ -93,13 +93,15 @@ def forms():
     """The jobs in each form; with ``-o``, the records of ``scontrol`` are in a line each."""
     jobs = SCONTROL.split("\n\n")
     lines = [" ".join(line.strip() for line in job.splitlines()) for job in jobs]
+    names = SCONTROL.replace("(5)", "").replace("(6)", "").replace("\nJobId=", "\n  JobId=")
     return {"scontrol": SCONTROL, "scontrol -o": "\n".join(lines), "squeue": SQUEUE,
-            "json": objects()}  # fmt: skip
+            "json": objects(), "scontrol, indented, names alone": names}  # fmt: skip
 
 
 #: A name that looks like other keys, or has delimiters, is a name.
 FORMS = {"scontrol": "a name=with\n   NumCPUs=99 in it", "json": "a|b",
-         "scontrol -o": "a name=with NumCPUs=99 in it", "squeue": "a|b"}  # fmt: skip
+         "scontrol -o": "a name=with NumCPUs=99 in it", "squeue": "a|b",
+         "scontrol, indented, names alone": "a name=with\n   NumCPUs=99 in it"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("form", "name"), FORMS.items())

@@ -61,6 +61,7 @@ MEANING = {
     "--loads": r"^System loads",
     "--model": r"last-two, nearest",
     "--traces": r"(?i)folder with",
+    "--anonymise": r"^Replace names of users, groups and programs",
     "--zone": r"^Time zone of local times (in the trace|of reservations)",
     "--queue": r"^What of Slurm is the queue of a job",
     "--map": r"^TOML file that maps the columns of your own table",

@@ -46,12 +46,15 @@ class FormatOptions:
         :class:`~hpcrowd.environment.traces.formats.tables.mapping.TableMapping`.
     format
         Name of the format of a file that is read; recognised from its content unless given.
+    anonymise
+        Give users, groups and programs numbers in place of names when a trace is read.
     """
 
     zone: str | None = None
     queue: Literal["partition", "qos"] = "partition"
     mapping: Any = None
     format: str | None = None
+    anonymise: bool = False
 
 
 @dataclass

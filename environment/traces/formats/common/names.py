@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.traces.trace import Trace
 
 #: Largest exact integer: fields are read as floating point numbers.
@@ -133,26 +133,48 @@ def known(values: NDArray[np.object_]) -> NDArray[np.bool_]:
     return np.array([value != "" for value in values], bool)
 
 
-def anonymised(trace: Trace, salt: str) -> Trace:
+def anonymised(trace: Trace, salt: str | None = None) -> Trace:
     """Return ``trace`` with pseudonyms instead of the names of people, their groups and programs.
 
-    A pseudonym is the beginning of the HMAC-SHA256 of the name, keyed with the salt: a name gets
-    the same pseudonym in every log that is anonymised with the same salt, and without the salt
-    nobody can test guesses of names. Numbers are assigned again from 1 on, in the order of the
-    pseudonyms, so that neither the numbers of the log nor the order of first submissions remains.
+    Without a salt they get numbers alone, from 1 on in the order of first appearance. Else a
+    pseudonym is the beginning of the HMAC-SHA256 of the name, keyed with the salt: a name gets the
+    same pseudonym in every log that is anonymised with the same salt, and without the salt nobody
+    can test guesses of names. Numbers are then assigned in the order of the pseudonyms, so that
+    neither the numbers of the log nor the order of first submissions remains.
     Text columns beyond the fields are removed, with the identifiers of jobs, except
     :data:`OF_MACHINES`. Header and comments stay.
     """
     columns, names = dict(trace.columns), dict(trace.names)
     for field in OF_PEOPLE:
         words = worded(trace, field, "")
-        table = {word: pseudonym(field, word, salt) for word in dict.fromkeys(words) if word}
-        places = {name: number for number, name in enumerate(sorted(set(table.values())), start=1)}
+        table = {word: word for word in words if word}
+        if salt is not None:
+            table = {word: pseudonym(field, word, salt) for word in table}
+        known = table if salt is None else sorted(set(table.values()))
+        places = {name: number for number, name in enumerate(known, start=1)}
         numbers = [places[table[word]] if word else UNKNOWN for word in words]
         columns[field] = np.array(numbers, np.int64)
-        names[field] = {number: name for name, number in places.items()}
+        names.pop(field, None)
+        if salt is not None:
+            names[field] = {number: name for name, number in places.items()}
     extra = {name: values for name, values in trace.extra.items() if name in OF_MACHINES}
     return replace(trace, columns=columns, names=names, extra=extra)
+
+
+def forget_names(jobs: JobTable) -> None:
+    """Give users, groups and programs of a table numbers from 1 on, and jobs none of their names.
+
+    What :func:`anonymised` does with a trace, for jobs that come from no trace. What they ask of
+    nodes, such as an account, is forgotten, too.
+    """
+    jobs.requests = None
+    for name in OF_PEOPLE:
+        column: Int64s = getattr(jobs, name)
+        known = column != UNKNOWN
+        column[known] = np.unique(column[known], return_inverse=True)[1] + 1
+    jobs.names = {
+        name: words for name, words in jobs.names.items() if name in ("queue", "partition")
+    }
 
 
 def pseudonym(field: str, word: str, salt: str) -> str:

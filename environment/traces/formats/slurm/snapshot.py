@@ -64,9 +64,10 @@ NOT_YET = "BeginTime"
 MOST_TASKS = 4_000_001
 
 _SCONTROL = re.compile(rb"\s*JobId=\d+ ")
-_RECORD = re.compile(r"^JobId=(?=\d+ )", re.M)
+_RECORD = re.compile(r"^[ \t]*JobId=(?=\d+ )", re.M)
 _HEAD = re.compile(
-    r"(\d+) (.*?)JobName=(.*?)\s+(?:HetJobIdSet=\S+\s+)?UserId=([^\s(]+)\(\d+\)\s+GroupId=(.*)",
+    r"(\d+) (.*?)JobName=(.*?)\s+(?:HetJobIdSet=\S+\s+)?"
+    r"UserId=([^\s(]+)(?:\(\d+\))?\s+GroupId=(.*)",
     re.S,
 )
 _PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/]*)=(\S*)")
@@ -326,6 +327,13 @@ def _elapsed(state: str, text: str, where: str) -> int | None:
         raise TraceError(f"{where}: run time {text!r}: {error}") from None
 
 
+def _used(found: Mapping[str, str], where: str) -> int | None:
+    """Return for how long a job has run where only its limit and what is left of it are known."""
+    state, limit, left = (found.get(name, "") for name in ("STATE", "TIME_LIMIT", "TIME_LEFT"))
+    whole, rest = _elapsed(state, limit, where), _elapsed(state, left, where)
+    return whole - rest if whole and rest and whole >= rest else None
+
+
 def _of_squeue(text: str, source: str) -> Iterator[Queued]:
     """Yield the jobs of a text with columns by name."""
     (_, header), *lines = [
@@ -376,7 +384,7 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
                 NodeList=found.get("NODELIST", ""), Reservation=found.get("RESERVATION", ""),
                 Constraints=found.get("FEATURES", ""), Priority=_whole(found.get("PRIORITY", "")),
             ),
-            _elapsed(state, found.get("TIME", ""), where),
+            _elapsed(state, found["TIME"], where) if "TIME" in found else _used(found, where),
             0,
             reason,
             number,

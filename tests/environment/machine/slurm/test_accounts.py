@@ -114,7 +114,7 @@ def test_dump(read):
     root = [Account(account="root", user="root")]
     assert sorted([*TREE, *root], key=key) == sorted(machine.accounts, key=key)
     assert {"high": 7, "normal": 0} == {one.name: one.priority for one in machine.qos}
-    assert "hal.cfg:5: 'Users - x': not a line of sacctmgr dump" == wrong(
+    assert "hal.cfg:5: not a line of sacctmgr dump; leave it out" == wrong(
         read, CONF, hal_cfg=DUMP.replace("User - 'root'", "Users - x\nUser - 'root'", 1)
     )
 

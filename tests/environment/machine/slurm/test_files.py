@@ -1,7 +1,9 @@
 """Each kind of Slurm's files about a machine: all its forms, and what of it is not modelled."""
 
+import contextlib
 import gzip
 import json
+import time
 
 import pytest
 from hpcrowd.environment.errors import MachineError
@@ -56,7 +58,31 @@ def test_included_files(read, tmp_path):
     (tmp_path / "hal-nodes.conf").write_text("include hal-nodes.conf\n")
     assert "more than 20 files deep" in wrong(read, conf)
     (tmp_path / "hal-nodes.conf").unlink()
+    (tmp_path / "slurm").mkdir()
+    (tmp_path / "slurm" / "hal-nodes.conf").write_text("NodeName=n[1-3] CPUs=2\n")
+    assert ["n[1-3]"] == [one.name for one in read(conf).nodes]
+    assert "no such file" in wrong(read, f"Include {'x/' * 5000}y\n")
+    (tmp_path / "slurm" / "hal-nodes.conf").unlink()
     assert "slurm.conf:2: Include /etc/slurm/hal-nodes.conf: no such file" in wrong(read, conf)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A=1 " * 20_000,
+        "NodeName=m1 CPUs=1 Gres=" + "gpu:a:1," * 20_000,
+        f"Include {'a/' * 20_000}x",
+        "PartitionName=q Nodes=" + "n[1-60000]," * 1000,
+    ],
+    ids=["settings", "resources", "include", "nodes"],
+)
+def test_long_lines(read, text):
+    """What takes time in proportion to a line takes little; lists of too many nodes are refused."""
+    begin = time.process_time()
+    with contextlib.suppress(MachineError):
+        read(f"{CONF}{text}\n")
+    assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize(
@@ -196,7 +222,7 @@ def test_what_is_not_modelled_is_named(read):
         "slurm.conf:9: State=FUTURE: these nodes are left out",
         "slurm.conf:6: JobSubmitPlugins=lua",
         "slurm.conf:7: Licenses=matlab:5",
-        "slurm.conf:8: PriorityWeihgtAge=5: a key that is not known",
+        "slurm.conf:8: PriorityWeihgtAge: a key that is not known",
     ) == machine.not_modelled
 
 
@@ -217,7 +243,27 @@ def test_what_is_not_modelled_is_named(read):
         ("PriorityType=priority/magic", "PriorityType='priority/magic': not known; did you mean"),
         ("NodeName=m1 Gres=gpu:", "Gres='gpu:': not a list of resources such as gpu:a100:4"),
         ("NodeName=m1 RealMemory=50 MemSpecLimit=60", "MemSpecLimit='60': not less than RealMem"),
-        ("NodeName=m1 what is this", "'what is this': not KEY=VALUE"),
+        ("NodeName=m1 what is this", "what follows NodeName is not KEY=VALUE; put a value with"),
+        ("StoragePass=not a secret", "what follows StoragePass is not KEY=VALUE"),
+        ("not a secret", "the line is not KEY=VALUE"),
+        ("=", "the line is not KEY=VALUE"),
+        ("=n1", "the line is not KEY=VALUE"),
+        ("ClusterName", "the line is not KEY=VALUE"),
+        ("ClusterName=", "ClusterName has no value; give one, or leave it out"),
+        ("Epilog=\nPartitionName=", "PartitionName has no value"),
+        ('NodeName=""', "a node without NodeName"),
+        ("NodeName= CPUs=4", "NodeName has no value; give one, or leave it out"),
+        ("NodeName=x=4", "NodeName='x=4': names have at most 255 printable characters and no ="),
+        (f"NodeName={'n' * 256}", "names have at most 255 printable characters"),
+        (f"NodeName=n[{'9' * 5000}]", "is not a number or range upwards"),
+        ("NodeName=n[1-65000,1-65000]", "more than 65,536 names"),
+        (f"PartitionName={'p' * 256} Nodes=n1", "a name has at most 255 characters, all of them"),
+        ("PartitionName=\x1b[31m Nodes=n1", "a name has at most 255 characters, all of them"),
+        ("ClusterName=a\0b", "a character of number 0; write the file as UTF-8"),
+        (
+            "PriorityWeightAge=99999999999999999",
+            "PriorityWeightAge='99999999999999999': must be at most",
+        ),
         (
             "\nPartitionName=p Nodes=n1\nPartitionName=p Nodes=n2",
             "PartitionName='p': partition p is described twice, also at ",
@@ -351,6 +397,25 @@ def test_what_scontrol_shows(read):
     } == set(machine.not_modelled)
 
 
+def test_what_scontrol_shows_elsewhere(read):
+    """Records with blanks in front; nodes with only CfgTRES; what belongs to no record."""
+    machine = read(
+        n_txt=f"a banner\n{SHOWN.replace('NodeName=n2', '  NodeName=n2')}"
+        "NodeName=g1 CfgTRES=cpu=64,mem=514404M,billing=64,gres/gpu=4,gres/gpu:a100=4\n"
+        "NodeName=g2 CfgTRES=cpu=8,mem=1G,billing=8,gres/gpu=2 CPUTot=4 Gres=(null)\n"
+        "NodeName=g3 CfgTRES=cpu=8,mem=1G,gres/gpu=2\nNodeName=g4 RealMemory=9\n"
+    )
+    assert (
+        NodeType(name="g1", cores=64, memory=514_404, gpus={"a100": 4}),
+        NodeType(name="g2", cores=4, memory=1024),
+        NodeType(name="g3", cores=8, memory=1024, gpus={"": 2}),
+        NodeType(name="g4", cores=1, memory=9),
+    ) == machine.nodes[:4]
+    assert ["n1", "n2"] == [one.name for one in machine.nodes[4:]]
+    told = ("n.txt:1: belongs to no record", "n.txt:16: CPUs not given: taken as 1, as in Slurm")
+    assert all(any(note.startswith(one) for note in machine.not_modelled) for one in told)
+
+
 def test_one_line_a_record_and_local_times(read, tmp_path):
     """With -o, all values of a record are in one line; times are those of the zone."""
     lines = ["".join(f" {line.strip()}" for line in text.splitlines()).strip()
@@ -433,6 +498,38 @@ def test_objects_of_reservations(read):
     )
 
 
+# ---- secrets ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("slurm.conf", "DbdPass=SECRET\nNodeName=m1 CPUs=1 IpmiPass=SECRET\n"),
+        ("slurm.conf", "PartitionName=q Nodes=n1 Token=SECRET\nMIIEow=SECRET\n"),
+        ("slurm.conf", "SchedulerParameters=key=SECRET\nPreemptParameters=key=SECRET\n"),
+        ("slurm.conf", "AccountingStoragePass=SECRET\nJobCompPass=SECRET\nAuthInfo=SECRET\n"),
+        ("slurm.conf", "StoragePass=SECRET and SECRET\n"),
+        ("slurm.conf", "StoragePass : SECRET\n"),
+        ("q.txt", "Name|Priority|Secret\nhigh|7|SECRET\n"),
+        ("a.txt", "Account|User|Share|QOS|Secret\nx||1||SECRET\n"),
+        ("hal.cfg", "Cluster - 'hal':Fairshare=1\nStoragePass=SECRET\n"),
+        ("hal.cfg", "Cluster - 'hal':Fairshare=1:Comment='SECRET'\n"),
+        ("n.txt", "SECRET\nNodeName=m1 CPUAlloc=0 CPUTot=1 Key=SECRET\n"),
+        ("n.json", '{"nodes": [{"name": "m1", "cpus": 1, "password": "SECRET"}]}'),
+        ("n.json", '{"nodes": [{"name": "m1", "cpus": 1, "password": "SECRET"]}'),
+    ],
+)
+def test_values_of_unknown_keys_are_never_repeated(read, name, text):
+    """They may be passwords: not in messages, nor in what is not modelled, nor in the machine."""
+    conf = CONF + text if name == "slurm.conf" else CONF
+    files = {} if name == "slurm.conf" else {name.replace(".", "_"): text}
+    try:
+        told = read(conf, **files).model_dump_json()
+    except MachineError as error:
+        told = str(error)
+    assert "SECRET" not in told
+
+
 # ---- which file is what -----------------------------------------------------------------------
 
 
@@ -442,14 +539,22 @@ def test_files_that_are_something_else(read, tmp_path):
         "jobs.json": '{"meta": {}, "jobs": [{"nodes": "n1"}], "errors": []}',
         "plan.csv": "id,account,user,partition,qos\n1,x,y,z,w\n",
         "sacct.txt": "JobID|Account|User|QOS\n1|x|y|z\n",
-        "slurmdbd.conf": "DbdHost=x\nStorageType=y\n",
+        "slurmdbd.conf": "DbdHost=x\nStorageType=y\nSlurmUser=slurm\n",
+        "dbd-old.txt": "ClusterName=x\nDbdHost=x\nStoragePass=secret\n",
+        "cgroup.conf": "ClusterName=x\n",
+        "acct_gather.conf": "EnergyIPMIPassword=secret\nName=x\n",
+        "jwt.key": "-----BEGIN PRIVATE KEY-----\nNodeName=secret\n",
+        "eth0.network": "[Match]\nName=eth0\n[Secret]\nPassword=secret\n",
         "notes.md": "NodeName is a key\n",
         "empty.txt": "",
     }
     for name, text in others.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "inside").mkdir()
-    assert 3 == len(list(read(CONF).names()))
+    (tmp_path / "app.toml").write_text('[app]\npassword = "secret"\n')
+    machine = read(CONF)
+    assert 3 == len(list(machine.names()))
+    assert () == machine.not_modelled
     for name in others:
         with pytest.raises(MachineError, match="does not describe a machine; give a TOML file"):
             read_machine(tmp_path / name)

@@ -1,5 +1,6 @@
 """The command ``hpcrowd inspect``: whom its server answers, how it ends, what it refuses."""
 
+import json
 import os
 import re
 import signal
@@ -17,6 +18,8 @@ pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 
 from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
 from hpcrowd.scenarios.inspector.service.server import LOOPBACK, bound_socket, is_loopback
+
+from tests.support.page_client import connected
 
 
 @pytest.fixture
@@ -146,9 +149,24 @@ def test_tokens(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it(one_job, ended_by):
-    """SIGTERM or a closed terminal: it says so and ends well, also with a page open."""
+    """For one or all of its processes, with a page open that has sent what it must not: one line.
+
+    What is not a request is answered as such, and the page goes on.
+    """
     with started_page(one_job) as served:
-        assert " 200 OK" in answer(parts(served.address).port, parts(served.address).cookie)
+        with connected(served.address) as client:
+            client.ask("open")
+            for wrong in (b"\0\xff", b"", "", "{}"):
+                client.connection.send(wrong)
+                while "error" not in (found := json.loads(client.connection.recv(60))):
+                    pass
+                assert found["error"].startswith("message: ")
+            assert client.show(0, "queue")["runs"]
+            os.killpg(served.process.pid, ended_by)
+            assert 0 == served.process.wait(30)
+        assert served.process.stderr is not None
+        assert "The page is closed." == served.process.stderr.read().strip()
+    with started_page(one_job) as served:
         served.process.send_signal(ended_by)
         assert 0 == served.process.wait(30)
         assert served.process.stderr is not None
