@@ -186,7 +186,7 @@ def test_a_call_that_does_not_return_is_ended(tmp_path):
         "from hpcrowd.environment.output import whole\n"
         "from hpcrowd.scenarios.interrupts import watch\n"
         "watch.begin()\n"
-        f"whole._temporary.add(Path({str(kept)!r}))\n"
+        f"whole._temporary[Path({str(kept)!r})] = Path({str(tmp_path / 'half')!r})\n"
         "many = np.random.default_rng(1).random(30_000_000)\n"
         "threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "many.sort(kind='stable')\n"  # some seconds

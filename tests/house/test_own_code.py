@@ -325,7 +325,7 @@ def test_users_as_text_class_and_function(folder):
         ),
         (
             'reactions = [{ do = "mine.py:Choosy", by = 3 }]',
-            "by 3: no setting of do = 'mine.py:Choosy'; it t",
+            "by: no setting of do = 'mine.py:Choosy'; it t",
         ),
     ],
 )

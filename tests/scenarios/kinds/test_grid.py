@@ -174,7 +174,7 @@ def test_wide_jobs_of_a_grid_file_are_split(tmp_path, call):
         assert 1 == job["start"].nunique() == job["end"].nunique()
         assert [0, 1] == sorted(job["cluster"])
     assert sites == dict(read_results(out).sites)
-    text = call("grid", source, "--out", out)[1]
+    text = call("grid", source, "--out", out, "--force")[1]
     assert "no job was split: all grid jobs that could run need at most 8 processors" in text
     assert not (out / "components.parquet").exists()
     with pytest.raises(QuantityError, match="components 2: a job of 5 processors, of user 4 of "):

@@ -4,8 +4,9 @@ r"""Rows of ``sacct`` whose cells do not fit the header: names with delimiters o
 row in two. Columns are of known kinds (numbers of jobs, times, states, sizes, words without
 blanks), so the cells of a row are assigned to the columns from both ends, and the surplus belongs
 to the columns of free text, such as ``JobName``. A row is repaired if that can be done in one way
-only, as far as the columns that are used are concerned; otherwise it is left out. Only the header
-decides, never other rows: a row is read alike in every file.
+only, as far as the columns that are used are concerned; otherwise it is left out. Comments are
+taken as empty if they can be. Only the header decides, never other rows: a row is read alike in
+every file.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ FREE_TEXT = frozenset((
     "jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "container",
     "wckey", "extra", "stdin", "stdout", "stderr", "licenses", "mcslabel", "constraints",
 ))  # fmt: skip
+
+#: Those that few sites fill: empty, if the rest of a row of one line then has one reading.
+COMMENTS = ("comment", "admincomment", "systemcomment", "container", "extra", "mcslabel")
 
 #: Columns that are filled in every row.
 NEVER_EMPTY = ("state", "submit")
@@ -230,20 +234,30 @@ class Columns:
             Goes between cells of one column.
         """
         found: list[bytes] | None = None
-        kept: set[tuple[bytes, ...]] = set()
-        for ways, row in enumerate(self._ways(cells, joint)):
-            kept.add(tuple(row[place] for place in self.used))
-            found = found or row
-            if len(kept) > 1 or ways > MOST_WAYS:
-                return None
+        broken = any(map(_CONTROL.search, cells))  # the next line may be another row
+        for commented in (True,) if broken else (False, True):
+            kept: set[tuple[bytes, ...]] = set()
+            for ways, row in enumerate(self._ways(cells, joint, commented=commented)):
+                kept.add(tuple(row[place] for place in self.used))
+                found = found or row
+                if len(kept) > 1 or ways > MOST_WAYS:
+                    return None
+            if found:
+                break
         return found
 
-    def _ways(self, cells: Sequence[bytes], joint: bytes) -> Iterator[list[bytes]]:
+    def _ways(
+        self, cells: Sequence[bytes], joint: bytes, *, commented: bool
+    ) -> Iterator[list[bytes]]:
         """Yield the ways to assign cells to columns, each free column taking one or more."""
         surplus = len(cells) - self.count
+        empty = [name in COMMENTS and not commented for name in self.names]
+        free = [one and not two for one, two in zip(self.free, empty, strict=True)]
 
         def fits(column: int, cell: bytes) -> bool:
-            whole = self.free[column] or not _CONTROL.search(cell)  # no line ends inside
+            if empty[column]:
+                return not cell
+            whole = free[column] or not _CONTROL.search(cell)  # no line ends inside
             return whole and self.tests[column](cell)
 
         # Whether the columns from one on can take the cells from one on: worked out from the
@@ -253,14 +267,14 @@ class Columns:
         for column in range(self.count - 1, -1, -1):
             reached = False
             for extra in range(surplus, -1, -1):
-                reached = ends[column + 1][extra] or (reached and self.free[column])
+                reached = ends[column + 1][extra] or (reached and free[column])
                 ends[column][extra] = reached and fits(column, cells[column + extra])
 
         def walk(column: int, extra: int) -> Iterator[list[bytes]]:
             if column == self.count:
                 yield []
                 return
-            for one in range(extra, surplus + 1) if self.free[column] else (extra,):
+            for one in range(extra, surplus + 1) if free[column] else (extra,):
                 if ends[column + 1][one]:
                     cell = joint.join(cells[column + extra : column + one + 1])
                     for rest in walk(column + 1, one):

@@ -281,7 +281,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     *((lambda text=text: parse_predictor(text), told) for text, told in (
         ("last-three", "choose last-two, nearest, history, or a file"),
         ("nearest:m=3", "'m' is not an option of it; write nearest:option=value with n, k"),
-        ("nearest:weights=3", "'weights' is not an option of it"),
+        ("nearest:weights=3", "weights takes a Sequence, which a text cannot say"),
         ("nearest:k=many", "k must be a whole number, got 'many'"),
         ("last-two:cap=1", "cap must be yes or no, got '1'"),
         ("history:KTH", "parameters 'KTH': not published; .*SDSC02, SDSC04, HPC2N04, HPC2N05"),

@@ -71,7 +71,8 @@ def test_made_up_site_is_written_as_files(tmp_path, capsys, monkeypatch):
         assert site.trace[field].tolist() == read.trace[field].tolist()
     assert "jobs.txt, machine.toml" in capsys.readouterr().out
     assert 2 == made_up.main([])
-    assert 2 == made_up.main([str(tmp_path / "site")])  # it is not empty
+    (tmp_path / "site/machine.toml").write_text("mine")
+    assert 2 == made_up.main([str(tmp_path / "site")])
     assert 2 == capsys.readouterr().err.count("\n")
 
 
