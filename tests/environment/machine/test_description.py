@@ -79,7 +79,7 @@ NODE, PARTITION, QOS, USER, RESERVATION = (
         (USER * 2 + 'user = "u"\nparent = "root"\n', "9: user u: below root; a user is below its"),
         (USER + PARTITION + 'allow_accounts = ["b"]\n', "8: account 'b': not defined; define it"),
         (RESERVATION + 'start = 5\nend = 9\nnodes = ["n9"]\n', "8: node n9: not a node of the mac"),
-        (RESERVATION + "start = 9\nend = 5\n", "4: reservations[0] {"),
+        (RESERVATION + "start = 9\nend = 5\n", "4: reservations[0]: end: must be later than start"),
         (RESERVATION + 'start = "noon"\nend = 5\n', "6: reservations[0].start: time 'noon': not a"),
         ("[priority]\nmax_age = 0\n", "5: priority.max_age 0: Input should be greater than or"),
         ('[scheduling]\npreempt_type = "qus"\n', "5: scheduling.preempt_type 'qus': not known; "),
