@@ -241,7 +241,8 @@ def first_mistake(error: ValidationError, known: Iterable[str] = ()) -> str:
     cause = first.get("ctx", {}).get("error")
     place = ""
     for part in first["loc"]:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+        name = shortened(str(part))
+        place += f"[{part}]" if isinstance(part, int) else f".{name}" if place else name
     if isinstance(cause, HpcrowdError):
         return f"{place}: {cause}" if len(first["loc"]) > 1 else str(cause)
     rule = first["msg"].removeprefix("Value error, ")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import moment
-from hpcrowd.environment.errors import ParseError, QuantityError, TraceError, nearest
+from hpcrowd.environment.errors import ParseError, QuantityError, TraceError, nearest, shortened
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.limits.numbers import LARGEST_TIME
 from hpcrowd.environment.machine.requests import Ask
@@ -91,7 +91,7 @@ def refuse(state: ClusterState, row: int, field: str, value: Any, rule: str) -> 
     line = 0 if state.lines is None else int(state.lines[row])
     if line > 0:
         raise ParseError(state.source, line, field, str(value), f"{job}: {rule}")
-    raise TraceError(f"{state.source}: {job}, {field} {value}: {rule}")
+    raise TraceError(f"{state.source}: {job}, {field} {shortened(str(value))}: {rule}")
 
 
 def _check_times(state: ClusterState) -> None:

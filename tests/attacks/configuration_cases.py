@@ -181,7 +181,9 @@ def with_secret(name: str, data: bytes, draw: random.Random) -> bytes:
     """Return a good file with a secret under a key that hpcrowd does not know, or in a comment."""
     suffix, text = Path(name).suffix, data.decode()
     lines = text.rstrip("\n").split("\n")
-    place = draw.randrange(len(lines))
+    # The name of a job may have line ends, and anything in it.
+    safe = [n for n, line in enumerate(lines) if "JobId=" not in text or "Partition=" in line]
+    place = draw.choice(safe)
     if suffix in (".json", ".toml", ".state"):
         found = _tree(lines[place] if suffix == ".state" else text, suffix)
         tables = [found, *(one for way in places(found) if isinstance(one := at(found, way), dict))]
@@ -194,7 +196,7 @@ def with_secret(name: str, data: bytes, draw: random.Random) -> bytes:
         lines = [f"{lines[0]}{mark}PASSWORD", *(f"{line}{mark}{SECRET}" for line in lines[1:])]
     elif suffix == ".cfg":
         lines[place] += f":Password='{SECRET}'" if draw.random() < 0.5 else f"\nPass={SECRET}"
-    elif draw.random() < 0.4:
+    elif draw.random() < 0.4 or "JobId=" in text:
         lines[place] += f" IpmiPass={SECRET}"
     else:
         lines.insert(place, draw.choice(("StoragePass=", "#", "StoragePass = ")) + SECRET)

@@ -102,7 +102,7 @@ def _qos(name: str, record: Record, notes: list[str]) -> Qos:
         record.where,
         name=name,
         priority=whole(priority) if priority else 0,
-        limits=Limits(**fields),
+        limits=make(Limits, record.where, **fields),
         preempts=preempts,
         preempt_mode=mode,
         usage_factor=real(factor) if factor else 1.0,
@@ -169,7 +169,7 @@ def _account(account: str, user: str, partition: str, record: Record, notes: lis
         user=user,
         partition=partition,
         shares=None if of_parent else whole(shares) if shares else 1,
-        limits=Limits(**fields),
+        limits=make(Limits, record.where, **fields),
         qos=tuple(one.lstrip("+") for one in qos),
         default_qos=usual.text if usual else "",
     )

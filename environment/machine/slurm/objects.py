@@ -194,7 +194,7 @@ def _partition(one: Mapping[str, Any], where: str) -> list[Value]:
             split["CPU" if per_cpu else "Node"] = str(number & ~PER_CPU)
         values += [Value(f"{which}MemPer{unit}", text, where) for unit, text in split.items()]
     shares = _at(one, ("maximums/oversubscribe/jobs", "maximums/shares"))
-    flags = _at(one, ("maximums/oversubscribe/flags",)) or []
+    flags = _text(_at(one, ("maximums/oversubscribe/flags",)))
     if isinstance(shares, int):
         forced = shares & 2**15 or "force" in flags
         jobs = shares & ~(2**15)
@@ -207,5 +207,6 @@ def _partition(one: Mapping[str, Any], where: str) -> list[Value]:
 def _cores(one: Mapping[str, Any], where: str) -> list[Value]:
     """Return the cores of the nodes of a reservation, if it has not all of them."""
     listed = one.get("core_specializations")
-    ids = [str(each.get("core", "")) for each in listed or [] if isinstance(each, dict)]
+    parts = listed if isinstance(listed, list) else []
+    ids = [str(each.get("core", "")) for each in parts if isinstance(each, dict)]
     return [Value("CoreIDs", ";".join(ids), where)] if any(ids) else []

@@ -148,6 +148,10 @@ def test_long_lists_of_tasks():
     [
         (SQUEUE.replace("28|after", "28|af\nter"), "columns, the header has 16; a name has a line"),
         (SQUEUE.replace("1:30", "1:3x"), "1:3x"),
+        (
+            SQUEUE.replace("0-4:2,9%1", "0-9007199254"),
+            "job 27: with it, more than 250,000 tasks",
+        ),
         ("JobId=1 JobName=x\n", "print jobs with scontrol -a show job"),
     ],
 )

@@ -60,8 +60,9 @@ NOT_SHARED = frozenset(("no", "none"))
 #: The reason of jobs that may not start before a time.
 NOT_YET = "BeginTime"
 
-#: Most tasks of an array that become jobs of their own.
-MOST_TASKS = 4_000_001
+#: Most tasks of arrays in a list such as ``0-999`` that become jobs of their own, in all: a short
+#: line could fill the memory (our choice).
+MOST_TASKS = 250_000
 
 _SCONTROL = re.compile(rb"\s*JobId=\d+ ")
 _RECORD = re.compile(r"^[ \t]*JobId=(?=\d+ )", re.M)
@@ -74,7 +75,7 @@ _PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/]*)=(\S*)")
 _MEGABYTES = re.compile(r"(\d{1,12})(?:\.(\d{1,2}))?([KMGT]?)")
 _FULFILLED = re.compile(r"\([^)]*\)")
 _NODES = re.compile(r"(?:^|,)node=\d+")
-_TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+_TASKS = re.compile(r"(\d{1,12})(?:-(\d{1,12})(?::(\d{1,12}))?)?")
 
 
 class Queued(NamedTuple):
@@ -163,8 +164,15 @@ def row_of_queue(record: Mapping[str, Any], source: str = "queue") -> Queued:
 
 
 def expanded(jobs: list[Queued]) -> tuple[list[Queued], int]:
-    """Return jobs with one for each task that waits, and how many arrays are not listed whole."""
+    """Return jobs with one for each task that waits, and how many arrays are not listed whole.
+
+    Raises
+    ------
+    TraceError
+        If there are too many tasks.
+    """
     found, cut = [], 0
+    tasks = 0
     for one in jobs:
         number, bracket, rest = one.row["JobID"].partition("_[")
         if not bracket:
@@ -176,6 +184,12 @@ def expanded(jobs: list[Queued]) -> tuple[list[Queued], int]:
         if throttle.isdecimal() and "--array" not in line:
             line += f" --array=0%{throttle}"
         for task in _tasks(listed):
+            tasks += 1
+            if tasks > MOST_TASKS:
+                raise TraceError(
+                    f"job {number}: with it, more than {MOST_TASKS:,} tasks of arrays that wait; "
+                    f"print each as a job: {ALL}"
+                )
             row = one.row | {"JobID": f"{number}_{task}", "SubmitLine": line}
             found.append(one._replace(row=row))
     return found, cut
@@ -183,17 +197,12 @@ def expanded(jobs: list[Queued]) -> tuple[list[Queued], int]:
 
 def _tasks(listed: str) -> Iterator[int]:
     """Yield the numbers in a list such as ``0-4,9,10-20:2``."""
-    count = 0
     for part in listed.split(","):
         match = _TASKS.fullmatch(part)
         if match is None:
             continue
         first, last = int(match[1]), int(match[2] or match[1])
-        for task in range(first, last + 1, max(1, int(match[3] or 1))):
-            count += 1
-            if count > MOST_TASKS:
-                return
-            yield task
+        yield from range(first, last + 1, max(1, int(match[3] or 1)))
 
 
 def _row(

@@ -125,6 +125,7 @@ def test_dump(read):
         ("Account|User|Share|QOS\nroot||1\n", "a.txt:2: 3 columns, the header has 4; print"),
         ("Account|User|Share|MaxJobs|QOS\nx||1|many|\n", "a.txt:2: MaxJobs='many': not a whole"),
         ("Account|User|Share|MaxJobs|QOS\nx||1|-4|\n", "a.txt:2: MaxJobs='-4': not a whole"),
+        (f"Account|User|Share|GrpTRES|QOS\nx||1|gres/{'g' * 256}=4|\n", "a.txt:2: group_tres"),
         ("Account|User|Share|GrpTRES|QOS\nx||1|cpus=4|\n", "a.txt:2: resource 'cpus': not known"),
         ("Account|User|ParentName|Share|QOS\nx||y|1|\ny||x|1|\n",
          "a.txt:2: accounts in a circle: x -> y -> x; one of them must be below root"),

@@ -492,6 +492,8 @@ def test_objects_of_reservations(read):
     machine = read(NODES, r_json=json.dumps({"reservations": [one]}, indent=1))
     assert (Reservation(name="r", start=1000, end=2000, nodes=("n[1-2]",), cores_per_node=3,
                         accounts=("a",), maintenance=True),) == machine.reservations  # fmt: skip
+    odd = {"reservations": [one | {"core_specializations": 7}]}
+    assert read(NODES, r_json=json.dumps(odd)).reservations[0].cores_per_node is None
     late = json.dumps({"reservations": [one | {"end_time": 900}]}, indent=1)
     assert "r.json:4: EndTime='900': reservation r: not later than its start" == wrong(
         read, NODES, r_json=late
