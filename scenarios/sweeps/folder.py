@@ -267,7 +267,7 @@ class SweepFolder:
         with self.index.open(encoding="utf-8", errors="replace") as file:
             for line in file:
                 try:
-                    wire = wire_of(line)
+                    wire = wire_of(line) if line.endswith("\n") else None
                     yield None if wire is None else _outcome(wire), line
                 except TypeError:
                     yield None, line

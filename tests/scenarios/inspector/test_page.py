@@ -137,7 +137,7 @@ def test_every_panel_shows_something(reader):
 
 def test_to_the_end_while_it_is_not_known(at, slow_scenario, serve):
     """A long run is brought to its end, with progress in words, and can be stopped on the way."""
-    served = serve(slow_scenario)
+    served = serve(slow_scenario, "--trust")
     reader = at("", served.address)
     first = reader.at
     reader.click("To the end")

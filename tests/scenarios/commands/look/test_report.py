@@ -102,7 +102,7 @@ def test_pictures_and_data(call, runs):
     assert all(row["begin_local_time"].startswith("2000-03-2") for row in tables["use"])
     provenance = json.loads((runs / "pictures" / "provenance.json").read_text())
     assert ["think-time, easy, processors 2x"] == provenance["runs"]
-    code, _, _ = call("both", "--figures", "pictures")
+    code, _, _ = call("both", "--figures", "pictures", "--force")
     assert 0 == code
     folders = {path.name for path in (runs / "pictures").iterdir() if path.is_dir()}
     assert {"A", "B"} == folders
@@ -121,7 +121,7 @@ def test_interrupted_report_leaves_the_old_one(call, runs, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hpcrowd.analysis.report.runs.write_json", stop)
-    code, _, err = call("both/think-time", "--figures", "pictures")
+    code, _, err = call("both/think-time", "--figures", "pictures", "--force")
     assert (130, True) == (code, "nothing was written" in err)
     assert before == (runs / "report.html").read_bytes()
     assert ["rigid, easy, processors 2x"] == json.loads(

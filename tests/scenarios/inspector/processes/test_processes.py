@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 def test_a_long_way_can_be_halted(slow_scenario):
     """Halt stops a run where it is, and it can go on from there."""
-    with started_page(slow_scenario) as served, connected(served.address) as client:
+    with started_page(slow_scenario, "--trust") as served, connected(served.address) as client:
         client.ask("open", at=0)
         number = client.send("show", at=10**9)
         client.until("progress")
