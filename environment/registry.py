@@ -164,7 +164,7 @@ def own(what: str, text: str, of: type | None = None) -> Any:
     Raises
     ------
     QuantityError
-        In one line: there is no such file, module or name, it is not trusted, cannot be loaded, or
+        In one line: the file, module or name does not exist, is not trusted, cannot be loaded, or
         is something else.
     NotLoaded
         If the file that names it is only looked at, see :mod:`hpcrowd.environment.limits.trust`.

@@ -31,7 +31,7 @@ from hpcrowd.environment.output.guard import (
     guarded,
     is_stream,
 )
-from hpcrowd.environment.output.manifest import PROVENANCE, UNKNOWN, checksum_of
+from hpcrowd.environment.output.manifest import PROVENANCE, UNKNOWN
 from hpcrowd.environment.output.whole import remove_killed, whole_file
 
 #: Parameters of commands that name a file or folder to write.
@@ -135,8 +135,8 @@ def request_of(command: str, given: Mapping[str, Any], inputs: Iterable[Path]) -
     found = {"command": command}
     for name, value in given.items():
         if name not in SAME_RESULTS and value not in (None, False, [], (), {}):
-            found[name.replace("_", "-")] = _told(value)
-            if _told(value) == STANDARD:
+            found[name.replace("_", "-")] = _as_text(value)
+            if _as_text(value) == STANDARD:
                 found[f"contents of {name}"] = UNKNOWN
     sums: dict[str, list[str]] = {}
     for path in inputs:
@@ -144,21 +144,23 @@ def request_of(command: str, given: Mapping[str, Any], inputs: Iterable[Path]) -
     return found | {name: " ".join(sorted(several)) for name, several in sums.items()}
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a setting as a text; of a file its name, as a moved one is the same."""
     if isinstance(value, Path):
         return value.name
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={_told(one)}" for name, one in value.items())
+        return ", ".join(f"{name}={_as_text(one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_told, value))
+        return ", ".join(map(_as_text, value))
     return str(value)
 
 
 def _checksum(path: Path) -> str:
     """Return the SHA-256 of a file; of a folder that of the names and sizes of its files."""
+    from hpcrowd.scenarios.kinds.base import checksum
+
     if path.is_file():
-        return checksum_of(path)
+        return checksum(path)  # kept, as the provenance has it, too
     if not path.is_dir():
         return UNKNOWN
     about = sorted(

@@ -23,6 +23,7 @@ from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.files import json_of
+from hpcrowd.environment.output.manifest import checksum_of_values
 from hpcrowd.environment.output.whole import remove_killed, whole_file
 from hpcrowd.scenarios.terminal import say
 
@@ -96,7 +97,7 @@ def wire_of(line: str) -> dict[str, Any] | None:
 
 def _check(wire: Mapping[str, Any]) -> str:
     about = {name: value for name, value in wire.items() if name != CHECK}
-    return sum_of(json.dumps(about).encode())
+    return checksum_of_values(about)[:DIGITS]
 
 
 def _kept(folder: Path, key: str = "", suffix: str = ".json") -> Iterator[tuple[Path, str]]:
@@ -132,8 +133,8 @@ class Unfinished:
 
     def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
         self.folder = folder
-        told = f"{json.dumps(plan, indent=2, sort_keys=True, allow_nan=False)}\n".encode()
-        self.key = sum_of(told)
+        text = f"{json.dumps(plan, indent=2, sort_keys=True, allow_nan=False)}\n".encode()
+        self.key = sum_of(text)
         there = [path.name for path, _ in _kept(folder)]
         if any(not name.startswith(self.key) for name in there):
             raise HpcrowdError(
@@ -144,7 +145,7 @@ class Unfinished:
             raise HpcrowdError(
                 f"{folder}: is not the folder of an unfinished study; choose another --out"
             )
-        keep_file(folder, self.key, PLAN, told)
+        keep_file(folder, self.key, PLAN, text)
 
     @classmethod
     def beside(cls, out: Path, plan: dict[str, Any]) -> Unfinished:

@@ -34,6 +34,7 @@ from hpcrowd.analysis.results import provenance, read_run
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
+from hpcrowd.environment.output.manifest import checksum_of_values
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.trace import counted
 
@@ -220,7 +221,7 @@ def work_of(run: Run) -> str:
     jobs = run.jobs
     if run.configuration.get("kind") == "resample":
         drawn = {name: run.configuration.get(name) for name in DRAWN_BY}
-        return hashlib.sha256(json.dumps(drawn, sort_keys=True).encode()).hexdigest()
+        return checksum_of_values(drawn)
     if run.source:
         parts: tuple[Any, ...] = (jobs.number, jobs.user, jobs.recorded_submit)
     else:

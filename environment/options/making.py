@@ -122,7 +122,7 @@ def parse_options(
     Raises
     ------
     QuantityError
-        If there is no such option, it is given twice, or the value is wrong.
+        If an option is unknown or given twice, or its value is wrong.
     """
     known = {name.replace("_", "-"): one for name, one in options_of(kind).items()}
     shown = [name for name, one in known.items() if one.as_text]

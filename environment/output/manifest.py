@@ -55,6 +55,11 @@ def checksum_of(path: str | os.PathLike[str]) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
+def checksum_of_values(values: Any) -> str:
+    """Return the SHA-256 of plain data, whatever the order of keys."""
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
 def add_list(folder: Path, by: Mapping[str, str] | None) -> None:
     """Add the list of all files of a folder to its ``provenance.json``, made if it has none."""
     path = folder / PROVENANCE
@@ -64,7 +69,7 @@ def add_list(folder: Path, by: Mapping[str, str] | None) -> None:
         "by": None if by is None else dict(by),
         "files": {name: checksum_of(folder / name) for name in names if name != PROVENANCE},
     }
-    content[WRITTEN]["sum"] = _sum_of(content)
+    content[WRITTEN]["sum"] = checksum_of_values(content)
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     path.write_text(f"{text}\n", encoding="utf-8")
 
@@ -77,13 +82,9 @@ def read_list(folder: Path) -> Written | None:
             return None
         content = json.loads(path.read_text("utf-8"))
         found = content[WRITTEN]
-        if found.pop("sum") == _sum_of(content):
+        if found.pop("sum") == checksum_of_values(content):
             return Written(found["by"], dict(found["files"]))
     return None
-
-
-def _sum_of(content: dict[str, Any]) -> str:
-    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def parts_of(folder: Path) -> Parts:

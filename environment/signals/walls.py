@@ -41,7 +41,7 @@ def stretches(clock: Clock, begin: int, end: int) -> Iterator[tuple[int, int, in
 
 
 def check_span(begin: int, end: int) -> None:
-    """Check that so many seconds can be followed hour by hour.
+    """Check that a span is short enough to be followed hour by hour.
 
     Raises
     ------

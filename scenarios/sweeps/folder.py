@@ -33,12 +33,12 @@ from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.files import json_of
 from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.guard import forced
-from hpcrowd.environment.output.manifest import checksum_of
+from hpcrowd.environment.output.manifest import checksum_of, checksum_of_values
 from hpcrowd.environment.output.whole import remove_killed, temporary_folder
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.outputs import land_bytes
 from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, files_of, files_sum, kept_row
-from hpcrowd.scenarios.unfinished import line_of, sum_of, wire_of
+from hpcrowd.scenarios.unfinished import line_of, wire_of
 
 #: Format of a folder; raised when a version can no longer continue what an older one began.
 FORMAT = 1
@@ -108,9 +108,9 @@ class SweepFolder:
             there are runs and ``resume`` is false.
         """
         self.identity = json.loads(json.dumps(identity, default=str))  # in the form of the file
-        told = self._read_study() if self.study.exists() else self._check_free()
+        notes = self._read_study() if self.study.exists() else self._check_free()
         self._check_results(self.results or ())
-        told += self._read_index()
+        notes += self._read_index()
         if self.states and not resume:
             raise HpcrowdError(
                 f"{self.path}: holds {plural(len(self.states), 'run')} of this study already; add "
@@ -123,7 +123,7 @@ class SweepFolder:
         for name in ("runs", "inputs", "jobs"):
             (self.path / name).mkdir(exist_ok=True)
             _remove(self.path / name, OF_KILLED)
-        return told
+        return notes
 
     def remove_inputs(self) -> None:
         """Remove what workers share, and the folder if nothing else is in it."""
@@ -138,7 +138,8 @@ class SweepFolder:
         """Check that the folder is of this study; return notes."""
         try:
             before = json_of(read_text(self.study))
-            whole = before.pop("sum", None) in (None, _sum_of(before))  # None: earlier versions
+            # None: of earlier versions
+            whole = before.pop("sum", None) in (None, checksum_of_values(before))
         except (OSError, ValueError, TypeError, AttributeError):
             whole = False
         if not whole:
@@ -150,14 +151,14 @@ class SweepFolder:
             self.results = None
             return [f"{self.study} was damaged and is written again"]
         try:
-            told = _same_study(self.path, before, self.identity)
+            notes = _same_study(self.path, before, self.identity)
             kept = before.get("results")
             self.results = None if kept is None else {name: [*of] for name, of in kept.items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise HpcrowdError(
                 f"{self.study}: damaged ({type(error).__name__}); choose another --out"
             ) from None
-        return told
+        return notes
 
     def _check_free(self) -> list[str]:
         """Check that a folder without a study may become that of one."""
@@ -174,7 +175,7 @@ class SweepFolder:
         content = {"format": FORMAT, **self.identity}
         if self.results is not None:
             content["results"] = self.results
-        text = json.dumps(content | {"sum": _sum_of(content)}, indent=2)
+        text = json.dumps(content | {"sum": checksum_of_values(content)}, indent=2)
         land_bytes(self.study, f"{text}\n".encode())
 
     def _check_results(self, names: Iterable[str], new: Path | None = None) -> None:
@@ -281,10 +282,6 @@ class SweepFolder:
     def outcomes(self) -> dict[str, Outcome]:
         """Return the last outcome of each run, by its key."""
         return {outcome.key: outcome for outcome, _ in self._lines() if outcome is not None}
-
-
-def _sum_of(content: Mapping[str, Any]) -> str:
-    return sum_of(json.dumps(content, sort_keys=True).encode())
 
 
 def _remove(folder: Path, names: re.Pattern[str]) -> None:

@@ -15,12 +15,11 @@ import pickle
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
-from hpcrowd.environment.output.manifest import checksum_of
+from hpcrowd.environment.output.manifest import checksum_of, checksum_of_values
 from hpcrowd.environment.output.whole import whole_file
 
 if TYPE_CHECKING:
@@ -199,12 +198,13 @@ def _run(task: Task) -> dict[str, int | float | None]:
     scenario = scenario_of(task.settings, task.files)
     run = scenario.run(read_shared(task.shared))
     row = row_of(run, task.warm_up, task.cool_down)
-    told, (row_file, jobs_file) = dict(task.told), files_of(task.out, task.key)
+    about, (row_file, jobs_file) = dict(task.told), files_of(task.out, task.key)
     if task.keep == "jobs":
-        _land(jobs_table(run.jobs), jobs_file, told)
-        told["jobs_sha256"] = checksum_of(jobs_file)
-    told = json.loads(json.dumps(told, default=str))
-    _land(row_table(task.key, row), row_file, told | {"sum": _sum_of(row, told)})
+        _land(jobs_table(run.jobs), jobs_file, about)
+        about["jobs_sha256"] = checksum_of(jobs_file)
+    about = json.loads(json.dumps(about, default=str))
+    checksum = checksum_of_values([row, about])
+    _land(row_table(task.key, row), row_file, about | {"sum": checksum})
     return row
 
 
@@ -216,10 +216,6 @@ def files_of(out: Path, key: str) -> tuple[Path, Path]:
 def files_sum(out: Path, key: str) -> str:
     """Return the checksum of the files of a run."""
     return " ".join(checksum_of(path)[:16] for path in files_of(out, key) if path.is_file())
-
-
-def _sum_of(row: Mapping[str, int | float | None], told: Mapping[str, Any]) -> str:
-    return sha256(json.dumps([row, told], sort_keys=True).encode()).hexdigest()
 
 
 def row_table(key: str, row: Mapping[str, int | float | None]) -> pa.Table:
@@ -243,10 +239,11 @@ def kept_row(out: Path, key: str) -> dict[str, int | float | None] | None:
     try:
         table = pq.read_table(row_file)
         row = table.drop_columns("key").to_pylist()[0]
-        told = json.loads(table.schema.metadata[b"hpcrowd"])
-        whole = told.pop("sum", None) in (None, _sum_of(row, told))  # None: of earlier versions
-        if "jobs_sha256" in told:
-            whole = whole and checksum_of(jobs_file) == told["jobs_sha256"]
+        about = json.loads(table.schema.metadata[b"hpcrowd"])
+        # None: of earlier versions
+        whole = about.pop("sum", None) in (None, checksum_of_values([row, about]))
+        if "jobs_sha256" in about:
+            whole = whole and checksum_of(jobs_file) == about["jobs_sha256"]
         return row if whole else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None  # errors of Arrow are among these

@@ -83,8 +83,8 @@ def show(machine: Machine, console: Console) -> None:
     if machine.reservations:
         console.print()
         for one in machine.reservations:
-            told = shortened(_differences(one), LONGEST_MESSAGE)
-            console.print(f"reservation {one.name}: {told}")
+            rules = shortened(_differences(one), LONGEST_MESSAGE)
+            console.print(f"reservation {one.name}: {rules}")
     if machine.not_modelled:
         console.print()
         console.print(f"not modelled ({len(machine.not_modelled)}):")
