@@ -25,7 +25,7 @@ from hpcrowd.analysis.metrics import (
     summarize,
 )
 from hpcrowd.environment.clock import HOUR, Clock
-from hpcrowd.environment.engine.attempts import runs_of
+from hpcrowd.environment.engine.attempts import Runs, runs_of
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, round_half_up
@@ -239,9 +239,14 @@ class Run:
         return frame
 
     @cached_property
+    def every_run(self) -> Runs:
+        """All runs of its jobs, each once, and of which job each is."""
+        return runs_of(self.jobs, self.attempts)
+
+    @property
     def runs(self) -> JobTable:
-        """The runs of its jobs, each once, see ``engine.attempts.runs_of``."""
-        return runs_of(self.jobs, self.attempts).table
+        """The table of :attr:`every_run`."""
+        return self.every_run.table
 
     @cached_property
     def metrics(self) -> dict[str, Any]:

@@ -312,8 +312,9 @@ def gantt(
     there = processor_seconds(run.processors, sizes_of(run.platform), first, last)
     share = work.sum() / there if there else 0.0
     there_were = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
+    ran = plural(len(np.unique(run.every_run.row[rows])), "job")
     text = (
-        f"{window_name(run, first, last)}: {plural(len(rows), 'job')} of "
+        f"{window_name(run, first, last)}: {ran} of "
         f"{plural(len(np.unique(jobs.user[rows])), 'user')} ran on {there_were} processors, "
         f"{100 * share:.1f} % of them in use"
     )

@@ -35,7 +35,7 @@ from hpcrowd.analysis.pictures.platform_marks import asked_outages
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.cluster import HOME
-from hpcrowd.environment.engine.attempts import runs_of
+from hpcrowd.environment.engine.attempts import Runs, runs_of
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.stops import FOREVER
@@ -320,8 +320,13 @@ class Moment:
 
         The rows of jobs come first, and are the same.
         """
-        runs = runs_of(self.jobs, self.attempts).table
+        runs = self.every_run.table
         return self if runs is self.jobs else replace(self, jobs=runs, attempts=())
+
+    @cached_property
+    def every_run(self) -> Runs:
+        """All runs, each once, and of which job each is."""
+        return runs_of(self.jobs, self.attempts)
 
     @property
     def stopped(self) -> Int64s:

@@ -264,9 +264,9 @@ def hidden(data: bytes) -> bool:
         return True
     for mark in (b"|", b","):
         if lines[0].endswith(mark + b"PASSWORD"):
-            told = [line for line in lines[1:] if SECRET.encode() in line]
-            return all(line.endswith(mark + SECRET.encode()) for line in told) and all(
-                line.count(mark) == lines[0].count(mark) for line in told
+            holding = [line for line in lines[1:] if SECRET.encode() in line]
+            return all(line.endswith(mark + SECRET.encode()) for line in holding) and all(
+                line.count(mark) == lines[0].count(mark) for line in holding
             )
     return len(HIDDEN.findall(data)) == data.count(SECRET.encode())
 
@@ -286,23 +286,23 @@ def cases(kind: str, folder: Path, count: int) -> Iterator[dict[str, str]]:
         data = with_secret(name, good, draw) if draw.random() < 0.6 else good
         path.write_bytes(data := damaged(name, data, draw))
         began, code, error = time.process_time(), 2, None
-        out = told = ""
+        out = message = ""
         signal.alarm(LONGEST_OF_ALL if signal.getsignal(signal.SIGALRM) is alarm else 0)
         try:
             out, code = READERS[kind](path), 0
         except HpcrowdError as caught:
-            told = f"hpcrowd: {caught}"
+            message = f"hpcrowd: {caught}"
         except BaseException as caught:  # noqa: BLE001
             error = caught
         signal.alarm(0)
         took = time.process_time() - began
         path.write_bytes(good)
-        wrong = verdict(code, told, error)
+        wrong = verdict(code, message, error)
         if took > LONGEST:
             wrong = f"takes {took:.1f} s"
-        if SECRET in out + told and hidden(data):
-            place = (out + told).index(SECRET)
-            wrong = f"tells the secret: {(out + told)[max(place - 200, 0) : place + 50]}"
+        if SECRET in out + message and hidden(data):
+            place = (out + message).index(SECRET)
+            wrong = f"shows the secret: {(out + message)[max(place - 200, 0) : place + 50]}"
         if error is not None:
             wrong = "".join(traceback.format_exception(error)[-4:])
         if wrong:

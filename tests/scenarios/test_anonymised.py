@@ -60,7 +60,7 @@ def test_no_output_has_names(here, call, command):
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("replay log.txt --machine site.toml", "a machine knows users and accounts by name"),
         ("forecast queue.txt --machine site.toml", "a machine knows users and accounts by name"),
@@ -70,11 +70,11 @@ def test_no_output_has_names(here, call, command):
         ("inspect run.toml", "is not a trace"),
     ],
 )
-def test_what_cannot_be_anonymised_is_refused(here, call, command, told):
+def test_what_cannot_be_anonymised_is_refused(here, call, command, message):
     """Rather than left as it is."""
     if "results" in command:
         assert 0 == call("replay", "log.txt", "--users", "rigid", "--out", "results")[0]
         assert "USERX" in Path("results/trace.names.csv").read_text()
     code, _, err = call(*command.split(), "--anonymise")
     assert 2 == code
-    assert told in err
+    assert message in err

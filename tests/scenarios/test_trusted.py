@@ -107,9 +107,9 @@ def ran(folder):
 def test_looking_at_a_scenario_loads_nothing(call, folder, name, code):
     """--show prints what it names; the page asks for --trust, before it listens."""
     write(folder, NAMING[name], code)
-    told = call("run", "their/s.toml", "--show")
-    assert (0, "") == (told[0], told[2])
-    assert "own.py:" in told[1] or ".toml" in told[1]
+    code, shown, err = call("run", "their/s.toml", "--show")
+    assert (0, "") == (code, err)
+    assert "own.py:" in shown or ".toml" in shown
     pytest.importorskip("bokeh")
     code, out, err = call("inspect", "their/s.toml")
     assert (2, "") == (code, out)

@@ -31,6 +31,7 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
 
     More than ``asked.most`` jobs are returned as densities.
     """
+    of_job = course.moment().every_run.row
     moment = course.moment().by_run
     jobs, now = moment.jobs, moment.now
     expected = np.maximum(jobs.start + np.maximum(jobs.estimate, 0), now + 1)
@@ -39,9 +40,9 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
     begin = asked.first // step * step
     which = moment.started & (end > begin) & (jobs.start < asked.last)
     shown = which & (end > asked.first)
-    total = int(shown.sum())
+    total, ran = int(shown.sum()), len(np.unique(of_job[shown]))
     if total > asked.most:
-        return {"total": total, "density": _density(moment, asked), "words": _words(total, False)}
+        return {"total": total, "density": _density(moment, asked), "words": _words(ran, False)}
     rows = np.flatnonzero(which)
     rows = rows[np.lexsort((rows, jobs.start[rows]))]
     size = max(one.size for one in moment.steps if one.at <= now)
@@ -82,7 +83,7 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
         }
         if has_queue
         else {},
-        "words": _words(total, True),
+        "words": _words(ran, True),
     }
 
 
@@ -148,9 +149,9 @@ def placed(course: Course, rows: Int64s, end: Int64s, size: int) -> Placement:
     return filling.placement()
 
 
-def _words(total: int, each: bool) -> str:
+def _words(jobs: int, each: bool) -> str:
     how = "" if each else "; so many that the picture shows who held which part of the machine"
-    return f"{plural(total, 'job')} ran in this time{how}"
+    return f"{plural(jobs, 'job')} ran in this time{how}"
 
 
 def _density(moment: Moment, asked: Asked) -> dict[str, Any]:

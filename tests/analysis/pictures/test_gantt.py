@@ -322,3 +322,15 @@ def test_command_draws_a_recorded_trace(call, tmp_path, year, options, code, tol
     found, out, err = call("gantt", tmp_path / "log.swf", "-o", tmp_path / "a.png", *options)
     assert (code, "") == (found, out)
     assert [] == [words for words in told if words not in " ".join(err.split())]
+
+
+def test_a_job_that_ran_twice_is_one_job(trace):
+    """Runs that an outage stopped are drawn, and are no further jobs."""
+    down = {"do": "down", "at": 10 * HOUR, "until": 11 * HOUR, "processors": 6}
+    run = replay(trace, users="rigid", platform={"changes": [down]})
+    runs = run.runs
+    assert len(runs) > len(run.jobs)
+    figure = gantt(run, (None, None), style="jobs")
+    assert f"{len(run.jobs)} jobs of 5 users ran" in "".join(texts(figure))
+    held = int(((runs.end - runs.start) * runs.processors).sum())
+    assert held == pytest.approx(rectangles(figure), rel=1e-6)

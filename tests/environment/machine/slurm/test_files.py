@@ -412,8 +412,8 @@ def test_what_scontrol_shows_elsewhere(read):
         NodeType(name="g4", cores=1, memory=9),
     ) == machine.nodes[:4]
     assert ["n1", "n2"] == [one.name for one in machine.nodes[4:]]
-    told = ("n.txt:1: belongs to no record", "n.txt:16: CPUs not given: taken as 1, as in Slurm")
-    assert all(any(note.startswith(one) for note in machine.not_modelled) for one in told)
+    notes = ("n.txt:1: belongs to no record", "n.txt:16: CPUs not given: taken as 1, as in Slurm")
+    assert all(any(note.startswith(one) for note in machine.not_modelled) for one in notes)
 
 
 def test_one_line_a_record_and_local_times(read, tmp_path):
@@ -526,10 +526,10 @@ def test_values_of_unknown_keys_are_never_repeated(read, name, text):
     conf = CONF + text if name == "slurm.conf" else CONF
     files = {} if name == "slurm.conf" else {name.replace(".", "_"): text}
     try:
-        told = read(conf, **files).model_dump_json()
+        shown = read(conf, **files).model_dump_json()
     except MachineError as error:
-        told = str(error)
-    assert "SECRET" not in told
+        shown = str(error)
+    assert "SECRET" not in shown
 
 
 # ---- which file is what -----------------------------------------------------------------------

@@ -88,7 +88,7 @@ ROWS_OF_JOBS = [(name, b"01/02/2020 00" if name == "pbs" else b"3 4") for name i
 
 @pytest.mark.parametrize(("name", "cut"), ROWS_OF_JOBS)
 def test_a_line_that_is_cut_hides_no_format(name, cut, told):
-    """The shape of many lines tells the format, whatever the first one is."""
+    """Many lines show the format, whatever the first one is."""
     data = cut + b"\n" + sample(name, told) * 3
     assert [name] == [one.name for one in FORMATS.values() if one.looks_like(data)]
 
