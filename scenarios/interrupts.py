@@ -67,6 +67,9 @@ class Watch:
                     signal.signal(number, signal.SIG_IGN)
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
+        if _importing(frame):
+            _again(number)  # extensions turn an interruption of their import into an ImportError
+            return
         self.code = CODES[signal.Signals(number)]
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
@@ -87,10 +90,21 @@ class Watch:
 def _raise_again(about: Any) -> None:
     """Raise an interruption again that came where Python can only ignore it, as in a callback."""
     if issubclass(about.exc_type, KeyboardInterrupt):
-        again = signal.SIGTERM if issubclass(about.exc_type, Terminated) else signal.SIGINT
-        threading.Timer(0.01, os.kill, (os.getpid(), again)).start()  # when this is over
+        _again(signal.SIGTERM if issubclass(about.exc_type, Terminated) else signal.SIGINT)
     else:
         sys.__unraisablehook__(about)
+
+
+def _again(number: int) -> None:
+    """Send this process a signal again, when what is under way now may be over."""
+    threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Return whether a module is being imported where a signal came in."""
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 def leave(code: int, line: str) -> NoReturn:

@@ -113,6 +113,38 @@ def test_ctrl_c_ends_a_command(folder, name):
         print(f"{name}: {max(filter(None, times)):.2f} s at most")
 
 
+HALF = """
+import os, signal, time
+
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.05)
+except KeyboardInterrupt:
+    raise ImportError("initialization failed") from None
+"""
+
+IMPORTING = """
+import time
+from hpcrowd.scenarios.interrupts import watch
+
+watch.begin()
+try:
+    import half
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("interrupted once imported")
+"""
+
+
+def test_an_import_ends_before_an_interruption(tmp_path):
+    """Extension modules make an ImportError of it, as scipy and numba do."""
+    (tmp_path / "half.py").write_text(HALF)
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING], cwd=tmp_path, capture_output=True, text=True, timeout=30
+    )
+    assert ("interrupted once imported\n", "") == (done.stdout, done.stderr)
+
+
 @pytest.mark.endurance
 @pytest.mark.parametrize("name", ["replay", "stats"])
 def test_no_command_is_silent(folder, name):
