@@ -269,11 +269,13 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
     jobs.start[:] = jobs.recorded_start
     jobs.end[:] = jobs.recorded_end
     jobs.column(Column.STATE)[:] = State.COMPLETED
-    holds = {}
+    holds, attempts = {}, []
     if trace.extra:
+        from hpcrowd.analysis.accounts.platform import recorded_attempts
         from hpcrowd.environment.holds.recorded import as_recorded
 
         holds = as_recorded(trace, jobs, found.source_row)
+        attempts = recorded_attempts(trace, jobs, found.source_row)
     return Run(
         jobs=jobs,
         processors=trace.processors,
@@ -282,6 +284,7 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
         clock=Clock.of(trace.header),
         trace=trace,
         source_row=found.source_row,
+        attempts=attempts,
         holds=holds,
         repaired=found.repaired,
         dropped=found.dropped,

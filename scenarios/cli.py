@@ -213,6 +213,13 @@ def main() -> None:
                 line, code = interrupted(), watch.code or INTERRUPTED
             except HpcrowdError as error:
                 line, code = str(error), 2
+            except Exception:
+                if not watch.code:
+                    raise
+                line, code = "", 1
+            if watch.code and code not in (0, watch.code, BROKEN_PIPE):
+                # Compiled code of libraries turns an interruption into an error of another kind.
+                line, code = interrupted(), watch.code
             line = f"hpcrowd: {' '.join(harmless(line).split())}" if line else ""
             status.end()
             if code in WORDS and watch.code:

@@ -10,12 +10,14 @@ import shutil
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hpcrowd.environment.compilation import watch
+from hpcrowd.environment.engine.attempts import RECORDED
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import OUTCOME, UNKNOWN, Column, JobTable, State
 from hpcrowd.environment.traces.formats.swf import read_swf
@@ -82,12 +84,25 @@ def audited_runs():
         found = run(self, *arguments, **options)
         scheduler = self.cluster.engine.scheduler
         if hasattr(scheduler, "ledger") and len(self.clusters) == 1:
-            audit(scheduler.machine, since_it_began(self), scheduler.ledger)
+            audit(scheduler.machine, since_it_began(self), held_in(self))
         return found
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Simulation, "run", audited)
         yield
+
+
+def held_in(run):
+    """Return the ledger of a run; the table knows nothing of runs until one ended as recorded."""
+    ended = [one for one in run.cluster.attempts if one.cause == RECORDED]
+    ends = {(one.row, one.start): one.end for one in ended}
+    last = {one.row: one.start for one in ended}
+    return [
+        replace(one, end=ends.get((one.row, one.start), one.end), submitted=UNKNOWN)
+        if one.start <= last.get(one.row, UNKNOWN)
+        else one
+        for one in run.cluster.engine.scheduler.ledger
+    ]
 
 
 def since_it_began(run):

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.analysis.metrics import bounded_slowdown, taken_back
 from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.engine.attempts import RECORDED, Attempt
 from hpcrowd.environment.jobs import Int64s, JobTable, State
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.environment.traces.trace import Trace
 
 
 #: Keys of ``summary.json`` for each cluster that changed, and their meaning.
@@ -62,6 +63,31 @@ def attempts_of(model: Simulation) -> list[Attempt]:
     """Return the stopped runs of all clusters, by time, then by job."""
     found = [one for cluster in model.clusters.values() for one in cluster.attempts]
     return sorted(found, key=lambda one: (one.end, one.row, one.start))
+
+
+def recorded_attempts(trace: Trace, jobs: JobTable, source_row: Int64s) -> list[Attempt]:
+    """Return the earlier runs of jobs that begin and end as recorded.
+
+    Parameters
+    ----------
+    trace
+        The log.
+    jobs
+        Its jobs.
+    source_row
+        Row of each job in the log, -1 for none, shape (jobs,).
+    """
+    from hpcrowd.environment.traces.runs import of_jobs
+
+    found = []
+    for row, runs in of_jobs(trace, source_row).items():
+        number, submit = int(jobs.number[row]), int(jobs.recorded_submit[row])
+        since = 0
+        for run in runs:
+            times = (submit + since, submit + run.start, submit + run.end)
+            found.append(Attempt(row, number, 0, *times, run.processors, RECORDED, "requeue"))
+            since = run.again
+    return found
 
 
 def platform_lines(accounts: Mapping[str, Mapping[str, Any]]) -> list[str]:

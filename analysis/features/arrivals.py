@@ -127,10 +127,11 @@ def jobs_per_hour(workload: Workload) -> float:
 
 @GROUP.feature("offered load", "Minh 2012, section 5.2.5")
 def offered_load(workload: Workload) -> float:
-    """Run time x processors of all jobs over the machine's processors x span."""
+    """Run time x processors of all jobs and their earlier runs over processors x span."""
     if not workload.machine:
         raise UnavailableError("processors of the machine not known")
     work = float((workload.run_time * workload.processors).sum())
+    work += sum(one.processor_seconds for runs in workload.earlier_runs().values() for one in runs)
     return work / (workload.machine * span_s(workload))
 
 

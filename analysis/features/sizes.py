@@ -109,11 +109,17 @@ def use_of_requests(workload: Workload) -> float:
 
 @GROUP.statistics("wait", _MARGINAL, _MOMENTS, "s")
 def wait(workload: Workload) -> Floats:
-    """Time from submission to start, if recorded."""
+    """Time from submission to start, if recorded, also of runs after which a job was run again."""
     known = workload.wait >= 0
     if not known.any():
         raise UnavailableError("no waits recorded")
-    return workload.wait[known]
+    waits, earlier = workload.wait.copy(), []
+    for place, runs in workload.earlier_runs().items():
+        if known[place]:
+            again = [0, *(run.again for run in runs)]
+            earlier += [run.start - since for run, since in zip(runs, again, strict=False)]
+            waits[place] = max(waits[place] - again[-1], 0)
+    return np.append(waits[known], earlier)
 
 
 def is_power_of_two(processors: Int64s) -> NDArray[np.bool_]:

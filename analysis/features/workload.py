@@ -21,6 +21,7 @@ from hpcrowd.environment.traces.trace import Trace, tally
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.machine.requests import Requests
+    from hpcrowd.environment.traces.runs import Runs
 
 
 Floats = NDArray[np.float64]
@@ -95,7 +96,8 @@ class Workload:
     clock
         Local time.
     trace
-        The trace, if it may say what jobs ask of a machine of nodes; None otherwise.
+        The trace, if it may say what jobs ask of a machine of nodes, or that they were run again;
+        None otherwise.
     machine
         Processors of the machine; None if unknown.
     sha256
@@ -146,6 +148,20 @@ class Workload:
             if isinstance(values, np.ndarray)
         }
         return replace(self, **columns, remarks=[], _known={})
+
+    def earlier_runs(self) -> dict[int, Runs]:
+        """Return the earlier runs of jobs that were run again, by their places.
+
+        Raises
+        ------
+        TraceError
+            If the trace has some that cannot be read.
+        """
+        if self.trace is None:
+            return {}
+        from hpcrowd.environment.traces.runs import of_jobs
+
+        return of_jobs(self.trace, self.row)
 
     def requests(self) -> Requests | None:
         """Return what the jobs ask of a machine of nodes; None if their trace does not say it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from hpcrowd.analysis.energy.words import energy_lines
 from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.pictures.plots import trace_name
 from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.engine.attempts import RECORDED, Attempt
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.traces.trace import counted
@@ -38,7 +40,7 @@ def headline(run: Run) -> list[str]:
     more = [*pool_lines(run.population), *left_out(run)]
     if run.sites:
         more += component_lines(run.sites, run.configuration.get("components"))
-    more += [*reaction_lines(run.accounts), *hold_lines(run.holds)]
+    more += [*reaction_lines(run.accounts), *hold_lines(run.holds), *again_lines(run.attempts)]
     more += [*platform_lines(run.platform), *machine_lines(run.machines)]
     more += [*account_lines(run.population), *energy_lines(run.energy)]
     lines += [f"  {line}" for line in more]
@@ -57,7 +59,7 @@ def told(run: Run) -> list[str]:
     )
     lost = "; ".join(left_out(run))
     size = [run.size_note[0].upper() + run.size_note[1:] + "."] if run.size_note else []
-    held = [f"{line}." for line in hold_lines(run.holds)]
+    held = [f"{line}." for line in (*hold_lines(run.holds), *again_lines(run.attempts))]
     held += [f"{line[0].upper()}{line[1:]}." for line in energy_lines(run.energy)]
     return [
         first,
@@ -89,6 +91,19 @@ def hold_lines(account: Mapping[str, Any]) -> list[str]:
             "did not end as they asked"
         )
     return lines + [f"{plural(count, 'job')}: {note}" for note, count in account["notes"].items()]
+
+
+def again_lines(attempts: Sequence[Attempt]) -> list[str]:
+    """Return a printed line on runs after which jobs were run again, as in the record."""
+    stopped = [one for one in attempts if one.cause == RECORDED]
+    if not stopped:
+        return []
+    hours = sum(one.processor_seconds for one in stopped) / HOUR
+    jobs = plural(len({one.row for one in stopped}), "job")
+    return [
+        f"{jobs} run again as recorded, after {plural(len(stopped), 'earlier run')} of "
+        f"{hours:,.1f} processor-hours"
+    ]
 
 
 def _when(run: Run) -> str:

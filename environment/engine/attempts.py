@@ -1,4 +1,4 @@
-"""Runs of jobs that were stopped before their end, by changes of the platform or preemption.
+"""Runs of jobs that were stopped before their end: by changes, preemption, or as in a record.
 
 The table of jobs has the last run of each job; :func:`runs_of` returns all runs, each once.
 """
@@ -13,6 +13,9 @@ import numpy as np
 
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 
+#: The cause of a run that ended in the record, after which the job was run again.
+RECORDED = "recorded"
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -25,7 +28,9 @@ class Attempt:
     start: Annotated[int, "s since the origin; when the run began"]
     end: Annotated[int, "s since the origin; when it was stopped"]
     processors: Annotated[int, "processors that it held"]
-    cause: Annotated[str, "what stopped it: down, failure, maintenance, power or preempted"]
+    cause: Annotated[
+        str, "what stopped it: down, failure, maintenance, power, preempted or recorded"
+    ]
     fate: Annotated[str, "what happened to the job then: requeue, resubmit or fail"]
 
     @property

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.environment.engine.attempts import Attempt, attempt_of
+from hpcrowd.environment.engine.attempts import RECORDED, Attempt, attempt_of
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
@@ -292,6 +292,12 @@ class Engine(Announced, ABC):
         self.catch_up()
         self._join(row)
 
+    def let_in_again(self, row: int) -> None:
+        """Let a job arrive now whose run has ended, and which keeps its submission."""
+        if self.scheduler is not None and self.scheduler.nodes:
+            self.scheduler.submitted(np.array([row]))
+        self.let_in(row)
+
     @abstractmethod
     def _expect(self, rows: Int64s) -> None:
         """Submit jobs at the times in their column SUBMIT."""
@@ -431,6 +437,11 @@ class Engine(Announced, ABC):
         """Note a run of a job that was stopped to make room, with its start, s, and its fate."""
         noted = attempt_of(self.jobs, row, now, "preempted", fate)
         self.attempts.append(replace(noted, start=start))
+
+    def note_recorded(self, row: int, submit: int, now: int) -> None:
+        """Note a run that ended now, as in the record, and the second of its submission, s."""
+        noted = attempt_of(self.jobs, row, now, RECORDED, "requeue")
+        self.attempts.append(replace(noted, submit=submit))
 
     @property
     def ended_in_pass(self) -> list[int]:

@@ -7,6 +7,10 @@ once, as Slurm does with ``kill_invalid_depend``; otherwise it would wait for ev
 The ends of jobs that others depend on are noticed without a pass over all jobs: each of them is a
 unit of its own, counted for the unit of its user when it is over.
 
+Jobs that were run again in the record are so again: a run of the recorded length ends, and the job
+comes back to the queue as long after that as recorded, at least a second, in which the scheduler
+takes note of the end. Its user waits for the end of the last run.
+
 Jobs that only wait for a window (``Rules.window``) cost no event of their own: windows open at few
 moments, each of which lets in all its jobs.
 """
@@ -22,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcrowd.environment.holds.again import Again
 from hpcrowd.environment.holds.rules import Cause, Condition, Rules, account_of
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
 from hpcrowd.environment.quantities import time_at_speed
@@ -71,12 +76,13 @@ class Holds:
         self._awaited = frozenset(rules.awaited)
         self._row: dict[int, int] = {}  # of the units of single jobs
         self._unit: dict[int, int] = {}  # units of the users of these jobs
+        self._runs = {row: Again(model, row, runs) for row, runs in rules.runs.items()}
         for cluster in model.clusters.values():
+            cluster.holds = self
             if cluster.engine.scheduler is not None:  # recorded waits contain all of that
                 cluster.submit = partial(self._submit, cluster, cluster.submit)
                 cluster.submit_again = partial(self._submit_again, cluster, cluster.submit_again)
                 cluster.submit_unit = partial(self._submit_unit, cluster, cluster.submit_unit)
-                cluster.holds = self
         self.follow(self._awaited)
 
     def __len__(self) -> int:
@@ -101,6 +107,8 @@ class Holds:
         unit = self._model.jobs.column(Column.UNIT)
         for row, mine in self._unit.items():
             unit[row] = mine
+        for one in self._runs.values():
+            one.restore()
 
     def rows_at(self, cluster: Cluster) -> Int64s:
         """Return the rows of the jobs that are held at a cluster, in order."""
@@ -113,14 +121,19 @@ class Holds:
         return self._cause[row]
 
     def account(self) -> dict[str, Any]:
-        """Return how many jobs were held, for how long, and why, fit for JSON."""
+        """Return how many jobs were held before their first run, for how long, and why, for JSON.
+
+        Empty if no rule could hold any.
+        """
+        if not self.rules.holding:
+            return {}
         jobs = self._model.jobs
-        rows = np.array(sorted(self._cause), np.int64)
+        rows = np.array([row for row in sorted(self._cause) if row not in self._runs], np.int64)
         rows = rows[jobs.enqueued[rows] != UNKNOWN]
         causes = Counter(self._cause.values())
         return account_of(
             jobs.enqueued[rows] - jobs.submit[rows],
-            {str(cause): causes[cause] for cause in Cause if causes[cause]},
+            {str(one): causes[one] for one in Cause if causes[one] and one != Cause.AGAIN},
             never=self.impossible,
             notes=self.rules.notes,
         )
@@ -369,12 +382,28 @@ class Holds:
     # Ends.
 
     def on_finished(self, unit: int, now: int) -> None:
-        """Let jobs go that waited for this one, and count it for its user."""
+        """Let jobs go that waited for this one, and count it for its user; or run it again."""
         row = self._row[unit]
+        again = self._runs.get(row)
+        if again is not None and again.stop(now):
+            self._model.units.remaining[unit] = 1
+            self._model.call_at(now + 1, self._stopped, row)
+            return
         self._ended(row)
         mine = self._unit[row]
         if mine != UNKNOWN:
             self._model.count_over(mine)
+
+    def _stopped(self, row: int) -> None:
+        """Hold a job whose run has ended until it is submitted again."""
+        again = self._runs[row]
+        self._held[row], self._cause[row] = again.cluster, Cause.AGAIN
+        self._model.call_at(again.begin(), self._again, row)
+
+    def _again(self, row: int) -> None:
+        """Submit a job again, unless its user has taken it back."""
+        if self._held.pop(row, None) is not None:
+            self._runs[row].cluster.engine.let_in_again(row)
 
     def _ended(self, row: int) -> None:
         rules = self.rules

@@ -1,8 +1,12 @@
-"""What held jobs back in a log: dependencies, earliest starts and throttles of its own columns."""
+"""What held jobs back in a log: dependencies, earliest starts and throttles of its own columns.
+
+And which jobs were run again, after runs of which lengths.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ from hpcrowd.environment.traces.dependencies import (
     parts_of,
 )
 from hpcrowd.environment.traces.formats.common.site_columns import site_numbers
+from hpcrowd.environment.traces.runs import EarlierRun, of_jobs
 from hpcrowd.environment.traces.trace import Trace
 
 #: Columns that say what held jobs back, see ``SITE_COLUMNS``.
@@ -38,7 +43,14 @@ LATER = "depends on a job that had not ended when it started: that dependency is
 ANYHOW = "ran though a job that it depends on had not ended as it asked: its end is enough"
 
 
-def recorded_rules(trace: Trace, jobs: JobTable, source_row: Int64s) -> Rules | None:
+def recorded_rules(
+    trace: Trace,
+    jobs: JobTable,
+    source_row: Int64s,
+    *,
+    held: bool = True,
+    run_time: Callable[[Int64s], Int64s] = lambda recorded: recorded,
+) -> Rules | None:
     """Return what held the jobs of a log back; None if nothing did, or nothing is known of it.
 
     A job that depends on others, or is a task of an array with a throttle, is held for these
@@ -53,10 +65,24 @@ def recorded_rules(trace: Trace, jobs: JobTable, source_row: Int64s) -> Rules | 
         Its jobs to replay.
     source_row
         Row of each job in the log, -1 for none, shape (jobs,).
+    held
+        False leaves out what held them back, but not that jobs were run again.
+    run_time
+        Returns recorded run times at the speed of the nodes, s.
+
+    Raises
+    ------
+    TraceError
+        If earlier runs cannot be read.
     """
-    if not any(name in trace.extra for name in COLUMNS):
-        return None
-    return _Reader(trace, jobs, source_row).rules()
+    rules = Rules.none(len(jobs))
+    if held and any(name in trace.extra for name in COLUMNS):
+        rules = _Reader(trace, jobs, source_row).rules()
+    rules.runs = {
+        row: tuple(_as_long(run, run_time) for run in runs)
+        for row, runs in of_jobs(trace, source_row).items()
+    }
+    return rules if rules else None
 
 
 def as_recorded(trace: Trace, jobs: JobTable, source_row: Int64s) -> dict[str, Any]:
@@ -77,6 +103,12 @@ def as_recorded(trace: Trace, jobs: JobTable, source_row: Int64s) -> dict[str, A
     jobs.enqueued[known] = eligible[known]
     held = (eligible - jobs.submit)[known & (later > 0)]
     return account_of(held) if len(held) else {}
+
+
+def _as_long(run: EarlierRun, run_time: Callable[[Int64s], Int64s]) -> EarlierRun:
+    """Return a run as long as it is at the speed of the nodes; what follows comes as long after."""
+    end = run.start + int(run_time(np.array([run.end - run.start]))[0])
+    return run._replace(end=end, again=end + run.again - run.end)
 
 
 class _Reader:
@@ -102,8 +134,8 @@ class _Reader:
         texts: list[str] = np.where(self.known, trace.extra[name][self.source], "").tolist()
         return texts
 
-    def rules(self) -> Rules | None:
-        """Return the rules; None if there are none."""
+    def rules(self) -> Rules:
+        """Return the rules."""
         delay = np.maximum(self.eligible, self.begin)
         parents: dict[int, tuple[Parent, ...]] = {}
         either, singletons = set(), set()
@@ -120,7 +152,7 @@ class _Reader:
                 delay[row] = self.begin[row]
         array, throttle = self._arrays()
         delay[list(array)] = self.begin[list(array)]
-        rules = Rules(
+        return Rules(
             delay=delay,
             failed=self.failed,
             parents=parents,
@@ -131,7 +163,6 @@ class _Reader:
             singletons=frozenset(singletons),
             notes=self.notes,
         )
-        return rules if rules else None
 
     def _arrays(self) -> tuple[dict[int, int], dict[int, int]]:
         """Return the array of each task with a throttle, and the throttle of each array."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.traces.runs import Runs
 
 
 class Condition(StrEnum):
@@ -71,6 +72,7 @@ class Cause(StrEnum):
     SINGLETON = "singleton"
     THROTTLE = "throttle"
     BEGIN = "earliest start or hold"
+    AGAIN = "run that ended, until it is run again"
     CLEAN = "window of clean energy"
     CHEAP = "window of cheap energy"
 
@@ -123,6 +125,9 @@ class Rules:
     window
         Chooses when jobs join the queue that nothing else holds, also those that are added to the
         table later; None for at once.
+    runs
+        The earlier runs of jobs that were run again in the record, and are so again; their lengths
+        are those at the speed of the nodes.
     notes
         Numbers of jobs whose rules could not be taken as they are, by reason.
     """
@@ -136,6 +141,7 @@ class Rules:
     name_of: Mapping[int, int] = field(default_factory=dict)
     singletons: frozenset[int] = frozenset()
     window: Window | None = None
+    runs: Mapping[int, Runs] = field(default_factory=dict)
     notes: Counter[str] = field(default_factory=Counter)
 
     @classmethod
@@ -144,6 +150,11 @@ class Rules:
         return cls(np.zeros(jobs, np.int64), np.zeros(jobs, np.bool_))
 
     def __bool__(self) -> bool:
+        return self.holding or bool(self.runs)
+
+    @property
+    def holding(self) -> bool:
+        """Whether jobs may be held before their first run."""
         return self.window is not None or bool(self.concerned.any())
 
     @property
@@ -158,4 +169,4 @@ class Rules:
     def awaited(self) -> list[int]:
         """The jobs whose end matters to others, in order."""
         found = {parent.row for parents in self.parents.values() for parent in parents}
-        return sorted(found | set(self.array) | set(self.name_of))
+        return sorted(found | set(self.array) | set(self.name_of) | set(self.runs))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.engine.attempts import attempt_of
+from hpcrowd.environment.engine.attempts import RECORDED, attempt_of
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, Names, State
@@ -301,7 +301,8 @@ class Timeline:
         """Return the effects of changes until ``now``, ready for JSON."""
         self._account(max(now, self._since))
         self.reviews.account(max(now, self._since))
-        fates = [attempt.fate for attempt in self.attempts]
+        stopped = [one for one in self.attempts if one.cause != RECORDED]
+        fates = [attempt.fate for attempt in stopped]
         return {
             "node_failures": self.failures,
             "down_processor_s": self._down_area,
@@ -310,7 +311,7 @@ class Timeline:
             "runs_requeued": fates.count("requeue"),
             "runs_resubmitted": fates.count("resubmit"),
             "runs_failed": fates.count("fail"),
-            "lost_processor_s": sum(one.processor_seconds for one in self.attempts),
+            "lost_processor_s": sum(one.processor_seconds for one in stopped),
             **changes_until(now, self._changes, self._size),
             "policy_switches": self.reviews.switches,
             "policies_s": dict(sorted(self.reviews.in_charge.items())),

@@ -119,6 +119,11 @@ class PlanningScheduler(Scheduler):
     def changed(self, now: int) -> None:
         self.starts = {}
 
+    @override
+    def nothing_waits(self, now: int) -> None:
+        super().nothing_waits(now)
+        self.starts = {}  # those that ran may come back
+
     def _resume(self, look: Look) -> None:
         """Put the reservations that still hold into a new profile."""
         reserved = [job for job in look.waiting if job.row in self.starts]

@@ -255,10 +255,12 @@ class ReplayConfig(TraceScenario):
         kept = trace.extra and self.holds == "recorded"
         of = _source_row(converted.source_row[casting.rows], len(jobs))
         rules = None
-        if kept and self.scheduler != "recorded":
+        if trace.extra:
             from hpcrowd.environment.holds.recorded import recorded_rules
 
-            rules = recorded_rules(trace, jobs, of)
+            held = bool(kept) and self.scheduler != "recorded"
+            run_time = self.conversion().run_time
+            rules = recorded_rules(trace, jobs, of, held=held, run_time=run_time)
         if model.power is not None and self.power is not None:
             model.power.measured = self.power.measured(trace, of)
         model.hold(rules)
@@ -270,7 +272,7 @@ class ReplayConfig(TraceScenario):
             if model.holds is not None:
                 model.holds.restore()
                 holds = model.holds.account()
-            elif kept and self.scheduler == "recorded":
+            if kept and self.scheduler == "recorded":
                 from hpcrowd.environment.holds.recorded import as_recorded
 
                 holds = as_recorded(trace, jobs, rows)

@@ -145,6 +145,32 @@ def test_an_import_ends_before_an_interruption(tmp_path):
     assert ("interrupted once imported\n", "") == (done.stdout, done.stderr)
 
 
+TURNED = """
+import os, signal, time
+from hpcrowd.scenarios import cli
+from hpcrowd.scenarios.interrupts import watch
+
+def outcome():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    except KeyboardInterrupt:
+        raise ValueError("Invalid bounding box") from None
+
+watch.begin()
+cli._outcome = outcome
+cli.main()
+"""
+
+
+def test_an_interruption_may_become_another_error(tmp_path):
+    """As in the compiled code of matplotlib; the command was interrupted all the same."""
+    done = subprocess.run(
+        [sys.executable, "-c", TURNED], cwd=tmp_path, capture_output=True, text=True, timeout=30
+    )
+    assert (130, "hpcrowd: interrupted; nothing was written\n") == (done.returncode, done.stderr)
+
+
 @pytest.mark.endurance
 @pytest.mark.parametrize("name", ["replay", "stats"])
 def test_no_command_is_silent(folder, name):

@@ -55,11 +55,11 @@ def watched(model, taken=()):
     second = idle = 0
     while idle < 2 or second < 60:  # a pass of the second of the last end may be to come
         second += 1
-        over = np.array(jobs.state[:]) != State.UNFINISHED
+        over, before = np.array(jobs.state[:]) != State.UNFINISHED, model.events
         model.run(until=second)
         ended = ~over & jobs.over & (jobs.start >= 0) & (jobs.start < second)
         ended &= jobs.end == second
-        idle = idle + 1 if model.next_time == FOREVER else 0
+        idle = idle + 1 if model.next_time == FOREVER and model.events == before else 0
         going = cluster.running[jobs.end[cluster.running] >= 0]  # not suspended
         rows = {*going.tolist(), *np.flatnonzero(ended).tolist()}
         seen.ran.append({row: int(jobs.processors[row]) for row in rows})

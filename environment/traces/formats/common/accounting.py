@@ -41,13 +41,15 @@ from hpcrowd.environment.traces.formats.common.names import (
 from hpcrowd.environment.traces.formats.common.site_columns import SAID_BY_STATUS
 from hpcrowd.environment.traces.headers import LATEST, made_header, parse_zone, unix_origin
 from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
+from hpcrowd.environment.traces.runs import COLUMN as RUNS
+from hpcrowd.environment.traces.runs import EarlierRun, in_order, text_of
 from hpcrowd.environment.traces.trace import FIELDS, LINES, Trace, all_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: Why a record is not a job of its own.
-RAN_AGAIN = "run again by the manager: last run and first submission kept"
+RAN_AGAIN = "run again by the manager: an earlier run without start or end left out"
 TWICE = f"{LINES}the same record twice"
 
 #: Most processors that are accepted.
@@ -144,6 +146,8 @@ class Job:
         Texts by column of :attr:`Trace.extra`.
     runs_again
         Whether the manager runs the job again after this record.
+    runs
+        Its earlier runs, with times in s since 1970.
     """
 
     identifier: str
@@ -154,6 +158,7 @@ class Job:
     words: dict[str, str] = field(default_factory=dict)
     extra: dict[str, str] = field(default_factory=dict)
     runs_again: bool = False
+    runs: list[EarlierRun] = field(default_factory=list)
 
     @property
     def processors(self) -> float:
@@ -176,6 +181,8 @@ class Job:
             if until is not None:
                 self.fields["wait"] = round(max(until - self.submit, 0), 3)
                 repaired[BEFORE_SUBMIT] += until < self.submit
+        if self.submit is not None and self.runs:
+            self.extra[RUNS] = text_of(in_order(self.runs, round(self.submit)))
         if self.start is not None and self.end is not None:
             repaired[BEFORE_START] += self.end < self.start
             if self.end >= self.start:
@@ -200,8 +207,9 @@ class Jobs:
     def add(self, key: Hashable, job: Job) -> None:
         """Add a record.
 
-        Of a job that the manager ran again the last run counts, from the first submission.
-        Otherwise a job with the same key is a new one, as managers use numbers again.
+        Of a job that the manager ran again the last run counts, from the first submission, and the
+        earlier runs are kept in a column of their own. Otherwise a job with the same key is a new
+        one, as managers use numbers again.
 
         Parameters
         ----------
@@ -215,7 +223,15 @@ class Jobs:
         if earlier == job:
             self.dropped[TWICE] += 1
         elif earlier is not None and place is not None and earlier.runs_again:
-            self.repaired[RAN_AGAIN] += 1
+            job.runs = earlier.runs
+            if earlier.start is None or earlier.end is None:
+                self.repaired[RAN_AGAIN] += 1
+            else:
+                start, end = round(earlier.start), round(earlier.end)
+                held = max(int(earlier.fields.get("allocated_processors", 0)), 0)
+                state = re.sub(r"\W+", "_", earlier.extra.get("final_state", ""), flags=re.ASCII)
+                again = end if job.submit is None else round(job.submit)
+                job.runs.append(EarlierRun(start, end, again, held, state))
             job.submit = job.submit if earlier.submit is None else earlier.submit
             job.extra["restarts"] = str(int(earlier.extra.get("restarts", 0)) + 1)
             self.found[place] = job

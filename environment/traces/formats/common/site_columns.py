@@ -29,6 +29,8 @@ SITE_COLUMNS = {
     "suspended": "s for which it was suspended",
     "restarts": "how often it was run again after a failure, a preemption or a requeue",
     "lost_work": "processor-seconds of runs after which it was run again",
+    "runs": "these runs: start, end and next submission in s after the first one, processors and "
+    "final state, separated by colons; a blank between runs",
     "energy": "J that were measured of it, without cooling",
     "nodes": "nodes that it held",
     "node_list": "their names",

@@ -15,7 +15,7 @@ differ, the later one counts.
 E     the job has ended: status 1 if ``Exit_status`` is 0, else 0; 5 if there is also a D
 D     it was deleted: status 5, ended even without an E
 A     it was aborted by the server: status 0, ended even without an E
-R     it is run again: the previous run is forgotten; counted as repaired
+R     it is run again: the previous run is kept in the column of earlier runs
 Q, S  submitted, started: a job with no other record is dropped, as its outcome is unknown
 ===== ==================================================================================
 
@@ -36,7 +36,12 @@ from typing import Any
 
 from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import decode
-from hpcrowd.environment.traces.formats.common.accounting import Job, job_numbers, trace_of
+from hpcrowd.environment.traces.formats.common.accounting import (
+    RAN_AGAIN,
+    Job,
+    job_numbers,
+    trace_of,
+)
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import json_keys, mostly, rows_in, shown
 from hpcrowd.environment.traces.formats.pbs.records import (
@@ -51,6 +56,8 @@ from hpcrowd.environment.traces.formats.pbs.records import (
 )
 from hpcrowd.environment.traces.formats.pbs.requests import asked_of
 from hpcrowd.environment.traces.headers import parse_zone
+from hpcrowd.environment.traces.runs import COLUMN as RUNS
+from hpcrowd.environment.traces.runs import EarlierRun, in_order, text_of
 from hpcrowd.environment.traces.trace import LINES, Trace
 
 #: Fields with names, and the keys of records.
@@ -69,7 +76,8 @@ class _Job:
     aborted: int | None = None
     ended: bool = False
     again: int = 0  # how often it was run again
-    lost: int = 0  # processor-seconds of its earlier runs
+    runs: list[EarlierRun] = field(default_factory=list)  # in s since 1970
+    unclear: bool = False  # an earlier run is not known
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
@@ -121,7 +129,13 @@ def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job
             job.again += 1
             job.ended = False
             earlier = job.said | understood(message, source, line)
-            job.lost += _lost_work(earlier, local_time(time, zone, source, line))
+            start, now = earlier.get("start"), local_time(time, zone, source, line)
+            end = earlier.get("end", now)
+            if start is None or end is None:
+                job.unclear = True
+            else:
+                held = max(_allocated(earlier), 0)
+                job.runs.append(EarlierRun(start, end, max(end, now or 0), held, ""))
             for name in OF_A_RUN:
                 job.said.pop(name, None)
             continue
@@ -160,13 +174,15 @@ def _extra(job: _Job) -> dict[str, str]:
     hosts = said["hosts"].names if "hosts" in said else ()
     submit = said.get("ctime", said.get("qtime", job.queued))
     later = max(said.get("etime", 0) - submit, 0) if submit is not None and submit >= 0 else 0
+    runs = in_order(job.runs, submit) if submit is not None and submit >= 0 else ()
     again = max(said.get("runs", 1) - 1, job.again)
     exclusive = not {"excl", "exclhost"}.isdisjoint(re.split("[:,]", said.get("place", "")))
     found = {
         "eligible": str(later or ""),
         "exit_code": str(said.get("exit") or ""),
         "restarts": str(again or ""),
-        "lost_work": str(job.lost or ""),
+        "lost_work": str(sum(one.processor_seconds for one in in_order(job.runs)) or ""),
+        RUNS: text_of(runs),
         "nodes": str(len(hosts) or ""),
         "node_list": ",".join(hosts),
         "reservation": said.get("reservation", ""),
@@ -174,15 +190,6 @@ def _extra(job: _Job) -> dict[str, str]:
         "exclusive": "yes" if exclusive else "",
     } | asked_of(said)
     return {name: text for name, text in found.items() if text}
-
-
-def _lost_work(said: dict[str, Any], until: int | None) -> int:
-    """Return the processor-seconds of a run after which a job is run again."""
-    start, end = said.get("start"), said.get("end", until)
-    if start is None or end is None:
-        return 0
-    length: int = max(end - start, 0)
-    return length * max(_allocated(said), 0)
 
 
 def _allocated(said: dict[str, Any]) -> int:
@@ -215,8 +222,8 @@ def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
         row["run"] = end - start
     elif "used_walltime" in said:
         row["run"] = said["used_walltime"]
-    if job.again:
-        repaired["run again: the last run kept"] += 1
+    if job.unclear:
+        repaired[RAN_AGAIN] += 1
     allocated = _allocated(said)
     requested = _requested(said)
     processors = max(allocated if allocated > 0 else requested, 1)

@@ -99,6 +99,7 @@ from hpcrowd.environment.traces.formats.slurm.values import (
 )
 from hpcrowd.environment.traces.formats.slurm.values import STATES as STATES_OF_SLURM
 from hpcrowd.environment.traces.headers import parse_zone, unix_origin
+from hpcrowd.environment.traces.runs import earlier_runs
 from hpcrowd.environment.traces.trace import Trace
 
 #: The delimiter of ``sacct -P``, and the replacement for it and for line ends in names.
@@ -112,6 +113,9 @@ NOT_LISTED = "array whose tasks are not all listed (...); print them with SLURM_
 
 #: Longest time that is written, s; longer ones end after the last year that is read.
 LONGEST = LAST_TIME - FIRST_TIME
+
+#: The columns that say what the last run used.
+OF_LAST_RUN = {"TotalCPU", "Suspended", "ConsumedEnergyRaw", "ExitCode", "NodeList"}
 
 #: The columns that hold the fields of words, for each choice of the queue.
 WORD_COLUMNS = {
@@ -184,13 +188,45 @@ def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
     texts["JobID"] = _ids(trace, submit)
     texts |= _site_texts(trace, texts, submit, zone)
     order = np.argsort(submit, kind="stable")
+    before = _earlier_rows(trace, texts, submit, zone)
     lines = list(map(DELIMITER.join, zip(*texts.values(), strict=True)))
     for place, memory in enumerate(_sizes(trace["memory"])):
         if memory:
             step = _step(texts, place, memory)
             lines[place] = f"{lines[place]}\n{step}"
+    for place, earlier in before.items():
+        lines[place] = f"{earlier}\n{lines[place]}"
     rows = [DELIMITER.join(texts), *(lines[place] for place in order)]
     return "\n".join(rows).encode("utf-8", "replace") + b"\n", order
+
+
+def _earlier_rows(
+    trace: Trace, texts: dict[str, list[str]], submit: Int64s, zone: tzinfo | None
+) -> dict[int, str]:
+    """Return the rows of earlier runs, by job; let the row of each last run begin after them."""
+    found = {}
+    for place, runs in earlier_runs(trace).items():
+        if submit[place] == NO_TIME or submit[place] + runs[-1].again >= LAST_TIME:
+            continue
+        moments = np.array([0, *(moment for one in runs for moment in one[:3])]) + submit[place]
+        written = time_texts(moments, zone)
+        rows = []
+        for number, run in enumerate(runs):
+            since, start, end = written[3 * number : 3 * number + 3]
+            known = STATES_OF_SLURM.get(run.state)
+            cells = {name: column[place] for name, column in texts.items()} | {
+                "Submit": since,
+                "Start": start,
+                "End": end,
+                "ElapsedRaw": str(run.end - run.start),
+                "State": run.state if known is not None and known.runs_again else "REQUEUED",
+                "AllocCPUS": str(run.processors or ""),
+                **dict.fromkeys(OF_LAST_RUN & set(texts), ""),
+            }
+            rows.append(DELIMITER.join(cells.values()))
+        texts["Submit"][place] = written[-1]
+        found[place] = "\n".join(rows)
+    return found
 
 
 def _site_texts(

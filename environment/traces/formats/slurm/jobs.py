@@ -1,9 +1,9 @@
 """Rows of Slurm's accounting as jobs, and the fields of a trace from their columns.
 
 - Rows with the same number are one job if they have the same user and the earlier run ended in a
-  state after which Slurm runs a job again: the last run and the first submission count. Otherwise
-  the number was reused. Rows with the same start are duplicates of one run, as in files of two
-  months put together.
+  state after which Slurm runs a job again: the last run and the first submission count, and the
+  earlier runs are kept in a column of their own. Otherwise the number was reused. Rows with the
+  same start are duplicates of one run, as in files of two months put together.
 - A job that has not ended is dropped.
 - The remaining tasks of a cancelled array (``77_[6-10%2]``) are kept as one job; the other tasks
   that never started are dropped.
@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import tzinfo
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,12 +58,14 @@ from hpcrowd.environment.traces.formats.slurm.values import (
 )
 from hpcrowd.environment.traces.headers import made_header
 from hpcrowd.environment.traces.machine_size import MOST_IN_USE, most_in_use
+from hpcrowd.environment.traces.runs import COLUMN as RUNS
+from hpcrowd.environment.traces.runs import EarlierRun, Runs, in_order, text_of
 from hpcrowd.environment.traces.trace import LINES, Trace, all_columns, tally
 
 #: Why rows are dropped or jobs repaired.
 TOLD_TWICE = f"{LINES}duplicate rows of one run"
 NEVER_STARTED = "array tasks that never started, in one row: one of them kept"
-RAN_AGAIN = "requeued after a failure or preemption: last run and first submission kept"
+RAN_AGAIN = "requeued after a failure or preemption: an earlier run without start or end left out"
 RESIZED = "resized while it ran: last size, and first submission kept"
 ROUNDED = "requested memory in large units (--units), rounded to a hundredth of one"
 PARTS = "heterogeneous job: parts merged into one job, processors added up"
@@ -121,6 +124,8 @@ class Jobs:
     restarts, lost_work
         How often each job was run again, and the processor-seconds of its earlier runs, shape
         (jobs,).
+    runs
+        The earlier runs of jobs that have any.
     parts
         For each heterogeneous job its index among the jobs and its rows.
     ids
@@ -134,6 +139,7 @@ class Jobs:
     first: Int64s
     restarts: Int64s
     lost_work: Int64s
+    runs: dict[int, Runs]
     parts: dict[int, Int64s]
     ids: NDArray[np.object_]
     repaired: Counter[str]
@@ -203,7 +209,13 @@ def find_jobs(
     last = np.append(first[1:], len(order))[: len(first)] - 1  # empty if there are only steps
     row, begun = order[last], order[first]
     when = submit[begun]
-    restarts, lost, resized = _earlier_runs(rows, states, times, order, first, last)
+    restarts, lost, resized = _work_before(rows, states, times, order, first, last)
+    runs = {
+        int(place): _earlier_runs(rows, states, times, order[first[place] : last[place] + 1])
+        for place in np.flatnonzero(restarts)
+    }
+    unclear = lost > 0
+    unclear[[place for place, found in runs.items() if found]] = False
     ids = np.array(rows.ids, np.object_)[rows.job[row]]
     del order, link
 
@@ -220,6 +232,9 @@ def find_jobs(
             told[leader], ended[leader] = told[left[0]], False
         else:
             leaders[leader] = row[places]
+        found = [run for place in places for run in runs.pop(place, ())]
+        if found:
+            runs[leader] = _joined(found)
     for place in np.flatnonzero(~ended & whole):
         dropped[f"state {states[told[place]]}"] += count_tasks(ids[place])
     keep = ended & whole
@@ -227,7 +242,7 @@ def find_jobs(
     for place in np.flatnonzero(bracket & keep):
         if (rest := count_tasks(ids[place]) - 1) > 0:
             dropped[NEVER_STARTED] += rest
-    tally(repaired, RAN_AGAIN, keep & (restarts > 0))
+    tally(repaired, RAN_AGAIN, keep & unclear)
     tally(repaired, RESIZED, keep & (resized > 0))
     if leaders:
         repaired[PARTS] = len(leaders)
@@ -241,6 +256,11 @@ def find_jobs(
         begun[kept],
         restarts[kept],
         lost[kept],
+        {
+            int(position[place]): in_order(found, int(when[place]))
+            for place, found in runs.items()
+            if found and keep[place] and when[place] != NO_TIME
+        },
         {int(position[leader]): found for leader, found in leaders.items()},
         ids[kept],
         repaired,
@@ -248,7 +268,32 @@ def find_jobs(
     )
 
 
-def _earlier_runs(
+def _earlier_runs(rows: Rows, states: list[str], times: Times, order: Int64s) -> Runs:
+    """Return the earlier runs of a job, in Unix times, given all its rows in order."""
+    codes, held = rows.words["state"][0], rows.numbers.get("allocated")
+    runs = []
+    for row, after in pairwise(order.tolist()):
+        name, start, end = states[codes[row]], int(times.start[row]), int(times.end[row])
+        if end == NO_TIME != start and times.elapsed[row] >= 0:
+            end = start + int(times.elapsed[row])
+        if name != "RESIZING" and NO_TIME not in (start, end):
+            processors = 0 if held is None else max(int(held[row]), 0)
+            again = max(int(times.submit[after]), end)
+            runs.append(EarlierRun(start, end, again, processors, name))
+    return tuple(runs)
+
+
+def _joined(runs: list[EarlierRun]) -> Runs:
+    """Return the runs of a heterogeneous job from those of its parts, which begin together."""
+    found: dict[tuple[int, int], EarlierRun] = {}
+    for run in runs:
+        other = found.get((run.start, run.end))
+        more = 0 if other is None else other.processors
+        found[run.start, run.end] = run._replace(processors=run.processors + more)
+    return tuple(found.values())
+
+
+def _work_before(
     rows: Rows, states: list[str], times: Times, order: Int64s, first: Int64s, last: Int64s
 ) -> tuple[Int64s, Int64s, Int64s]:
     """Return how often each job was run again, the work that was lost, and its changes of size.
@@ -475,7 +520,17 @@ class Fields:
         placed = known & ran & (wait >= 0) & (self.allocated > 0)
         begin = (self.submit + wait)[placed]
         end = begin + run[placed]
-        most = most_in_use(begin, end, self.allocated[placed])
+        before = [
+            (self.submit[place] + one.start, self.submit[place] + one.end, one.processors)
+            for place, runs in jobs.runs.items()
+            for one in runs
+        ]
+        since, until, held = np.array(before, np.int64).reshape(-1, 3).T
+        most = most_in_use(
+            np.concatenate((begin, since)),
+            np.concatenate((end, until)),
+            np.concatenate((self.allocated[placed], held)),
+        )
         clusters = list(names.get("partition", {}).values()) if queue == "partition" else []
         header = made_header(
             jobs=len(jobs.row),
@@ -570,6 +625,9 @@ class Fields:
         other = "cluster" if queue == "qos" else "qos"
         if other in rows.words:
             found["cluster_name" if other == "cluster" else other] = self._texts(other)
+        found[RUNS] = np.full(len(jobs.row), "", np.object_)
+        for place, runs in jobs.runs.items():
+            found[RUNS][place] = text_of(runs)
         lines = [one.columns for one in asked]
         return found | request_columns(rows, jobs.row, list(jobs.parts), lines, which, queue)
 

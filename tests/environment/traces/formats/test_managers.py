@@ -81,9 +81,12 @@ def test_story_of_grid_engine():
     assert trace["allocated_processors"].tolist() == trace["requested_processors"].tolist()
     assert ({1: "physics", 2: "chemistry"}, {1: "all.q"}) == (trace.names["group"],
                                                               trace.names["queue"])  # fmt: skip
-    assert {"run again by the manager: last run and first submission kept": 2} == trace.repaired
+    assert {"run again by the manager: an earlier run without start or end left out": 1} == (
+        trace.repaired
+    )
     assert {} == trace.dropped
     assert ("", "1") == (trace.extra["restarts"][0], trace.extra["restarts"][7])
+    assert ("12:13:14:1:failed_25", "") == tuple(trace.extra["runs"][[7, 9]])
     assert {"vm"} == set(trace.extra["node_list"])
     assert (1_795_454_077, 4) == (trace.header.integer("UnixStartTime"), trace.header.processors)
     # per slot, with those of a parallel job's tasks; h_vmem was only wished
@@ -94,7 +97,9 @@ def test_story_of_grid_engine():
     assert "5.2" in losses_are_exact(trace, FORMATS["gridengine"], FormatOptions()).extra["job_id"]
     lost = Losses()
     generate_gridengine(trace, lost)
-    assert ["restarts of 2 jobs: no record holds it"] == lost.lines()
+    assert ["restarts of 2 jobs: no record holds it", "runs of 1 job: no record holds it"] == (
+        lost.lines()
+    )
     # Univa has times in ms; whoever was deleted by qdel is cancelled
     univa = parse_gridengine(UNIVA)
     assert [("9", 0.123, 0.5, 1.25, 5, "CANCELLED")] == shown(
@@ -175,7 +180,8 @@ def test_story_of_lsf():
         "reservation", "dependency", "project",
     )  # fmt: skip
     assert [1, 2, 3, 4, 5] == trace["number"].tolist()
-    assert {"run again by the manager: last run and first submission kept": 1} == trace.repaired
+    assert {} == trace.repaired
+    assert "210:3810:3810:8:TERM_REQUEUE_OWNER" == trace.extra["runs"][2]
     assert {1: "normal"} == trace.names["queue"]
     # per processor; -1 and 0 are unknown
     assert [512, 2048, 4096, -1, 512] == trace["memory"].tolist()
@@ -186,7 +192,7 @@ def test_story_of_lsf():
     losses_are_exact(trace, FORMATS["lsf"], FormatOptions())
     lost = Losses()
     generate_lsf(trace, lost)
-    assert {"node_list", "nodes", "restarts"} == {name for name, _ in lost.counts}
+    assert {"node_list", "nodes", "restarts", "runs"} == {name for name, _ in lost.counts}
 
 
 def test_story_of_htcondor():
@@ -209,7 +215,9 @@ def test_story_of_htcondor():
     ] == shown(trace, "final_state", "exit_code", "node_list", "suspended", "priority", "project",
                "restarts")[:3]  # fmt: skip
     assert [7, 8, 9, 10, 11] == trace["number"].tolist()
-    assert {"run again by the manager: last run and first submission kept": 1} == trace.repaired
+    assert {"run again by the manager: an earlier run without start or end left out": 1} == (
+        trace.repaired
+    )
     assert {"JobStatus: not ended": 1} == trace.dropped
     assert {1: "physics"} == trace.names["group"]
     # per processor; an expression is unknown

@@ -73,17 +73,17 @@ def test_story_of_pbs_professional():
         "requested_processors", "requested_memory", "status", "executable",
     )  # fmt: skip
     assert {"lines: job array: its jobs count one by one": 1} == trace.dropped
-    assert {"run again: the last run kept": 1} == trace.repaired
+    assert {} == trace.repaired
     assert {
         "job_id": ["9[2].ml", "10.ml"], "project": ["_pbs_project_default", ""],
         "eligible": ["5", ""], "exit_code": ["", "1"], "restarts": ["", "1"],
-        "lost_work": ["", "60"], "nodes": ["2", "1"], "node_list": ["v1,v2", "v1"],
-        "tasks": ["2", "1"], "cores_per_task": ["8", "1"],
+        "lost_work": ["", "60"], "runs": ["", "149:209:209:1:"], "nodes": ["2", "1"],
+        "node_list": ["v1,v2", "v1"], "tasks": ["2", "1"], "cores_per_task": ["8", "1"],
     } == {name: texts.tolist() for name, texts in trace.extra.items()}  # fmt: skip
     losses_are_exact(trace, PBS, FormatOptions())
     lost = Losses()
     generate_pbs(trace, lost)
-    assert {("lost_work", "no record holds it"): 1} == lost.counts
+    assert {(name, "no record holds it"): 1 for name in ("lost_work", "runs")} == lost.counts
 
 
 END = "04/18/2009 00:01:00;E;{};ctime={} start=50 end=60 Exit_status=0\n"

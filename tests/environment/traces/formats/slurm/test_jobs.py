@@ -8,7 +8,7 @@ from hpcrowd.environment import TraceError, parse_sacct
 from tests.environment.traces.formats.format_cases import shown
 from tests.support.sacct import JOB, NOON, UTC, job, read, text, told, without
 
-AGAIN = "requeued after a failure or preemption: last run and first submission kept"
+AGAIN = "requeued after a failure or preemption: an earlier run without start or end left out"
 EARLY = "started before it was submitted: wait taken as 0"
 FIRST = "ambiguous local time (clocks put back): the first taken"
 PARTS = "heterogeneous job: parts merged into one job, processors added up"
@@ -190,9 +190,16 @@ ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dic
      {"job_id": ["1", "3", "0", "2"], "number": [1, 2, 3, 4], "submit": [0, 1, 5, 5]}, {}, {}),
     ([{}, {"JobID": "2", "Submit": "Unknown"}], {"job_id": ["2", "1"], "submit": [-1, 0]}, {}, {}),
     # after such an end a row of the same number is the same job: last run, first submission
-    *(([{"State": state}, LATER], {"wait": [4200], "run": [60]}, {AGAIN: 1}, {}) for state in ALL),
+    *(([{"State": state}, LATER], {"wait": [4200], "run": [60],
+                                   "runs": [f"300:900:3600:1:{state.replace('RQ', 'REQUEUED')}"]},
+       {}, {}) for state in ALL),
     ([{"State": "PREEMPTED"}, {"State": "PREEMPTED", "Submit": "2024-01-31T12:30:00",
-                               "Start": "Unknown"}, LATER], {"wait": [4200]}, {AGAIN: 1}, {}),
+                               "Start": "Unknown"}, LATER],
+     {"wait": [4200], "runs": ["300:900:1800:1:PREEMPTED"]}, {}, {}),
+    ([{"State": "NODE_FAIL", "End": "Unknown"}, LATER], {"runs": ["300:900:3600:1:NODE_FAIL"]},
+     {}, {}),
+    ([{"State": "NODE_FAIL", "Start": "Unknown", "End": "Unknown"}, LATER],
+     {"restarts": ["1"], "run": [60]}, {AGAIN: 1}, {}),
     ([{"JobID": "2"}, {"State": "NODE_FAIL"}, {**LATER, "State": "PENDING"}], {"job_id": ["2"]},
      {}, {"state PENDING": 1}),
     # after another end, of another user or in another cluster it is another job
@@ -219,7 +226,7 @@ ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dic
     ([{"AveRSS": ""}, {"JobID": "1.0", "MaxRSS": "", "AveRSS": "7K"},
       {"JobID": "1.1", "MaxRSS": "5K", "AveRSS": "9K"}], {"memory": [7]}, {}, {}),
     ([{"State": "NODE_FAIL"}, {"JobID": "1.batch", "MaxRSS": "900K"}, LATER,
-      {"JobID": "1.batch", "MaxRSS": "100K"}], {"memory": [100]}, {AGAIN: 1}, {}),
+      {"JobID": "1.batch", "MaxRSS": "100K"}], {"memory": [100]}, {}, {}),
     ([{}, {"JobID": "1.0", "MaxRSS": "7K", "Cluster": ""}], {"memory": [7]}, {}, {}),
     ([{"JobID": "1.0", "MaxRSS": "7K"}, {}], {"memory": [7]}, {}, {}),
     ([{}, {"JobID": "9.0"}, {"JobID": "9.batch"}, {"JobID": "11_3.0"}], {"job_id": ["1"]}, {},
@@ -247,7 +254,8 @@ ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dic
     ([{"JobID": "9+1"}], {"job_id": ["9+1"]}, {}, {}),
     ([{"JobID": f"9+{part}", "AllocCPUS": "4"} | run
       for run in ({"State": "NODE_FAIL"}, LATER) for part in (0, 1)],
-     {"allocated_processors": [8], "wait": [4200], "run": [60]}, {PARTS: 1, AGAIN: 1}, {}),
+     {"allocated_processors": [8], "wait": [4200], "run": [60],
+      "runs": ["300:900:3600:8:NODE_FAIL"]}, {PARTS: 1}, {}),
     # a job that was cancelled while it was held may have a start, but no nodes
     ([{"JobID": "1", "NodeList": "None assigned"} | HELD, {"JobID": "2", "NodeList": "n1"} | HELD],
      {"run": [-1, 0], "allocated_processors": [0, 1]}, {}, {}),
