@@ -191,14 +191,15 @@ class _Shown:
         return tres(self.value).get(name)
 
     def gpus(self) -> dict[str, int]:
-        """Return GPUs by type, or in all."""
+        """Return GPUs by type; of those that are only counted in all, the type is not known."""
         if self.value is None or "gres" in self.record.values:
             return {}
         start = f"gres/{GPU}"
         of_type = {name: count for name, count in tres(self.value).items() if count
                    and name.partition(":")[0] == start}  # fmt: skip
         typed = {name.partition(":")[2]: of_type[name] for name in of_type if ":" in name}
-        return typed or ({"": of_type[start]} if of_type else {})
+        rest = of_type.get(start, 0) - sum(typed.values())
+        return typed | ({"": rest} if rest > 0 else {})
 
 
 def _cores(record: Record, shown: _Shown, notes: list[str]) -> int:

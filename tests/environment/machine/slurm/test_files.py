@@ -403,13 +403,14 @@ def test_what_scontrol_shows_elsewhere(read):
         n_txt=f"a banner\n{SHOWN.replace('NodeName=n2', '  NodeName=n2')}"
         "NodeName=g1 CfgTRES=cpu=64,mem=514404M,billing=64,gres/gpu=4,gres/gpu:a100=4\n"
         "NodeName=g2 CfgTRES=cpu=8,mem=1G,billing=8,gres/gpu=2 CPUTot=4 Gres=(null)\n"
-        "NodeName=g3 CfgTRES=cpu=8,mem=1G,gres/gpu=2\nNodeName=g4 RealMemory=9\n"
+        "NodeName=g3 CfgTRES=cpu=8,mem=1G,gres/gpu=16,gres/gpu:b=4\n"
+        "NodeName=g4 RealMemory=9 CfgTRES=gres/gpu=2\n"
     )
     assert (
         NodeType(name="g1", cores=64, memory=514_404, gpus={"a100": 4}),
         NodeType(name="g2", cores=4, memory=1024),
-        NodeType(name="g3", cores=8, memory=1024, gpus={"": 2}),
-        NodeType(name="g4", cores=1, memory=9),
+        NodeType(name="g3", cores=8, memory=1024, gpus={"": 12, "b": 4}),
+        NodeType(name="g4", cores=1, memory=9, gpus={"": 2}),
     ) == machine.nodes[:4]
     assert ["n1", "n2"] == [one.name for one in machine.nodes[4:]]
     notes = ("n.txt:1: belongs to no record", "n.txt:16: CPUs not given: taken as 1, as in Slurm")
