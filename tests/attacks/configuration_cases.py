@@ -4,6 +4,7 @@ Good files of every kind get a secret under a key that hpcrowd does not know, an
 Run as a program, it is the worker of ``test_mutated_files``: kind, folder and number of cases.
 """
 
+import contextlib
 import io
 import json
 import random
@@ -272,7 +273,15 @@ def hidden(data: bytes) -> bool:
 
 
 def cases(kind: str, folder: Path, count: int) -> Iterator[dict[str, str]]:
-    """Read damaged files of a kind, and yield what went wrong: case, file and error."""
+    """Read damaged files of a kind, and yield what went wrong: case, file and error.
+
+    In the folder, in which nothing may be left.
+    """
+    with contextlib.chdir(folder):
+        yield from _cases(kind, folder, count)
+
+
+def _cases(kind: str, folder: Path, count: int) -> Iterator[dict[str, str]]:
     (inside := folder / "inside").mkdir(parents=True, exist_ok=True)
     for name, content in KINDS[kind].items():
         (inside / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -312,14 +321,16 @@ def cases(kind: str, folder: Path, count: int) -> Iterator[dict[str, str]]:
 
 def main() -> None:
     """Run as a worker: kind, folder, number of cases."""
-    kind, folder, count = sys.argv[1:]
-    for _ in cases(kind, Path(folder), 1):
+    kind, count = sys.argv[1], sys.argv[3]
+    folder = Path(sys.argv[2]).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    for _ in cases(kind, folder, 1):
         pass
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     signal.signal(signal.SIGALRM, alarm)
-    for one in cases(kind, Path(folder), int(count)):
+    for one in cases(kind, folder, int(count)):
         print(json.dumps(one), flush=True)
     print(json.dumps({"done": kind}))
 
