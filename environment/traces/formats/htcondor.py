@@ -90,7 +90,7 @@ REASONS = {
 }
 
 _ATTRIBUTE = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9.]*)\s*=\s*(?![=?!])(.*)")
-_ID = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
+_ID = re.compile(r"(0|[1-9][0-9]{0,14})\.(0|[1-9][0-9]{0,14})")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AD = re.compile(rb"\s*(?:\*\*\*[^\n]*\n\s*)?[A-Za-z_]\w*\s*=\s*[^=\s]")
 _JOB = re.compile(rb"^\s*(?:ClusterId|QDate|JobStatus)\s*=", re.MULTILINE | re.IGNORECASE)

@@ -143,7 +143,8 @@ REASONS = {
     **dict.fromkeys(NAMED, "a row cannot hold the word, or it means unknown"),
 }
 
-_ID = re.compile(r"[0-9]{1,18}(_([0-9]{1,18}|\[[-0-9,:%.]+\])|\+[0-9]{1,18})?")
+_NUMBER = "(0|[1-9][0-9]{0,17})"
+_ID = re.compile(rf"{_NUMBER}(_({_NUMBER}|\[[-0-9,:%.]+\])|\+{_NUMBER})?")
 _COMPLETIONS = re.compile(rb"\s*JobId=\d+ UserId=\S+ GroupId=\S+ Name=")
 _BREAKS = re.compile(r"[|\r\n\0]")
 

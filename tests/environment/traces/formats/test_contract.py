@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hpcrowd.environment import (
     read_trace,
     write_trace,
 )
+from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.environment.traces.trace import FIELDS
@@ -69,6 +71,19 @@ def test_what_was_read_is_held(name, told, data, zone):
     assert {} == {f: n for f, n in by_field(lost).items() if f in FIELDS}
     assert {} == differences(first, again)
     assert written == kind.generate(again, Losses(), told) == kind.generate(first, Losses(), told)
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+def test_job_numbers_that_read_alike_stay_two_jobs(name, told):
+    """Managers count in numbers: 7 and 007, or 7 and 7.0 of HTCondor, would be one job."""
+    nothing = {field: np.zeros(2) for field in FIELDS}
+    for pair in combinations(["7", "007", "7.0", "7.00", "7[1]", "07[1]", "7_1", "7_01", "7+0"], 2):
+        for times in ([0, 0], [0, 1]):
+            columns = nothing | {"submit": np.array(times, float)}
+            trace = Trace(Header([]), columns, extra={"job_id": np.array(pair, object)})
+            first = losses_are_exact(trace, FORMATS[name], told)
+            again = FORMATS[name].parse(FORMATS[name].generate(first, Losses(), told), "a", told)
+            assert {} == differences(first, again)
 
 
 @pytest.mark.slow
