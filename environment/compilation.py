@@ -118,6 +118,8 @@ class KeptCode(caching.NullCache):
 
     def _take_turn(self, name: str) -> bool:
         """Wait while another process compiles this; return whether this process has the lock."""
+        if name in self._turns:  # its last compilation failed
+            return True
         for folder in self._folders() if fcntl else ():
             path = folder / f".{name}.lock"
             with contextlib.suppress(OSError):
