@@ -113,8 +113,11 @@ class Selective(PlanningScheduler):
             if self._profile.earliest_of(job) == now:
                 self._profile.occupy(job, now, -1)
                 started.append(job)
-            elif self._factor(job, now) > self.threshold_of(job.estimate):
-                self._reserve(job)
+            elif (
+                self._factor(job, now) > self.threshold_of(job.estimate)
+                and self._reserve(job) == now  # on nodes, where looking for room has made some
+            ):
+                started.append(job)
         return sorted(started, key=lambda job: (job.submit, job.row))
 
     @override
@@ -141,18 +144,19 @@ class Selective(PlanningScheduler):
                 continue
             found = self.reason(job, look, place)
             if found.code == ReasonCode.NOT_CHOSEN:
-                blocker = last_over(profile.shortage_of(job))
-                if blocker is None:
+                if profile.earliest_of(job) == now:
                     profile.occupy(job, now, -1)
                     look = look._replace(free=look.free - job.processors)
                     yield found._replace(code=ReasonCode.CAN_START, note="")
                     continue
-                found = found._replace(
-                    code=ReasonCode.WOULD_DELAY,
-                    note="",
-                    blocker=blocker.row,
-                    reserved=max(self.starts[blocker.row], now),
-                )
+                blocker = last_over(profile.shortage_of(job))
+                if blocker is not None:
+                    found = found._replace(
+                        code=ReasonCode.WOULD_DELAY,
+                        note="",
+                        blocker=blocker.row,
+                        reserved=max(self.starts[blocker.row], now),
+                    )
             if found.code in (ReasonCode.NO_ROOM, ReasonCode.WOULD_DELAY):
                 found = found._replace(note=self._patience(job, now))
             yield found

@@ -280,7 +280,7 @@ EVERY_SECOND = SchedulingSettings(time_limit_period=1)
 KINDS = (
     "fcfs", "easy", "easy:backfill=sjbf", "easy:backfill=best-fit,order=-area", "sjf",
     "multi-queue:user-jobs=2", "fair-share", "creasy", "wfp3", "unicef:backfill=conservative",
-    "conservative", "selective", "adaptive:every=5",
+    "conservative", "selective", "adaptive:every=5", "easy:reservations=2,depth=9",
 )  # fmt: skip
 
 seeds = st.integers(0, 2**32 - 1)
@@ -353,6 +353,14 @@ def test_nothing_is_used_twice(policy, seed, estimates):
     if policy in ("fcfs", "easy", "conservative", "wfp3"):
         left = [one.words(Clock()) for one in reasons_of(model.cluster)]
         assert not [one for one in left if "Resources" in one or "fits" in one]
+
+
+@pytest.mark.parametrize("policy", ["selective", "adaptive:every=5"])
+def test_a_reservation_that_turns_out_to_be_for_now_is_a_start(policy):
+    """No job holds nodes without running, for which others would wait for ever."""
+    site, jobs = drawn(236)
+    model = simulate(site, jobs, policy, estimates="requested", overrun="kill")
+    assert not [one for one in reasons_of(model.cluster) if "planned" in one.words(Clock())]
 
 
 @given(seeds)
