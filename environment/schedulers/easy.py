@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.ordered import (
     KEY_PASS,
     KeyScheduler,
@@ -26,8 +27,14 @@ class EASY(KeyScheduler):
     repeatedly takes the job with the largest processors x min(estimate, shadow time - now). Ties
     are broken by submission, then by number (unconfirmed).
 
+    With more ``reservations``, or a ``depth``, each pass makes a plan, as conservative backfilling
+    does: in the order of the queue jobs get the earliest start, until so many have a later one as
+    may hold reservations; the others start if they delay none of these. A job with an estimate of 0
+    is planned for 1 s, and one that outruns its estimate is expected to run on.
+
     A pass costs time in proportion to the queue; running jobs cost nothing. Without options, a pass
-    for arrivals between two ends only looks at the jobs that arrived.
+    for arrivals between two ends only looks at the jobs that arrived. One that plans costs, at
+    worst, the number of jobs that it looks at times the number of steps of the plan.
 
     Parameters
     ----------
@@ -38,11 +45,15 @@ class EASY(KeyScheduler):
     order
         The order of the queue: a key of ``hpcrowd.environment.schedulers.ordered.KEYS``, with a
         minus for large ones first. Its first job is the head.
+    reservations
+        How many jobs hold reservations: the head, and the next that cannot start.
+    depth
+        How many jobs behind the head a pass looks at, in the order of the queue; all if not given.
 
     Raises
     ------
     QuantityError
-        If there is no such order.
+        If there is no such order, or a number is below 1.
     """
 
     name = "easy"
@@ -50,7 +61,12 @@ class EASY(KeyScheduler):
 
     backfill: str = "queue"
     order: str = "submit"
+    reservations: int = 1
+    depth: int | None = None
 
     def __post_init__(self) -> None:
         check_backfill(self.backfill)
         self.queue_order = parse_order(self.order)
+        for name, number in (("reservations", self.reservations), ("depth", self.depth)):
+            if number is not None and number < 1:
+                raise QuantityError(f"{name} {number}: must be at least 1")

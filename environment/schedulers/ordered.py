@@ -3,7 +3,7 @@
 A pass goes through the queue in its order. A job whose user or queue is at a limit is passed over
 and holds nothing. The others start while they fit; the first that does not fit is the *head* of the
 queue, and blocks. With backfilling, the head gets a reservation as in EASY, and the jobs behind it
-are tried in a separate order.
+are tried in a separate order. Or a plan is made in which several, or all, hold reservations.
 
 :class:`OrderedScheduler` is that pass, which also explains why the other jobs wait;
 :data:`KEYS` and :data:`BACKFILL_MEANING` are the named orders.
@@ -19,11 +19,13 @@ from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.schedulers.base import (
     Look,
+    Plan,
     ReasonCode,
     Scheduler,
     WaitingJob,
     WaitingReason,
 )
+from hpcrowd.environment.schedulers.conservative import Profile, duration
 from hpcrowd.environment.schedulers.limits import Charges, Held
 from hpcrowd.environment.stops import FOREVER
 
@@ -106,6 +108,9 @@ def parse_order(text: str, what: str = "order") -> QueueOrder:
 #: No backfilling.
 NO_BACKFILL = "none"
 
+#: The backfilling that plans all waiting jobs, in the order of the queue, anew at each pass.
+CONSERVATIVE = "conservative"
+
 #: Orders in which jobs are tried for backfilling.
 BACKFILL_MEANING = {
     "queue": "in the order of the queue",
@@ -140,10 +145,21 @@ class OrderedScheduler(Scheduler):
     backfill
         The order in which the jobs behind the head are tried, one of
         ``schedulers.ordered.BACKFILL_MEANING``, or ``none``.
+    reservations
+        How many jobs hold reservations, of those that cannot start; if more than one, in a plan.
+    depth
+        How many jobs behind the head a pass that plans looks at; None for all.
     """
 
     backfill: str = NO_BACKFILL
+    reservations: int = 1
+    depth: int | None = None
     drains = True
+
+    @property
+    @override
+    def plans(self) -> bool:  # type: ignore[override]
+        return self.backfill == CONSERVATIVE or self.reservations > 1 or self.depth is not None
 
     def key(self, job: WaitingJob, now: int) -> float:
         """Return the place of a job in the queue: the smallest is first.
@@ -227,6 +243,9 @@ class OrderedScheduler(Scheduler):
             Called with each job that does not start. If something other than processors and
             maintenance keeps it from starting, the code and the fields of its reason follow.
         """
+        if self.plans:
+            yield from self._plan(look, note)
+            return
         if look.nodes is not None:
             yield from look.nodes.walk(self, look, note)
             return
@@ -286,6 +305,65 @@ class OrderedScheduler(Scheduler):
             free -= job.processors
             held.add(job)
             yield job
+
+    def _plan(self, look: Look, note: Callable[..., None] | None = None) -> Iterator[WaitingJob]:
+        """Yield the jobs to start now by a plan that is made anew; see :meth:`_walk`.
+
+        In the order of the queue each job gets the earliest start, until so many have a later one
+        as may hold reservations. The others start if they delay none of these. Limits of users and
+        queues are not looked at.
+        """
+        now, free, queue = look.now, look.free, self._in_order(look)
+        plan, kept = self._empty_plan(look), list[tuple[WaitingJob, int]]()
+        most = len(queue) if self.backfill == CONSERVATIVE else self.reservations
+        last = place = len(queue)  # behind what a pass looks at
+        for place, job in enumerate(queue):
+            if len(kept) == most or place == last:
+                break
+            start = plan.earliest_of(job)
+            if start < FOREVER:
+                plan.occupy(job, start, -1)
+            if start == now:
+                free -= job.processors
+                yield job
+                continue
+            if not kept and self.depth is not None:
+                last = min(place + 1 + self.depth, last)
+            kept.append((job, start))
+            if note is not None:
+                known = {"code": ReasonCode.PLANNED, "start": start, "note": ""}
+                note(job, **(known if start < FOREVER else {}))
+        else:
+            return
+        for job in self._candidates(queue[place:last], kept[0][1] - now):
+            if job.processors > free or now + job.estimate > self.closes:
+                if note is not None:
+                    note(job)
+            elif plan.earliest_of(job) == now:
+                plan.occupy(job, now, -1)
+                free -= job.processors
+                yield job
+            elif note is not None:
+                short = plan.shortage_of(job)
+                delayed = (one for one in kept if one[1] <= short < one[1] + duration(one[0]))
+                found = next(delayed, None)
+                if found is None:
+                    note(job)
+                    continue
+                blocker, start = found
+                note(job, ReasonCode.WOULD_DELAY, note="", blocker=blocker.row, reserved=start)
+        if note is not None:
+            for job in queue[last:]:
+                note(job)
+
+    def _empty_plan(self, look: Look) -> Plan:
+        """Return what running jobs and maintenance leave."""
+        if look.nodes is not None:
+            return look.nodes.plan(look, (), {})
+        profile = Profile(look.now, look.free, look.running)
+        for begin, end in self.windows:
+            profile.add(max(begin, look.now), end, -look.total)
+        return profile
 
     def _candidates(self, later: Sequence[WaitingJob], hole: int) -> Sequence[WaitingJob]:
         """Return the jobs behind the head in the order of backfilling; ``hole`` s to its start."""

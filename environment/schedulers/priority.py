@@ -15,17 +15,12 @@ import numpy as np
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, SchedulerError, check_choice
 from hpcrowd.environment.jobs import Float64s
 from hpcrowd.environment.registry import said
-from hpcrowd.environment.schedulers.base import Look, Plan, ReasonCode, WaitingJob, options_of
-from hpcrowd.environment.schedulers.conservative import Profile
+from hpcrowd.environment.schedulers.base import Look, WaitingJob, options_of
 from hpcrowd.environment.schedulers.fair_share import HALF_LIFE_S, UsageScheduler
-from hpcrowd.environment.schedulers.ordered import BACKFILL_MEANING, NO_BACKFILL
-from hpcrowd.environment.stops import FOREVER
+from hpcrowd.environment.schedulers.ordered import BACKFILL_MEANING, CONSERVATIVE, NO_BACKFILL
 
 #: Compiled form of the policies of this module, and of others like them.
 PRIORITY_PASS = "hpcrowd.environment.engine.passes.priority:PriorityPass"
-
-#: The backfilling that plans all waiting jobs, in the order of their scores, anew at each pass.
-CONSERVATIVE = "conservative"
 
 #: Binary digits of a score that count. Compiled code and numpy may differ in the last of 53.
 DIGITS = 40
@@ -87,7 +82,16 @@ class Priority(UsageScheduler):
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Let a subclass run in the compiled engine if all that it changes is the formula."""
         super().__init_subclass__(**keywords)
-        kept = ("select", "_walk", "_in_order", "_candidates", "charges", "reserve", "ended")
+        kept = (
+            "select",
+            "_walk",
+            "_plan",
+            "_in_order",
+            "_candidates",
+            "charges",
+            "reserve",
+            "ended",
+        )
         if "compiled" not in vars(cls) and all(
             getattr(cls, name) is getattr(Priority, name) for name in kept
         ):
@@ -96,11 +100,6 @@ class Priority(UsageScheduler):
     def score(self, jobs: Queue) -> Any:
         """Return the scores of the waiting jobs, shape (jobs,); the highest is first."""
         raise NotImplementedError(f"{type(self).__name__} must define score()")
-
-    @property
-    @override
-    def plans(self) -> bool:  # type: ignore[override]
-        return self.backfill == CONSERVATIVE
 
     @override
     def begin(self, total: int) -> None:
@@ -170,30 +169,7 @@ class Priority(UsageScheduler):
     def _walk(self, look: Look, note: Callable[..., None] | None = None) -> Iterator[WaitingJob]:
         if note is None and all(job.processors > look.free for job in look.waiting):
             return  # nothing can start, whatever the scores are
-        if not self.plans:
-            yield from super()._walk(look, note)
-            return
-        now = look.now
-        plan = self._empty_plan(look)
-        for job in self._in_order(look):
-            start = plan.earliest_of(job)
-            if start < FOREVER:
-                plan.occupy(job, start, -1)
-            if start == now:
-                yield job
-            elif note is not None and start < FOREVER:
-                note(job, ReasonCode.PLANNED, start=start, note="")
-            elif note is not None:
-                note(job)
-
-    def _empty_plan(self, look: Look) -> Plan:
-        """Return what running jobs and maintenance leave."""
-        if look.nodes is not None:
-            return look.nodes.plan(look, (), {})
-        profile = Profile(look.now, look.free, look.running)
-        for begin, end in self.windows:
-            profile.add(max(begin, look.now), end, -look.total)
-        return profile
+        yield from super()._walk(look, note)
 
     @property
     @override

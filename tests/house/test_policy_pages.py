@@ -109,6 +109,8 @@ def test_policies_are_listed(capsys):
     policies(None, as_json=True)
     wire = json.loads(capsys.readouterr().out)["policies"]
     assert list(SCHEDULERS) == [policy["name"] for policy in wire]
-    assert ["backfill", "order"] == [option["name"] for option in wire[1]["options"]]
+    assert ["backfill", "order", "reservations", "depth"] == [
+        option["name"] for option in wire[1]["options"]
+    ]
     with pytest.raises(QuantityError, match=r"not known; did you mean easy\? choose fcfs, easy"):
         policies("easier", as_json=False)

@@ -86,6 +86,14 @@ policies = st.one_of(
     st.builds(lambda order, how: text("easy", order=order, backfill=how), keys, backfills),
     st.builds(lambda how: text("easy", backfill=how), backfills),
     st.builds(
+        lambda order, how, most: text("easy", order=order, backfill=how, **most),
+        keys,
+        backfills,
+        st.fixed_dictionaries(
+            {"reservations": st.integers(1, 4)}, optional={"depth": st.integers(1, 6)}
+        ),
+    ),
+    st.builds(
         lambda most, how, first: ",".join(
             [text("multi-queue", backfill=how, priorities=first), *most]
         ),

@@ -58,8 +58,10 @@ ROW, NEED, BELIEF, SUBMITTED, Q_ROWS = range(5)
     CORRECTS,  # jobs that outrun their estimates are expected to run on for a while
     LIMITED,
     CHARGED,  # usage is charged
+    RESERVATIONS,  # jobs that hold them in a plan that each pass makes; 0 for passes without one
+    DEPTH,  # jobs behind the head that such a pass looks at
     Q_COUNT,
-) = range(13)
+) = range(15)
 
 # Places in ``c``.
 SIGN, HALF_LIFE, ALPHA, LIMIT, DECLINE, C_COUNT = range(6)
@@ -89,9 +91,6 @@ KEY_COLUMNS = (
 
 # Orders of backfilling.
 NONE, AS_QUEUED, AS_SUBMITTED, SHORTEST, LARGEST, BEST_FIT = range(6)
-
-#: All waiting jobs are planned in the order of the queue, see ``scored.plan_pass``.
-PLANNED = 6
 
 
 class Order(NamedTuple):
@@ -192,7 +191,7 @@ def leave(jobs, order, beliefs, accounts, job):
 @inlined
 def _least(q):
     """Return the shortest time for which jobs are expected to run when they start, s."""
-    return 1 if q[CORRECTS] or q[BACKFILL] == PLANNED else 0
+    return 1 if q[CORRECTS] or q[RESERVATIONS] else 0
 
 
 @compiled

@@ -41,17 +41,25 @@ def occupy(times, free, count, begin, end, processors):
 
 
 @compiled
+def shortage(times, free, count, i, processors, length):
+    """Return the first step with too few processors, within so long from step ``i`` on; or -1."""
+    end = times[i] + length
+    while i < count and times[i] < end:
+        if free[i] < processors:
+            return i
+        i += 1
+    return -1
+
+
+@compiled
 def earliest(times, free, count, processors, length):
     """Return the first time from which so many processors are free for so long; FOREVER if none."""
     i = 0
     while i < count:
-        begin = times[i]
-        j = i
-        while j < count and times[j] < begin + length and free[j] >= processors:
-            j += 1
-        if j == count or times[j] >= begin + length:
-            return begin
-        i = j + 1
+        short = shortage(times, free, count, i, processors, length)
+        if short < 0:
+            return times[i]
+        i = short + 1
     return FOREVER
 
 

@@ -1,7 +1,8 @@
-"""Passes of policies whose order is a formula over the queue, see ``schedulers/priority.py``.
+"""Passes of policies whose order is a formula over the queue, and passes that make a plan.
 
-Before a pass the formula gets the waiting jobs as columns of a view. That is left out if the order
-does not matter: if one job waits, or none fits.
+The plain ones are in ``schedulers/priority.py`` and ``schedulers/ordered.py``. Before a pass the
+formula gets the waiting jobs as columns of a view. That is left out if the order does not matter:
+if one job waits, or none fits.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from hpcrowd.environment.engine.kernel.accounts import KEY, SEEN, USAGE, Account
 from hpcrowd.environment.engine.kernel.believed import Beliefs, correct_ends
 from hpcrowd.environment.engine.kernel.loop import run
 from hpcrowd.environment.engine.kernel.ordered import (
+    AS_SUBMITTED,
     BACKFILL,
     BELIEF,
+    BY_SCORE,
+    BY_SLOWDOWN,
     CHARGED,
+    DEPTH,
     FIRST,
     GAPS,
     HALF_LIFE,
@@ -27,8 +32,9 @@ from hpcrowd.environment.engine.kernel.ordered import (
     LAST,
     LOOKED,
     NEED,
+    ORDER,
     PASSES,
-    PLANNED,
+    RESERVATIONS,
     ROW,
     SUBMITTED,
     Order,
@@ -39,8 +45,10 @@ from hpcrowd.environment.engine.kernel.ordered import (
     launch,
     leave,
     ordered_pass,
+    renew_keys,
+    score,
 )
-from hpcrowd.environment.engine.kernel.outlook import earliest, occupy
+from hpcrowd.environment.engine.kernel.outlook import earliest, occupy, shortage
 from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.stops import FOREVER
 
@@ -76,9 +84,10 @@ def prepare(cluster_arrays, order_arrays, belief_arrays, account_arrays, ended, 
         return NOTHING
     for i in range(q[FIRST], q[LAST]):
         if queue[NEED, i] <= s[S.FREE]:
-            if s[S.WAITING] > 1:
+            if q[ORDER] == BY_SCORE and s[S.WAITING] > 1:
                 return SCORES
-            order.keys[i] = 0.0
+            if q[ORDER] == BY_SCORE:
+                order.keys[i] = 0.0
             return PASS_ONLY
     return NOTHING
 
@@ -148,8 +157,20 @@ def _sift(keys, chosen, i, count):
 
 
 @compiled
+def _pop(keys, chosen, count):
+    """Move the first place of a heap behind it; return how many are left."""
+    chosen[0], chosen[count - 1] = chosen[count - 1], chosen[0]
+    _sift(keys, chosen, 0, count - 1)
+    return count - 1
+
+
+@compiled
 def plan_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, windows, steps, total):
-    """Plan all waiting jobs in the order of their keys, and start those whose time is now."""
+    """Plan jobs in the order of the queue, and start those whose time is now.
+
+    Behind the last that may hold a reservation, jobs start that delay none of these, in the order
+    of backfilling.
+    """
     cluster, order = Cluster(*cluster_arrays), Order(*order_arrays)
     beliefs, accounts = Beliefs(*belief_arrays), Accounts(*account_arrays)
     jobs, s, q, queue = cluster.jobs, cluster.s, order.q, order.queue
@@ -166,6 +187,8 @@ def plan_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, windo
     for i in range(len(windows)):
         if windows[i, 1] > now:
             count = occupy(times, free, count, max(now, windows[i, 0]), windows[i, 1], total)
+    if q[ORDER] >= BY_SLOWDOWN:
+        renew_keys(order, accounts, now)
     keys, chosen, left = order.keys, order.chosen, 0
     for at in range(q[FIRST], q[LAST]):
         if queue[NEED, at] != S.GAP:
@@ -173,18 +196,39 @@ def plan_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, windo
             left += 1
     for i in range(left // 2 - 1, -1, -1):
         _sift(keys, chosen, i, left)
-    while left and s[S.FREE] >= 1:  # else nothing can start now
-        at = chosen[0]
-        left -= 1
-        chosen[0] = chosen[left]
-        _sift(keys, chosen, 0, left)
-        need = queue[NEED, at]
-        lasts = max(queue[BELIEF, at], 1)
+    kept, deep, hole = 0, left, 0
+    while left and deep and kept < q[RESERVATIONS] and s[S.FREE] >= 1:  # else nothing can start now
+        left, deep = _pop(keys, chosen, left), deep - 1
+        at = chosen[left]
+        need, lasts = queue[NEED, at], max(queue[BELIEF, at], 1)
         begin = earliest(times, free, count, need, lasts)
         if begin < FOREVER:
             count = occupy(times, free, count, begin, begin + lasts, need)
         if begin == now:
             launch(cluster, order, beliefs, accounts, at)
+            continue
+        if kept == 0:
+            hole, deep = begin - now, min(left, q[DEPTH])
+        kept += 1
+    later = min(left, deep) if s[S.FREE] >= 1 else 0
+    for _ in range(later):
+        left = _pop(keys, chosen, left)
+    while later:
+        best, least, fitting = -1, 0.0, 0
+        for k in range(left, left + later):
+            at = chosen[k]
+            need, lasts = queue[NEED, at], max(queue[BELIEF, at], 1)
+            if need <= s[S.FREE] and shortage(times, free, count, 0, need, lasts) < 0:
+                chosen[left + fitting] = at
+                fitting += 1
+                place = float(at) if q[BACKFILL] == AS_SUBMITTED else score(order, at, hole)
+                if best < 0 or place < least or (place == least and at < best):
+                    best, least = at, place
+        later = fitting
+        if best >= 0:
+            need, lasts = queue[NEED, best], max(queue[BELIEF, best], 1)
+            count = occupy(times, free, count, now, now + lasts, need)
+            launch(cluster, order, beliefs, accounts, best)
     q[HOLDS], q[HEAD] = 0, -1
     if q[GAPS] > 64 and 2 * q[GAPS] > q[LAST] - q[FIRST]:
         close_queue(order)
@@ -199,7 +243,7 @@ def score_by(scorer, view, count, now, total, free, scores):
 @compiled
 def one_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, windows, steps, total):
     """Do a pass in the order of the keys."""
-    if Order(*order_arrays).q[BACKFILL] == PLANNED:
+    if Order(*order_arrays).q[RESERVATIONS]:
         plan_pass(
             cluster_arrays, order_arrays, belief_arrays, account_arrays, windows, steps, total
         )

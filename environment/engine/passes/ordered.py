@@ -11,10 +11,11 @@ from hpcrowd.environment.engine.kernel import accounts as A
 from hpcrowd.environment.engine.kernel import believed as B
 from hpcrowd.environment.engine.kernel import ordered as Q
 from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel import scored as P
 from hpcrowd.environment.engine.passes.base import CompiledPass, Machine
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.fair_share import Usage
-from hpcrowd.environment.schedulers.ordered import OrderedScheduler
+from hpcrowd.environment.schedulers.ordered import CONSERVATIVE, OrderedScheduler
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ BACKFILLS = {
     "sjbf": Q.SHORTEST,
     "largest": Q.LARGEST,
     "best-fit": Q.BEST_FIT,
-    "conservative": Q.PLANNED,
+    CONSERVATIVE: Q.AS_QUEUED,
 }
 
 #: Places that arrays have at first, and blocks of ends.
@@ -69,6 +70,11 @@ class OrderedPass(CompiledPass):
         q[Q.HEAD] = -1
         q[Q.CORRECTS] = engine.predictor is not None
         q[Q.BACKFILL] = BACKFILLS[getattr(scheduler, "backfill", "none")]
+        if scheduler.plans:
+            every = scheduler.backfill == CONSERVATIVE
+            q[Q.RESERVATIONS] = FOREVER if every else scheduler.reservations
+            q[Q.DEPTH] = FOREVER if scheduler.depth is None else scheduler.depth
+        self._steps = np.zeros((2, 0), np.int64)  # of the plan
         q[Q.LIMITED] = isinstance(scheduler, OrderedScheduler) and (
             type(scheduler).charges is not OrderedScheduler.charges
         )
@@ -162,17 +168,32 @@ class OrderedPass(CompiledPass):
     def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:
         if self._known < len(self.engine.jobs):
             self._learn_jobs()
-        stop: int = Q.advance_ordered(
-            cluster, remaining, halt, self._order(), self._beliefs(), self._held()
-        )
+        arrays = self._order(), self._beliefs(), self._held()
+        if self._q[Q.RESERVATIONS]:
+            stop: int = P.advance_to_scores(cluster, remaining, halt, *arrays, *self._plan())
+        else:
+            stop = Q.advance_ordered(cluster, remaining, halt, *arrays)
         return stop
 
     @override
     def schedule(self, ended: Int64s, arrived: Int64s) -> int:
         self._make_room(len(arrived))
-        arrays = self.engine.arrays()
-        Q.ordered_pass(arrays, self._order(), self._beliefs(), self._held(), ended, arrived)
+        arrays = self.engine.arrays(), self._order(), self._beliefs(), self._held()
+        if not self._q[Q.RESERVATIONS]:
+            Q.ordered_pass(*arrays, ended, arrived)
+        elif P.prepare(*arrays, ended, arrived) != P.NOTHING:
+            P.one_pass(*arrays, *self._plan())
         return FOREVER
+
+    def _plan(self) -> tuple[Any, ...]:
+        """Return what a pass that plans needs besides: windows, room for the plan, processors."""
+        engine = self.engine
+        windows = np.array(engine.windows, np.int64).reshape(-1, 2)
+        if self._q[Q.RESERVATIONS]:
+            most = engine.arrays()[5].shape[1] + self._queue.shape[1] + len(windows)
+            if self._steps.shape[1] < 2 + 2 * most:
+                self._steps = np.zeros((2, 4 + 4 * most), np.int64)
+        return windows, self._steps, engine.up
 
     def _order(self) -> tuple[Any, ...]:
         """Return the fields of ``kernel.ordered.Order``."""

@@ -70,7 +70,6 @@ class PriorityPass(OrderedPass):
         scheduler.check()
         self._view = np.zeros((P.COLUMNS, FIRST_ROOM))
         self._scores = np.zeros(FIRST_ROOM)
-        self._steps = np.zeros((2, 0), np.int64)
         super().__init__(scheduler, engine)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -94,16 +93,6 @@ class PriorityPass(OrderedPass):
         if room > self._view.shape[1]:
             self._view = np.zeros((P.COLUMNS, room))
             self._scores = np.zeros(room)
-
-    def _plan(self) -> tuple[Any, ...]:
-        """Return what a pass that plans needs besides: windows, room for the plan, processors."""
-        engine = self.engine
-        windows = np.array(engine.windows, np.int64).reshape(-1, 2)
-        if self._q[Q.BACKFILL] == Q.PLANNED:
-            most = engine.arrays()[5].shape[1] + self._queue.shape[1] + len(windows)
-            if self._steps.shape[1] < 2 + 2 * most:
-                self._steps = np.zeros((2, 4 + 4 * most), np.int64)
-        return windows, self._steps, engine.up
 
     @override
     def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:

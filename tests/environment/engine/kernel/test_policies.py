@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hpcrowd.environment import WaitingJob
+from hpcrowd.environment import Priority, WaitingJob
 from hpcrowd.environment.schedulers.ordered import parse_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +19,18 @@ from tests.support.policies import (
 )
 
 few = settings(max_examples=40)
+
+
+class InOrder(Priority):
+    """Conservative backfilling with a plan that is made anew at each pass."""
+
+    name = "in order"
+    backfill = "conservative"
+
+    def score(self, jobs):
+        """The earlier, the better; of one second the order is that of the queue."""
+        return -jobs.submit
+
 
 #: Long queues, whose gaps are closed on the way, and many running jobs.
 long_queues = st.integers(0, 2**32 - 1)
@@ -84,6 +96,47 @@ def test_policies_that_are_the_same(one, other, rows, cluster):
     """Two ways to say one thing give one schedule; of one group, fair share is no order."""
     rows = [(*row[:5], 1, row[6]) for row in rows]
     assert outcome(run(rows, one, cluster)) == outcome(run(rows, other, cluster))
+
+
+@few
+@given(workloads, st.integers(3, 8), keys, backfills)
+def test_a_plan_with_one_reservation_is_easy(rows, processors, order, backfill):
+    """A plan of free processors comes to the same as a shadow time and spare processors."""
+    rows = [(*row[:3], max(row[3], 1), *row[4:]) for row in rows]
+    cluster = {"processors": processors, "overrun": "kill", "estimates": "requested"}
+    one, planned = (
+        run(rows, text("easy", order=order, backfill=backfill, **more), cluster)
+        for more in ({}, {"depth": len(rows)})
+    )
+    assert outcome(one) == outcome(planned)
+
+
+@few
+@given(workloads, clusters)
+def test_a_plan_with_all_reservations_is_conservative(rows, cluster):
+    """As many reservations as jobs give the plan that priorities make anew at each pass."""
+    policies = text("easy", reservations=len(rows) + 1), InOrder()
+    one, other = (run(rows, policy, cluster) for policy in policies)
+    assert outcome(one) == outcome(other)
+
+
+#: Two processors free, a head that needs four, and others behind it, of which one is short.
+BEHIND = [(0, 100, 2, 100), (1, 100, 4, 100), (2, 90, 3, 90), (3, 150, 2, 150), (4, 50, 2, 50)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "starts"),
+    [
+        ("easy", [0, 100, 200, 290, 4]),  # the last ends before the head starts
+        ("easy:depth=2", [0, 100, 200, 290, 290]),
+        ("easy:depth=3", [0, 100, 200, 290, 4]),
+    ],
+)
+def test_depth(policy, starts):
+    """Jobs further behind the head than the depth do not overtake it."""
+    rows = [(*row, 1, 1, 0) for row in BEHIND]
+    cluster = {"processors": 4, "overrun": "kill", "estimates": "requested"}
+    assert starts == run(rows, policy, cluster).start.tolist()
 
 
 #: Orders in which no job ever passes another while both wait.
