@@ -31,7 +31,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.machine_size import without_found_size
-from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, smallest
+from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, jobs_in, smallest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -267,7 +267,7 @@ class Run:
         found = summarize(
             self.jobs,
             self.processors,
-            self.dropped.total(),
+            jobs_in(self.dropped),
             sizes_of(self.platform),
             held=bool(self.holds),
         )

@@ -80,7 +80,9 @@ def test_a_machine_on_which_nothing_fits_is_explained(call, trace, size, more, w
     trace.write_text("\n".join(lines) + "\n")
     out = trace.parent / "run"
     assert words in call("replay", trace, *more, "--users", "rigid", "--out", out)[1]
-    remarks = json.loads((out / "summary.json").read_text()).get("remarks", [])
+    summary = json.loads((out / "summary.json").read_text())
+    assert 1 == summary["jobs_dropped"]  # job 7; a line of the header is no job
+    remarks = summary.get("remarks", [])
     assert ("all 4 jobs rejected" in words or bool(more)) == bool(remarks)
     assert remarks == [*read_results(out).remarks]
 
