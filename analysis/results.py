@@ -35,11 +35,10 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from hpcrowd.analysis import tables
 from hpcrowd.analysis.run import Run
@@ -55,6 +54,7 @@ from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.headers import parse_zone
 from hpcrowd.environment.traces.trace import jobs_from_trace
 
 #: Format of a folder; it is raised when older versions can no longer read it, or the reverse.
@@ -364,14 +364,5 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _clock(written: dict[str, Any]) -> Clock:
     """Return the clock that a summary describes; without a note the trace gave all of it."""
     known = not written["note"]
-    return Clock(int(written["unix_start_s"]), _zone(str(written["zone"]), known), known)
-
-
-def _zone(name: str, known: bool) -> tzinfo:
-    if name == "UTC" and not known:
-        return UTC
-    if name.startswith(("UTC+", "UTC-")):
-        zone = datetime.strptime(name, "UTC%z").tzinfo
-        assert zone is not None
-        return zone
-    return ZoneInfo(name)
+    zone = UTC if written["zone"] == "UTC" and not known else parse_zone(str(written["zone"]))
+    return Clock(int(written["unix_start_s"]), zone or UTC, known)

@@ -28,10 +28,10 @@ from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.engine.attempts import Runs, runs_of
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
-from hpcrowd.environment.quantities import notebook_table, round_half_up
+from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.machine_size import without_found_size
-from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, smallest
+from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, jobs_in, smallest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,6 +152,19 @@ class Run:
         own = bool(asked.get("machine")) or "x" not in str(asked.get("processors", "1x"))
         if self.trace is not None and not own and not self.size_note:
             self.size_note = self.trace.size.note
+        if self.stored is None and len(self.jobs) and np.all(self.jobs.state == State.REJECTED):
+            self.remarks = [self._all_rejected(), *self.remarks]
+
+    def _all_rejected(self) -> str:
+        """Return why no job could run."""
+        smallest = int(self.jobs.processors.min())
+        why = "each is larger than the cluster that it was submitted to"
+        if self.rejections:
+            [(why, _)] = Counter(self.rejections.values()).most_common(1)
+        elif smallest > self.processors:
+            why = f"the smallest asks for {plural(smallest, 'processor')} of {self.processors:,}"
+        cure = "check MaxProcs in the header of the trace, or set the size of the machine"
+        return f"all {plural(len(self.jobs), 'job')} rejected: {why}; {cure}"
 
     def __repr__(self) -> str:
         return f"<Run {self.label}: {len(self.jobs):,} jobs>"
@@ -254,7 +267,7 @@ class Run:
         found = summarize(
             self.jobs,
             self.processors,
-            self.dropped.total(),
+            jobs_in(self.dropped),
             sizes_of(self.platform),
             held=bool(self.holds),
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -37,6 +38,16 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: s; closer times are written only as day of the week and time of day.
 NEAR = 6 * DAY
 
+#: Keys of a header that give the time zone; the first that can be read counts.
+ZONE_KEYS = ("TimeZoneString", "TimeZone")
+
+#: A UTC offset in hours and minutes, or in seconds.
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::([0-9]{2}))?|([+-])([0-9]{2})([0-9]{2})")
+_SECONDS = re.compile(r"[+-]?[0-9]{1,5}")
+
+#: Largest UTC offset, s: 14 hours; offsets are multiples of :data:`QUARTER`.
+FARTHEST_ZONE = 50_400
+
 #: A Monday, 00:00, used as the origin if the trace has no start time.
 NOMINAL_ORIGIN = datetime(2001, 1, 1, tzinfo=UTC)
 
@@ -68,16 +79,13 @@ class Clock:
 
     @classmethod
     def of(cls, header: Header) -> Clock:
-        """Return the clock of a trace: its ``UnixStartTime`` and ``TimeZoneString``."""
+        """Return the clock of a trace, from ``UnixStartTime`` and :func:`header_zone`."""
         start = header.integer("UnixStartTime")
         if start is None or start <= 0:
             return cls()
         check_within("UnixStartTime in the header of the trace", start, 1, LATEST_START)
-        words = (header.get("TimeZoneString") or "").split()
-        try:
-            return cls(start, ZoneInfo(words[0]), known=True)
-        except (IndexError, KeyError, ValueError, OSError):
-            return cls(start)
+        zone = header_zone(header)
+        return cls(start) if zone is None else cls(start, zone, known=True)
 
     @property
     def nominal(self) -> bool:
@@ -167,6 +175,48 @@ class Clock:
     def second_of_week(self, seconds: Int64s) -> Int64s:
         """Return the local second of the week, from Monday 00:00, of each of ``seconds``."""
         return self.walls(seconds) % WEEK
+
+
+def zone_of(name: str) -> tzinfo | None:
+    """Return the time zone of a name or of a UTC offset; None if it is neither.
+
+    Names are those of the time zone database. Offsets are hours (``+01:00``, ``-0800``, ``GMT+1``)
+    or seconds (``-28800``), positive east of Greenwich, as people write them: ``GMT+1`` is an hour
+    ahead of UTC, although ``Etc/GMT+1`` of the database, as in POSIX, is an hour behind.
+    """
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        pass
+    offset = None
+    if match := _OFFSET.fullmatch(name):
+        sign, hours, minutes = (match[i] or match[i + 3] or "0" for i in (1, 2, 3))
+        offset = (int(hours) * HOUR + int(minutes) * 60) * (-1 if sign == "-" else 1)
+    if (offset is None or abs(offset) > FARTHEST_ZONE) and _SECONDS.fullmatch(name):
+        offset = int(name)
+    if offset is None or abs(offset) > FARTHEST_ZONE or offset % QUARTER:
+        return None
+    return timezone(timedelta(seconds=offset))
+
+
+def header_zone(header: Header) -> tzinfo | None:
+    """Return the time zone of a trace: the first of :data:`ZONE_KEYS` that can be read, or None."""
+    zones = (zone_in(header.get(key)) for key in ZONE_KEYS)
+    return next((zone for zone in zones if zone is not None), None)
+
+
+def zone_in(value: str | None) -> tzinfo | None:
+    """Return the time zone in a value of a header, without what follows; None if none can be read.
+
+    A note follows in brackets, after ``#``, or in words: ``Europe/Amsterdam  # CET``.
+    """
+    words = re.split(r"[#(\n]", value or "")[0].split()
+    if not words:
+        return None
+    zone = zone_of("".join(words))  # also GMT +1
+    if zone is None and not re.search(r"[0-9]", "".join(words[1:])):
+        zone = zone_of(words[0])
+    return zone
 
 
 def second_of(moment: Moment, clock: Clock) -> int:

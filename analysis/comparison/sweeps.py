@@ -34,6 +34,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.quantities import format_duration
+from hpcrowd.environment.traces.trace import jobs_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +102,7 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
     sizes = sizes_of(run.platform)
     rows = np.flatnonzero((jobs.submit >= begin) & (jobs.submit <= end))
     found = summarize(
-        jobs.take(rows), run.processors, run.dropped.total(), sizes, held=bool(run.holds)
+        jobs.take(rows), run.processors, jobs_in(run.dropped), sizes, held=bool(run.holds)
     )
     span = end - begin
     if span:

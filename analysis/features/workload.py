@@ -16,7 +16,7 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.traces.trace import Trace, tally
+from hpcrowd.environment.traces.trace import Trace, counted, tally
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -281,7 +281,7 @@ class Workload:
         """
         keep = np.ones(len(trace), bool)
         left_out: Counter[str] = Counter()
-        notes: list[str] = []
+        notes = counted(trace.repaired, trace.dropped)
 
         def leave_out(reason: str, those: NDArray[np.bool_]) -> None:
             tally(left_out, reason, those & keep)

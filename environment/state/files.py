@@ -59,11 +59,10 @@ from array import array
 from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from hpcrowd.environment.clock import LATEST_START, Clock
+from hpcrowd.environment.clock import LATEST_START, Clock, zone_of
 from hpcrowd.environment.errors import ParseError, QuantityError, TraceError, not_one_of
 from hpcrowd.environment.files import check_characters
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable
@@ -243,12 +242,12 @@ def _header_of(state: ClusterState) -> dict[str, Any]:
 
 
 def _zone_name(zone: tzinfo) -> str:
-    name = "UTC" if zone is UTC else getattr(zone, "key", None)
-    if not name:
+    name = str(zone)
+    if zone is not UTC and zone_of(name) != zone:
         raise QuantityError(
             f"zone {zone}: has no name that a file can hold; use one such as Europe/Stockholm"
         )
-    return str(name)
+    return name
 
 
 def _check_ranges(state: ClusterState) -> None:
@@ -622,7 +621,7 @@ def _clock(header: Mapping[str, Any]) -> Clock:
         return Clock()
     if header["zone"] == "UTC" and not header["known"]:
         return Clock(header["origin"])
-    return Clock(header["origin"], ZoneInfo(header["zone"]), header["known"])
+    return Clock(header["origin"], parse_zone(header["zone"]) or UTC, header["known"])
 
 
 def _requests(size: int, asked: list[tuple[int, dict[str, Any]]]) -> Requests:

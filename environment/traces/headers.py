@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from hpcrowd.environment.clock import DAYS, Clock
+from hpcrowd.environment.clock import DAYS, ZONE_KEYS, Clock, zone_in, zone_of
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.header import UNKNOWN_VALUES, Header
+from hpcrowd.environment.traces.trace import LINES, Trace
 
 #: Fields whose names the header lists: the keys for their number, and for each name.
 LISTED = {"queue": ("MaxQueues", "Queue"), "partition": ("MaxPartitions", "Partition")}
@@ -183,9 +182,40 @@ def parse_zone(name: str | None) -> tzinfo | None:
     """
     if name is None:
         return None
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
+    if (zone := zone_of(name)) is None:
         raise QuantityError(
-            f"zone {name!r}: not known; use a name such as Europe/Stockholm, or UTC"
-        ) from None
+            f"zone {name!r}: not known; use a name such as Europe/Stockholm, UTC or +01:00"
+        )
+    return zone
+
+
+def left_out(header: Header) -> dict[str, int]:
+    """Return the lines of a header with a size, start or zone that cannot be read.
+
+    They are reasons of :attr:`hpcrowd.environment.traces.trace.Trace.dropped`. Only what would
+    count is listed: no ``MaxNodes`` next to a good ``MaxProcs``, no ``TimeZone`` next to a good
+    ``TimeZoneString``.
+    """
+    number = "is not a whole number such as 1024 (a note may follow in brackets)"
+    found = []
+    if header.unread("MaxProcs"):
+        found.append(("MaxProcs", f"{number}; correct it, or give --processors"))
+    if header.processors is None and header.unread("MaxNodes"):
+        found.append(("MaxNodes", f"{number}; correct it, or give --processors"))
+    if header.unread("UnixStartTime"):
+        rule = "is not a whole number of seconds such as 1041377305; correct it to have dates"
+        found.append(("UnixStartTime", rule))
+    for key in ZONE_KEYS:
+        value = header.get(key)
+        if zone_in(value) is not None:
+            break
+        if value is not None and value.lower() not in UNKNOWN_VALUES:
+            found.append((key, "is not a time zone such as Europe/Stockholm or +01:00; correct it"))
+    return {
+        f"{LINES}line {header.line(key)}, {key}: {_first_line(header.get(key))!r} {rule}": 1
+        for key, rule in found
+    }
+
+
+def _first_line(value: str | None) -> str:
+    return (value or "").partition("\n")[0][:80]

@@ -79,6 +79,11 @@ def counted(repaired: Mapping[str, int], dropped: Mapping[str, int]) -> list[str
     ]
 
 
+def jobs_in(reasons: Mapping[str, int]) -> int:
+    """Return how many jobs were dropped or repaired for these reasons; lines are no jobs."""
+    return sum(count for reason, count in reasons.items() if not reason.startswith(LINES))
+
+
 def not_read(columns: Iterable[str]) -> list[str]:
     """Return a line that names the columns of a log that are not read; none without any."""
     named = ", ".join(columns)
@@ -167,8 +172,8 @@ class Trace:
             ("processors", f"{self.size.processors:,}"),
             ("days of submissions", f"{np.ptp(submit) / DAY if len(submit) else 0:,.1f}"),
             ("begins", Clock.of(self.header).local(0).isoformat(" ")),
-            ("repaired", f"{self.repaired.total():,}"),
-            ("dropped", f"{self.dropped.total():,}"),
+            ("repaired", f"{jobs_in(self.repaired):,}"),
+            ("dropped", f"{jobs_in(self.dropped):,}"),
         ]
         return notebook_table(repr(self), rows)
 

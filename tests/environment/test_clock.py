@@ -1,12 +1,14 @@
 """Headers and local time: what a header says, and what time it is at a second of the run."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 from hpcrowd.environment import Clock, Header
-from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, zone_of
+from hpcrowd.environment.header import UNKNOWN_VALUES
+from hpcrowd.environment.traces.headers import left_out, parse_zone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +46,103 @@ def test_keys_are_found_in_upper_and_lower_case():
     assert None is header("; MaxProcs: unknown").integer("MaxProcs")
     texts = ("; MaxProcs: 100\n; MaxNodes: 7", "; MaxProcs: -1\n; MaxNodes: 7", "; MaxNodes: 7", "")
     assert [100, 7, 7, None] == [header(text).processors for text in texts]
+
+
+#: What may follow a number, and what may not.
+NOTES = ["", "  ( 6,  171,   7)", " (dual CPU)", "   # of 70", "; 2 a node", " [1 down]",
+         "\n;   in 2 rooms", " CPUs", " processors (of 9)"]  # fmt: skip
+OTHERS = [" x 64", " 024", "_024", ".024", ",24", ",0245", "e3", " nodes", " per node", " - 2", "k",
+          "/2", "\u0661", " 2 (a)"]  # fmt: skip
+
+
+@given(st.integers(0, 10**18 - 1), st.sampled_from(["{}", "{:,}", "{}.0", "+{}", "00{}"]),
+       st.sampled_from(NOTES))  # fmt: skip
+def test_a_number_is_read_whole(number, style, note):
+    """Plain or in groups of three, with a unit or a note behind it, it is itself."""
+    text = style.format(number if style != "00{}" else number % 10**16) + note
+    assert int(style.format(number % 10**16 if style == "00{}" else number).split(".")[0]
+               .replace(",", "")) == header(f"; MaxProcs: {text}").integer("MaxProcs")  # fmt: skip
+
+
+def slowly(text):
+    """The whole number at the beginning of a text, word by word; None if it is anything else."""
+    for mark in "([#;":
+        text = text.split(mark)[0]
+    words = text.split()
+    if len(words) not in (1, 2) or words[1:] not in ([], ["CPUs"]):
+        return None
+    first, _, last = words[0].removeprefix("-").partition(".")
+    groups = first.split(",")
+    good = all(one.isascii() and one.isdigit() for one in groups)
+    good &= all(len(one) == 3 for one in groups[1:]) and (len(groups) == 1 or len(groups[0]) < 4)
+    good &= "." not in words[0] or (last != "" and set(last) == {"0"})
+    return int(words[0].split(".")[0].replace(",", "")) if good else None
+
+
+@given(st.text("0123,.- (#;x_e", max_size=8) | st.builds(
+    lambda number, more: f"{number}{more}", st.integers(0, 2000), st.sampled_from(OTHERS + NOTES)
+).filter(lambda text: "\n" not in text and "processors" not in text))  # fmt: skip
+def test_anything_else_is_left_out_aloud(text):
+    """It is no number, and the reader counts its line with line, key and value."""
+    some = header(f"; Note: a\n; MaxProcs: {text}")
+    value = some.get("MaxProcs")
+    assert slowly(value) == some.integer("MaxProcs")
+    told = slowly(value) is None and value not in UNKNOWN_VALUES
+    expected = [f"lines: line 2, MaxProcs: {value!r} is not a whole number"] if told else []
+    assert expected == [reason.partition(" such as")[0] for reason in left_out(some)]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("; MaxNodes: 16 x 64", ["line 1, MaxNodes: '16 x 64'"]),
+        ("; MaxNodes: 16 x 64\n; MaxProcs: 1024", []),
+        ("; MaxProcs: unknown\n; MaxNodes: many\n; MaxJobs: 1e9", ["line 2, MaxNodes: 'many'"]),
+        ("; UnixStartTime: 1e9", ["line 1, UnixStartTime: '1e9'"]),
+        ("; UnixStartTime: 1000000000.5", ["line 1, UnixStartTime: '1000000000.5'"]),
+        ("; UnixStartTime: 1" + 18 * "0", ["line 1, UnixStartTime: '1" + 18 * "0" + "'"]),
+        ("; TimeZone: 3600\n; TimeZoneString: Nowhere/Land",
+         ["line 2, TimeZoneString: 'Nowhere/Land'"]),
+        ("; TimeZone: 7\n; TimeZoneString: UTC", []),
+        ("; TimeZone: 7", ["line 1, TimeZone: '7'"]),
+    ],
+)  # fmt: skip
+def test_what_counts_and_cannot_be_read(text, lines):
+    """Size, start and zone are named where nothing else gives them; other keys are nobody's."""
+    assert [f"lines: {line}" for line in lines] == [
+        reason.partition(" is not a")[0] for reason in left_out(header(text))
+    ]
+
+
+#: Time zones of a header, and the hours that clocks there are ahead of UTC in January.
+ZONES = [("-28800", -8), ("3600", 1), ("0", 0), ("+01:00", 1), ("-0330", -3.5), ("GMT+1", 1),
+         ("UTC-8", -8), ("GMT +1", 1), ("UTC+05:45", 5.75), ("+1800", 0.5), ("+1400", 14),
+         ("Etc/GMT+1", -1), ("Europe/Paris  # CET (UTC+1)", 1), ("US/Pacific (daylight)", -8),
+         ("Asia/Kolkata IST", 5.5), ("EST5EDT", -5),
+         *((bad, None) for bad in ("+15:00", "+01:07", "GMT 1", "CET-1CEST", "7",
+                                   "1000", "99999", "", "+25"))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "hours"), ZONES)
+@pytest.mark.parametrize("key", ["TimeZone", "TimeZoneString"])
+def test_zones_of_a_header(key, text, hours):
+    """Names, and offsets in hours or seconds that are positive in the east; else UTC and a note."""
+    clock = Clock.of(header(f"; UnixStartTime: 1041377305\n; {key}: {text}"))
+    assert (hours is not None) == clock.known
+    assert (hours or 0) * HOUR == clock.ahead(0)
+    assert clock.ahead(0) == Clock(clock.unix_start, parse_zone(str(clock.zone))).ahead(0)
+
+
+@given(st.integers(-56, 56))
+def test_offsets_read_back_as_themselves(quarters):
+    """Hours and minutes, with or without a colon, seconds, and as Python writes zones."""
+    seconds = 900 * quarters
+    minutes = abs(seconds) // 60
+    text = f"{'-' if quarters < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
+    zone = zone_of(text)
+    assert timedelta(seconds=seconds) == zone.utcoffset(None)
+    for other in (text.replace(":", ""), f"UTC{text}", f"GMT{text}", str(seconds), str(zone)):
+        assert zone.utcoffset(None) == zone_of(other).utcoffset(datetime(2024, 1, 1)), other
 
 
 START, STOCKHOLM = "; UnixStartTime: 843471747", "\n; TimeZoneString: Europe/Stockholm"

@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from hpcrowd.analysis import read_results
 from hpcrowd.analysis.metrics import METRICS, PER_USER
 from hpcrowd.environment import read_swf
 from hpcrowd.scenarios import ReplayConfig, replay
@@ -60,6 +61,39 @@ def test_summary_names_metrics_and_drops(call, trace):
     assert "Monday 00:00" not in out
     trace.write_text("\n".join(line for line in TRACE.splitlines() if "Time" not in line) + "\n")
     assert "Monday 00:00" in call("replay", trace)[1]
+
+
+@pytest.mark.parametrize(
+    ("size", "more", "words"),
+    [
+        ("MaxProcs: 8", ("--processors", "0.1x"), "the smallest asks for 2 processors of 1; check"),
+        ("MaxProcs: 1 (of 8)", (), "all 4 jobs rejected: the smallest asks for 2 processors of 1"),
+        ("MaxProcs: 1 x 8", (), "line 5, MaxProcs: '1 x 8' is not a whole number such as 1024"),
+        ("MaxProcs: 1,024", (), "4 jobs on 1,024 processors"),
+    ],
+)
+def test_a_machine_on_which_nothing_fits_is_explained(call, trace, size, more, words):
+    """When every job is rejected a line says why, also in results; a size is read whole or not."""
+    lines = [
+        line.replace("MaxProcs: 8", size) for line in TRACE.splitlines() if line[:1] not in "46"
+    ]
+    trace.write_text("\n".join(lines) + "\n")
+    out = trace.parent / "run"
+    assert words in call("replay", trace, *more, "--users", "rigid", "--out", out)[1]
+    summary = json.loads((out / "summary.json").read_text())
+    assert 1 == summary["jobs_dropped"]  # job 7; a line of the header is no job
+    remarks = summary.get("remarks", [])
+    assert ("all 4 jobs rejected" in words or bool(more)) == bool(remarks)
+    assert remarks == [*read_results(out).remarks]
+
+
+def test_statistics_say_what_was_repaired(call, trace):
+    """Measures of a log whose submissions are Unix times say so."""
+    text = TRACE.replace("978307200", "1641031200").replace("  0  0 100", "  1641031200  0 100")
+    lines = [line for line in text.splitlines() if line[:1] in ";1"]
+    trace.write_text("\n".join(lines) + "\n")
+    note = "1 job repaired: submit is a Unix time: counted from the first one"
+    assert note in call("stats", trace)[1]
 
 
 def test_results_are_complete_and_can_be_replaced(call, trace, tmp_path):

@@ -15,7 +15,8 @@ Workload Format (users, groups, executables, queues and partitions may be words)
 
 which are kept in :attr:`extra`. There are no fields for preceding jobs and think times.
 In memory the ``#`` of comments becomes ``;``, so that header lines such as ``# MaxProcs: 475`` mean
-the same in both formats. If submissions are Unix times, the origin is moved to the first one.
+the same in both formats. If submissions are Unix times, the origin is moved to the first one. A
+first line of names without ``#`` becomes a comment, too, and is counted.
 
 Source: Grid Workloads Archive (Iosup et al. 2008), fields as they are named in its logs.
 """
@@ -28,16 +29,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import decode
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import (
+    TITLES,
     first_line,
     join_lines,
     mostly,
     rows_in,
     split_lines,
+    without_title,
+    without_titles,
 )
 from hpcrowd.environment.traces.formats.common.names import (
     NAMED,
@@ -49,9 +53,10 @@ from hpcrowd.environment.traces.formats.common.names import (
     plain,
     worded,
 )
-from hpcrowd.environment.traces.headers import header_date
+from hpcrowd.environment.traces.headers import left_out
 from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
-from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, smallest
+from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
+from hpcrowd.environment.traces.unix_times import READ_AS_UNIX, count_from_first, first_unix_time
 
 #: Fields 17 to 29, by their names in :attr:`Trace.extra`.
 GRID_FIELDS = (
@@ -78,9 +83,6 @@ ALL_FIELDS = SHARED_FIELDS + GRID_FIELDS
 #: Fields that must be numbers.
 NUMERIC = tuple(name for name in SHARED_FIELDS if name not in (*NAMED, "memory"))
 
-#: Unix times of the beginnings of 1980 and 2100: submissions in between are Unix times.
-SINCE_1970 = (315_532_800, 4_102_444_800)
-
 TITLE = "Grid Workload Format"
 
 _COMMENT = b"#"
@@ -93,6 +95,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
             f"with its {len(ALL_FIELDS)} fields; hpcrowd cannot read it"
         )
     lines = split_lines(data, source, TITLE, _COMMENT)
+    lines, titles = without_titles(lines, len(ALL_FIELDS))
     rows = [_words(line) for line in lines.jobs]
     words = dict(zip(ALL_FIELDS, zip(*rows, strict=False), strict=False))
     numbers = {name: parse_numbers(words.get(name, ())) for name in NUMERIC}
@@ -124,7 +127,10 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         extra=extra,
         repaired=repaired,
     )
-    _move_origin(trace)
+    trace.dropped.update({TITLES: titles} if titles else {})
+    trace.dropped.update(left_out(trace.header))
+    if count_from_first(trace) and trace.header.processors is None:
+        _add_size(trace)
     return trace
 
 
@@ -159,45 +165,24 @@ def _memory(words: tuple[bytes, ...]) -> tuple[NDArray[np.float64], int]:
     return values, len(words) - sum(good)
 
 
-def _since_1970(trace: Trace) -> int:
-    """Return the first submission if submissions are Unix times, else 0."""
+def _add_size(trace: Trace) -> None:
+    """Put the most processors that jobs held at one time into the header."""
     submit = trace["submit"]
-    told = submit[submit != -1]
-    if not len(told) or trace.header.get("UnixStartTime") is not None:
-        return 0
-    first = int(told.min())
-    return first if SINCE_1970[0] < first < SINCE_1970[1] else 0
-
-
-def _move_origin(trace: Trace) -> None:
-    """Count submissions from the first one; put its Unix time and the size into the header."""
-    origin = _since_1970(trace)
-    if not origin:
-        return
-    submit = trace["submit"]
-    moved = submit != -1
-    trace.columns["submit"] = submit = smallest(np.where(moved, submit - origin, submit))
-    trace.repaired["submit is a Unix time: counted from the first one"] = int(moved.sum())
-    lines = [f"; UnixStartTime: {origin}"]
-    if trace.header.get("StartTime") is None:
-        lines.append(f"; StartTime: {header_date(Clock(origin), 0)}")
-    if trace.header.processors is None:
-        waited = np.maximum(trace["wait"], 0).astype(np.float64)  # small integers would overflow
-        start = np.floor(submit + waited).astype(np.int64)
-        run, processors = trace["run"], trace["allocated_processors"]
-        ran = moved & (run > 0) & (processors > 0)
-        end = np.ceil(start + np.maximum(run, 0)).astype(np.int64)
-        most = most_in_use(start[ran], end[ran], np.ceil(processors[ran]).astype(np.int64))
-        if most:
-            lines += [f"; MaxProcs: {most}", f"; Note: {MOST_HELD}"]
-    trace.header.lines += [line.encode() for line in lines]
+    waited = np.maximum(trace["wait"], 0).astype(np.float64)  # small integers would overflow
+    start = np.floor(submit + waited).astype(np.int64)
+    run, processors = trace["run"], trace["allocated_processors"]
+    ran = (submit != UNKNOWN) & (run > 0) & (processors > 0)
+    end = np.ceil(start + np.maximum(run, 0)).astype(np.int64)
+    most = most_in_use(start[ran], end[ran], np.ceil(processors[ran]).astype(np.int64))
+    if most:
+        lines = (f"; MaxProcs: {most}", f"; Note: {MOST_HELD}")
+        trace.header.lines += [line.encode() for line in lines]
 
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     lost.unheld(trace, FIELDS[16:], "no field for it")
-    if _since_1970(trace):
-        known_times = trace["submit"] != -1
-        lost.add("submit", known_times, "later than 1980: will be read as a Unix time")
+    if first_unix_time(trace):
+        lost.add("submit", trace["submit"] != UNKNOWN, READ_AS_UNIX)
     lost.unheld_extra(trace, GRID_FIELDS, "no field for it")
     columns = []
     for name in SHARED_FIELDS:
@@ -230,7 +215,7 @@ def _looks_like(head: bytes) -> bool:
         words = _words(row)
         return len(words) == len(ALL_FIELDS) and is_number(words[0])
 
-    return mostly(rows_in(head, _COMMENT), is_job) or _is_workflow(head)
+    return mostly(without_title(rows_in(head, _COMMENT)), is_job) or _is_workflow(head)
 
 
 #: The Grid Workload Format.

@@ -11,7 +11,7 @@ r"""The Standard Workload Format, version 2.2, read and written without loss.
 Fields beyond the 18th, as in logs of the simulator Alea, are not read, nor is a first line that
 names the fields; both are counted. The fields are those of
 :data:`environment.traces.trace.FIELDS`. Reading and writing again keeps every header line byte for
-byte and every value of every job.
+byte and every value of every job. If submissions are Unix times, they are counted from the first.
 
 Source: Parallel Workloads Archive, definition of the Standard Workload Format.
 """
@@ -28,15 +28,19 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import Header
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import (
     BLOCK,
     MARK,
+    TITLES,
     explain,
+    is_title,
     join_lines,
     mostly,
     rows_in,
     separate,
+    without_title,
 )
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
@@ -44,7 +48,9 @@ from hpcrowd.environment.traces.formats.common.names import (
     is_number,
     number_text,
 )
-from hpcrowd.environment.traces.trace import FIELDS, LINES, Trace, smallest
+from hpcrowd.environment.traces.headers import left_out
+from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.unix_times import READ_AS_UNIX, count_from_first, first_unix_time
 
 TITLE = "Standard Workload Format"
 
@@ -56,7 +62,6 @@ LEAST = 10
 
 #: What is passed over.
 MORE = f"more than {len(FIELDS)} fields: the first {len(FIELDS)} read"
-TITLES = f"{LINES}names of the fields, no job"
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
@@ -123,7 +128,7 @@ class _Columns:
         jobs = list(compress(lines, is_job))
         if not self.newline and jobs:
             self.newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
-        if jobs and not self.jobs and not self.titles and _is_title(jobs[0]):
+        if jobs and not self.jobs and not self.titles and is_title(jobs[0], len(FIELDS)):
             place = is_job.index(True)
             lines[place], is_job[place], jobs = MARK + b" " + lines[place], False, jobs[1:]
             self.titles = 1
@@ -162,13 +167,9 @@ class _Columns:
         trace = Trace(Header(self.header), columns, self.comments, self.newline, self.source)
         trace.repaired.update({MORE: self.wide} if self.wide else {})
         trace.dropped.update({TITLES: self.titles} if self.titles else {})
+        trace.dropped.update(left_out(trace.header))
+        count_from_first(trace)
         return trace
-
-
-def _is_title(line: bytes) -> bool:
-    """Return whether a line names the fields: as many words or more, none of them a number."""
-    words = line.split()
-    return len(words) >= len(FIELDS) and not any(map(is_number, words))
 
 
 def _numbers(body: bytes, lines: int) -> NDArray[np.float64] | None:
@@ -218,6 +219,8 @@ def _signs_begin_numbers(characters: NDArray[np.uint8]) -> bool:
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     lost.unheld_extra(trace, (), "no field for it")
+    if first_unix_time(trace):
+        lost.add("submit", trace["submit"] != UNKNOWN, READ_AS_UNIX)
     texts = [map(number_text, in_blocks(trace[name])) for name in FIELDS]
     jobs = (" ".join(words).encode() for words in zip(*texts, strict=True))
     return join_lines(trace, jobs)
@@ -239,8 +242,7 @@ def _nearly(head: bytes) -> str:
 
 def _rows(head: bytes) -> list[list[bytes]]:
     """Return the words of lines, without a line of names; none where most are not numbers."""
-    rows = [line.split() for line in rows_in(head, MARK)]
-    rows = rows[1:] if rows and not any(map(is_number, rows[0])) else rows
+    rows = [line.split() for line in without_title(rows_in(head, MARK))]
     return [
         row if 2 * sum(map(is_number, row[: len(FIELDS)])) > len(FIELDS) else [] for row in rows
     ]

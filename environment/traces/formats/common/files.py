@@ -9,7 +9,7 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import IO
@@ -21,7 +21,7 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.limits.inputs import opened, room
 from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT, is_large, is_number
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import LINES, Trace
 
 #: Longest line of a trace, in bytes. Comments in accounting logs take a few thousand.
 LONGEST_LINE = 2**20
@@ -43,6 +43,9 @@ PIECE = 2**20
 
 #: Bytes of whole lines that are parsed at a time.
 BLOCK = 2**22
+
+#: Why a first line with the names of the fields is passed over.
+TITLES = f"{LINES}names of the fields, no job"
 
 #: Bytes of a file that a message shows.
 SHOWN = 80
@@ -185,6 +188,17 @@ def rows_in(head: bytes, comments: bytes = b"") -> list[bytes]:
         lines.pop()
     rows = (line.strip() for line in lines)
     return list(islice((row for row in rows if row and row[:1] not in comments), LOOKED_AT))
+
+
+def is_title(line: bytes, fields: int) -> bool:
+    """Return whether a line names the fields: as many words or more, none of them a number."""
+    words = line.split()
+    return len(words) >= fields and not any(map(is_number, words))
+
+
+def without_title(rows: list[bytes]) -> list[bytes]:
+    """Return the rows of :func:`rows_in` without a first one of words only."""
+    return rows[1:] if rows and is_title(rows[0], 0) else rows
 
 
 def mostly[Row](rows: Sequence[Row], test: Callable[[Row], object]) -> bool:
@@ -339,6 +353,27 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
     return CommentedLines(
         header, comments, jobs, newline, lambda job: int(places[job]) + 1, source, title
     )
+
+
+def without_titles(lines: CommentedLines, fields: int) -> tuple[CommentedLines, int]:
+    """Return the lines with a first one that names the fields as a comment, and their number.
+
+    Raises
+    ------
+    TraceError
+        If there is no other line.
+    """
+    if not is_title(lines.jobs[0], fields):
+        return lines, 0
+    if len(lines.jobs) == 1:
+        raise TraceError(f"{lines.source}: contains no jobs; is it a trace in the {lines.title}?")
+    return replace(
+        lines,
+        header=Header([*lines.header.lines, MARK + b" " + lines.jobs[0]]),
+        comments=[(jobs - 1, line) for jobs, line in lines.comments],
+        jobs=lines.jobs[1:],
+        line_number=lambda job: lines.line_number(job + 1),
+    ), 1
 
 
 def separate(

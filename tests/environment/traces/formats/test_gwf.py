@@ -1,7 +1,7 @@
 """The Grid Workload Format is read and written with all that it holds."""
 
 import pytest
-from hpcrowd.environment import TraceError, generate_gwf, parse_gwf
+from hpcrowd.environment import TraceError, generate_gwf, parse_gwf, parse_swf, read_trace
 
 from tests.environment.traces.formats.format_cases import complaint, shown
 from tests.environment.traces.formats.format_samples import GWF
@@ -64,8 +64,7 @@ WORDS = LINE.decode().split()
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # where the header gives the origin, or times are none of our age, nothing is moved
-        (b"# UnixStartTime: 0\n" + LINE.replace(b"1 0 ", b"1 1136070024 "), (1136070024, 7, "")),
+        # where times are none of our age, nothing is moved
         (LINE.replace(b"1 0 ", b"1 %d " % 10**10), (10**10, 7, "")),
         # a line may have any blanks; with 28 tabs a field may be empty or hold blanks
         ("\t".join([*WORDS[:11], "Anna Lind", *WORDS[12:17], " a  b ", *WORDS[18:]]),
@@ -79,6 +78,52 @@ def test_lines(text, expected):
     site = trace.extra.get("last_run_site", [""])[0]
     assert expected == (*shown(trace, "submit", "user")[0], site)
     assert {} == trace.repaired
+
+
+NAMES = b" ".join(b"Field%c" % (65 + i) for i in range(29))
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("before", [b"", b"# MaxProcs: 4\n\n"])
+def test_a_first_line_of_names(tmp_path, before, jobs):
+    """Names of the fields without a mark become a comment, and are counted; the format is found."""
+    path = tmp_path / "log"
+    path.write_bytes(before + NAMES + b"\n# x\n" + (LINE + b"\n") * jobs)
+    trace = read_trace(path)
+    assert [7] * jobs == trace["user"].tolist()
+    assert {"lines: names of the fields, no job": 1} == trace.dropped
+    assert [(0, b"; x")] == trace.comments
+    assert b"; " + NAMES == trace.header.lines[-1]
+    again = parse_gwf(generate_gwf(trace))
+    assert ({}, trace["user"].tolist()) == (again.dropped, again["user"].tolist())
+    bad = before + NAMES + b"\n" + LINE + b"\n" + LINE.replace(b" 60 ", b" ? ") + b"\n"
+    assert (before.count(b"\n") + 3, "run") == (
+        complaint(parse_gwf, bad).line, complaint(parse_gwf, bad).field)  # fmt: skip
+    assert 1 == complaint(parse_gwf, NAMES[:50] + b"\n" + LINE).line
+    with pytest.raises(TraceError, match="contains no jobs"):
+        parse_gwf(NAMES)
+
+
+#: Headers as they are in logs, with the size and the Unix time that they give.
+HEADERS = [
+    ("MaxNodes: 184  ( 6,  171,   7)\nMaxProcs: 1664 (72, 1368, 224)", 1664, None),
+    ("maxprocs:64\nUnixStartTime: 1041377305\nTimeZone: 3600   # DEPRECATED", 64, 1041377305),
+    ("     MaxNodes: 32 (dual CPU)\n       Queue: 1 - All jobs", 32, None),
+    ("MaxProcs: -1\nMaxNodes: 1,002\nUnixStartTime:   1170175078  ", 1002, 1170175078),
+    ("MaxProcs: 93312\nNote: 80640 in thin nodes\nMaxProcs: 5", 93312, None),
+]
+
+
+@pytest.mark.parametrize(("lines", "size", "start"), HEADERS)
+@pytest.mark.parametrize("parse", [parse_swf, parse_gwf], ids=["swf", "gwf"])
+def test_headers_as_in_logs(parse, lines, size, start):
+    """Notes behind numbers, and keys in any case, are read in both formats, and nothing is said."""
+    mark, job = ("; ", b" ".join(LINE.split()[:18])) if parse is parse_swf else ("# ", LINE)
+    text = "".join(f"{mark}{line}\n" for line in lines.splitlines()).encode() + job
+    trace = parse(text)
+    header = trace.header
+    assert (size, start) == (header.processors, header.integer("UnixStartTime"))
+    assert {} == trace.dropped == trace.repaired
 
 
 def test_size_of_the_machine_where_times_are_small():
