@@ -130,6 +130,8 @@ def outset_of(course: Course, horizon: int, asked: Sequence[Asked] = ()) -> Outs
         for name in ("overrun", "estimates"):
             if isinstance(given.get(name), str):
                 more[name] = given[name]
+        if "overrun" in more and run.trace is not None:
+            more["overrun"] = run.trace.header.overrun(more["overrun"])
     for one in asked:
         if one.processors > state.processors:
             raise QuantityError(
