@@ -89,6 +89,15 @@ class Header:
                 return count
         return None
 
+    def overrun(self, choice: str = "given") -> str:
+        """Return a choice of ``keep`` or ``kill`` for jobs that exceed their requested time.
+
+        ``given`` is ``kill`` where ``AllowOveruse`` says No, and ``keep`` otherwise.
+        """
+        if choice != "given":
+            return choice
+        return "kill" if (self.get("AllowOveruse") or "").lower() in ("no", "false") else "keep"
+
 
 def decode(line: bytes) -> str:
     """Return a header line as text: UTF-8, else Latin-1, which never fails."""

@@ -121,6 +121,7 @@ def made_header(
     last: int = 0,
     zone: tzinfo | None = None,
     processors: int | None = None,
+    overuse: bool = True,
     computer: str = "",
     names: dict[str, dict[int, str]] | None = None,
 ) -> Header:
@@ -138,6 +139,8 @@ def made_header(
         Time zone of the machine; None if unknown.
     processors
         Processors of the machine; None if unknown.
+    overuse
+        Whether jobs may run longer than they request, as :meth:`Header.overrun`.
     computer
         Name of the machine.
     names
@@ -157,6 +160,8 @@ def made_header(
             found.append(("EndTime", header_date(clock, last - unix_start)))
     if processors is not None:
         found.append(("MaxProcs", processors))
+    if not overuse:
+        found.append(("AllowOveruse", "No"))
     for field, (how_many, each) in LISTED.items():
         listed = (names or {}).get(field, {})
         if listed:

@@ -302,9 +302,10 @@ class ReplayConfig(TraceScenario):
                 holds=holds,
                 depends=({} if model.holds is None else model.holds.preceding())
                 | {row: before for user in users for row, before in user.preceded.items()},
-                remarks=[]
-                if measured is None
-                else measured.remarks(jobs, _name(self.plain()["users"])),
+                remarks=self.limits(trace, converted.jobs)
+                + (
+                    [] if measured is None else measured.remarks(jobs, _name(self.plain()["users"]))
+                ),
                 repaired=converted.repaired,
                 dropped=converted.dropped,
             )

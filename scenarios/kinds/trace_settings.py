@@ -14,7 +14,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
-from hpcrowd.environment.quantities import parse_factor, parse_processors
+from hpcrowd.environment.quantities import parse_factor, parse_processors, plural
 from hpcrowd.environment.registry import located, text_of
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES
@@ -200,8 +200,10 @@ class TraceScenario(TraceReading, Scenario):
     job_processors: Literal["requested", "allocated"] = Field(
         "requested", description="which processors field of the trace is the size of a job"
     )
-    overrun: Literal["keep", "kill"] = Field(
-        "keep", description="whether jobs that exceed their requested time continue or are killed"
+    overrun: Literal["given", "keep", "kill"] = Field(
+        "given",
+        description="whether jobs that exceed their requested time continue (keep) or are killed; "
+        "given: killed where the trace says `AllowOveruse: No`, as workloads of Batsim do",
     )
     strict: bool = Field(False, description="fail instead of repairing or dropping jobs")
 
@@ -435,7 +437,18 @@ class TraceScenario(TraceReading, Scenario):
 
     def notes(self, trace: Trace, converted: Conversions) -> list[str]:
         """Return what reading the trace dropped, repaired or assumed, in words, one line each."""
-        return [*converted.notes, *assumed(self.size_note(trace), Clock.of(trace.header).note)]
+        told = assumed(self.size_note(trace), Clock.of(trace.header).note)
+        return [*converted.notes, *told, *self.limits(trace, converted.jobs)]
+
+    def limits(self, trace: Trace, jobs: JobTable) -> list[str]:
+        """Return what the trace says about jobs that exceed their requested time, in a line."""
+        over = int((jobs.run_time > jobs.requested_time).sum())
+        if not over or self.overrun != "given" or trace.header.overrun() == "keep":
+            return []
+        return [
+            f"{plural(over, 'job')} longer than requested: killed then, as the trace says "
+            "(AllowOveruse: No); --overrun keep lets them run"
+        ]
 
     def simulation(self, jobs: JobTable, trace: Trace, clock: Clock, **more: Any) -> Simulation:
         """Return the simulation of jobs on the cluster that the settings describe.
@@ -458,7 +471,7 @@ class TraceScenario(TraceReading, Scenario):
             self.size(trace),
             self.scheduler,
             estimates=self.estimates,
-            overrun=self.overrun,
+            overrun=trace.header.overrun(self.overrun),  # type: ignore[arg-type]
             clock=clock,
             seed=self.seed,
             machine=self.site(),

@@ -61,7 +61,7 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     written_jobs,
 )
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import json_keys, shown
+from hpcrowd.environment.traces.formats.common.files import shown
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
 from hpcrowd.environment.traces.trace import Trace
 
@@ -282,12 +282,6 @@ def _looks_like(head: bytes) -> bool:
     return _AD.match(head) is not None and _JOB.search(head) is not None
 
 
-def _nearly(head: bytes) -> str:
-    """Return that it is a history as JSON."""
-    objects = {"ClusterId", "ProcId"} <= json_keys(head).get("", frozenset())
-    return "a history as JSON; write it with condor_history -long" if objects else ""
-
-
 #: Histories of HTCondor.
 HTCONDOR = Format(
     "htcondor",
@@ -296,7 +290,6 @@ HTCONDOR = Format(
     _looks_like,
     _parse,
     _generate,
-    nearly=_nearly,
 )
 
 parse_htcondor, generate_htcondor = HTCONDOR.parse, HTCONDOR.generate

@@ -11,6 +11,7 @@ from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import read_head
+from hpcrowd.environment.traces.formats.common.json_kinds import named_json
 from hpcrowd.environment.traces.formats.common.names import anonymised
 from hpcrowd.environment.traces.trace import Trace
 
@@ -70,6 +71,8 @@ def find_format(path: str | os.PathLike[str]) -> Format:
     found = next((one for one in _candidates(path) if one.looks_like(head)), None)
     if found is not None:
         return found
+    if what := named_json(head):
+        raise TraceError(f"{path}: is {what}")
     near = "; ".join(f"nearly {one.name}: {why}" for one in FORMATS.values()
                      if (why := one.nearly(head)))  # fmt: skip
     found = format_by_name(path)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.views.users import behaviour_words
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.names import RECORDED
 from hpcrowd.environment.state.state import ClusterState
@@ -130,6 +131,8 @@ def outset_of(course: Course, horizon: int, asked: Sequence[Asked] = ()) -> Outs
         for name in ("overrun", "estimates"):
             if isinstance(given.get(name), str):
                 more[name] = given[name]
+        if more.get("overrun") == "given":  # the header of the input is not among the results
+            more["overrun"] = "kill" if (run.jobs.state == State.KILLED).any() else "keep"
     for one in asked:
         if one.processors > state.processors:
             raise QuantityError(

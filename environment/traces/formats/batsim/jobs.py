@@ -37,7 +37,11 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.platform.placement import place
-from hpcrowd.environment.traces.formats.batsim.workloads import LONGEST_NUMBER, numbered_ids
+from hpcrowd.environment.traces.formats.batsim.workloads import (
+    LONGEST_NUMBER,
+    first_repeat,
+    numbered_ids,
+)
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import first_line
 from hpcrowd.environment.traces.formats.common.names import (
@@ -180,7 +184,12 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         raise table.error(wrong, columns["allocated_resources"], resources[wrong], rule)
     repaired: Counter[str] = Counter()
     states = table.words(columns["final_state"]) if "final_state" in columns else None
-    number, ids = numbered_ids(table.words(columns["job_id"]))
+    words = table.words(columns["job_id"])
+    if again := first_repeat(list(zip(texts.get("workload_name", words), words, strict=True))):
+        before, row = again
+        rule = f"the id of another job, too: line {table.line(before)}; ids are unique"
+        raise table.error(row, columns["job_id"], words[row], rule)
+    number, ids = numbered_ids(words)
     told = {
         "number": number,
         "submit": submit,

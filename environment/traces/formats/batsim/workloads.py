@@ -28,6 +28,7 @@ import json
 import json.scanner
 import re
 from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -282,6 +283,8 @@ class WorkloadReader:
         for place, job in enumerate(self._jobs):
             if not _is_number(job.get(key)):
                 self._refuse(place, key, "not a number, which Batsim requires")
+            if key == "res" and not (job[key] >= 0 and job[key] % 1 == 0):
+                self._refuse(place, key, "not a whole number from 0 on, which Batsim requires")
         return np.array([job[key] for job in self._jobs], np.float64)
 
     def _walltimes(self) -> Any:
@@ -314,6 +317,10 @@ class WorkloadReader:
             if not isinstance(value, str) and not _is_number(value):
                 self._refuse(place, "id", "neither text nor a number")
             ids.append(_text(value))
+        if again := first_repeat(ids):
+            before, place = again
+            rule = f"the id of another job, too: line {line_of(self._data, before)}; ids are unique"
+            self._refuse(place, "id", rule)
         told = np.array(["number" in job for job in self._jobs], bool)
         rest = np.flatnonzero(~told)
         found, texts = numbered_ids([ids[place] for place in rest])
@@ -357,14 +364,26 @@ class WorkloadReader:
         if isinstance(told, str) and told.isprintable():
             notes.append(told)
         size = None if processors is None else int(processors)
-        return made_header(jobs=len(self._jobs), notes=notes, processors=size), comments
+        made = made_header(jobs=len(self._jobs), notes=notes, processors=size, overuse=False)
+        return made, comments
 
     def _refuse(self, place: int, key: str, rule: str) -> None:
         line = line_of(self._data, place)
-        value = self._jobs[place].get(key)
+        value, name = (self._jobs[place].get(one) for one in (key, "id"))
+        if key != "id" and (_is_number(name) or (isinstance(name, str) and name.isprintable())):
+            rule = f"job {_text(name)[:LONGEST_TYPE]}: {rule}"
         raise ParseError(
             self._source, line, key, shown(_text(value).encode("ascii", "replace")), rule
         )
+
+
+def first_repeat(ids: Sequence[Hashable]) -> tuple[int, int] | None:
+    """Return the places of an id and of its first repetition; None if all are distinct."""
+    if len(set(ids)) == len(ids):
+        return None
+    places: dict[Hashable, int] = {}
+    return next((places[one], place) for place, one in enumerate(ids)
+                if places.setdefault(one, place) != place)  # fmt: skip
 
 
 def numbered_ids(ids: list[str]) -> tuple[Any, list[str]]:

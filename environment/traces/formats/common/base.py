@@ -6,11 +6,13 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.files import (
@@ -19,8 +21,10 @@ from hpcrowd.environment.traces.formats.common.files import (
     checksum,
     read_blocks,
     read_file,
+    read_head,
     write_file,
 )
+from hpcrowd.environment.traces.formats.common.json_kinds import named_json
 from hpcrowd.environment.traces.formats.common.names import NAMED, known, worded
 from hpcrowd.environment.traces.formats.common.site_columns import said_by_status
 from hpcrowd.environment.traces.trace import FIELDS, Trace
@@ -294,13 +298,18 @@ class Format:
         QuantityError
             If an option is not valid.
         """
-        if self.block_reader is None:
-            data, digest = read_file(path, self.longest_line)
-            trace = self.parse(data, os.fspath(path), options)
-        else:
-            blocks = without_mark(read_blocks(path, self.longest_line))
-            trace = self.block_reader(blocks, os.fspath(path), options or FormatOptions())
-            digest = checksum(path)
+        try:
+            if self.block_reader is None:
+                data, digest = read_file(path, self.longest_line)
+                trace = self.parse(data, os.fspath(path), options)
+            else:
+                blocks = without_mark(read_blocks(path, self.longest_line))
+                trace = self.block_reader(blocks, os.fspath(path), options or FormatOptions())
+                digest = checksum(path)
+        except TraceError:
+            if Path(path).is_file() and (what := named_json(read_head(path))):
+                raise TraceError(f"{os.fspath(path)}: is {what}") from None
+            raise
         trace.sha256 = digest
         return trace
 

@@ -43,7 +43,7 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     trace_of,
 )
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import json_keys, mostly, rows_in, shown
+from hpcrowd.environment.traces.formats.common.files import mostly, rows_in, shown
 from hpcrowd.environment.traces.formats.pbs.records import (
     OF_A_RUN,
     OURS,
@@ -263,8 +263,8 @@ def _looks_like(head: bytes) -> bool:
 
 
 def _nearly(head: bytes) -> str:
-    """Return that it is what PBS shows of jobs, as JSON or not."""
-    shown = "pbs_version" in json_keys(head).get("", ()) or head.lstrip().startswith(b"Job Id: ")
+    """Return that it is what PBS shows of jobs."""
+    shown = head.lstrip().startswith(b"Job Id: ")
     return (
         "output of qstat; read the accounting log, PBS_HOME/server_priv/accounting" if shown else ""
     )

@@ -5,17 +5,23 @@ import json
 
 import pytest
 from hpcrowd.environment import (
+    FormatOptions,
+    ParseError,
     Trace,
+    TraceError,
     generate_batsim,
     generate_batsim_jobs,
     generate_swf,
     parse_batsim,
     parse_batsim_jobs,
     parse_swf,
+    read_trace,
     write_trace,
 )
 from hpcrowd.environment.traces.formats.batsim.jobs import COLUMNS, count_of, last_of
 from hpcrowd.environment.traces.formats.batsim.workloads import run_times
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.environment.traces.formats.format_cases import shown
 from tests.environment.traces.formats.format_samples import BATSIM, BATSIM_JOBS
@@ -152,9 +158,10 @@ WHOLE = b"""; UnixStartTime: 1000
 
 def workload(*jobs):
     """A workload of jobs that ask for nothing."""
-    least = {"id": "1", "subtime": 0, "res": 1, "profile": "p"}
+    least = {"subtime": 0, "res": 1, "profile": "p"}
     profiles = {"p": {"type": "delay", "delay": 1}}
-    return json.dumps({"jobs": [least | job for job in jobs], "profiles": profiles})
+    listed = [{"id": str(place)} | least | job for place, job in enumerate(jobs, start=1)]
+    return json.dumps({"jobs": listed, "profiles": profiles})
 
 
 def test_story_of_a_workload():
@@ -171,7 +178,7 @@ def test_story_of_a_workload():
     assert {"profile of type parallel_homogeneous has no run time: unknown": 1} == trace.repaired
     assert 8 == trace.processors
     assert [
-        "2.2", "3", "3", "8", "from a workload of Batsim", "for a test"
+        "2.2", "3", "3", "8", "No", "from a workload of Batsim", "for a test"
     ] == [value for _, value in trace.header.entries()]  # fmt: skip
     # a file with ever new keys does not fill the memory with columns
     trace = parse_batsim(workload({f"key{number}": 1 for number in range(105)}))
@@ -213,7 +220,7 @@ def test_what_batsim_demands_is_written():
         (["a", "2", "3"], [1, 2, 3], ["a", "", ""]),
         (["w0!1", "w1!1", "w0!2"], [1, 2, 3], ["w0!1", "w1!1", "w0!2"]),
         (["01", "2", "3"], [1, 2, 3], ["01", "", ""]),
-        (["9" * 30, "2", "2"], [1, 2, 3], ["9" * 30, "", "2"]),
+        (["9" * 30, "2", "4"], [1, 2, 3], ["9" * 30, "", "4"]),
     ],
 )
 def test_ids(ids, numbers, job_ids):
@@ -245,3 +252,98 @@ def test_run_times_of_profiles():
     chain = {f"s{i}": {"type": "composed", "seq": [f"s{i + 1}"]} for i in range(5_000)}
     times, _ = run_times(chain | {"s5000": {"type": "delay", "delay": 7}})
     assert 7 == times["s0"]  # no recursion
+
+
+def test_ids_are_unique():
+    """An id that comes again is refused with both lines, as Batsim does; 1 and "1" are one id."""
+    text = workload({"id": 1}, {}, {"id": "1"}).replace("}, {", "},\n{")
+    with pytest.raises(ParseError, match=r"line 3, field id: '1'.* another job, too: line 1"):
+        parse_batsim(text)
+    rows = "job_id,workload_name,submission_time\n7,a,0\n7,b,0\n"
+    assert [7, 7] != parse_batsim_jobs(rows)["number"].tolist()  # of two workloads
+    with pytest.raises(ParseError, match=r"line 4, field job_id: '7'.* another job, too: line 2"):
+        parse_batsim_jobs(rows + "7,a,1\n")
+
+
+NUMBERS = st.integers(0, 2**50) | st.floats(0, 2**50)
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS.filter(bool) | st.just(-1), st.integers(0, 2**40)),
+             min_size=1, max_size=4)
+)  # fmt: skip
+def test_numbers_are_read_as_themselves(rows):
+    """Times are whole or have fractions, resources are whole, as text of JSON writes them."""
+    jobs = [{"subtime": at, "walltime": limit, "res": size} for at, limit, size in rows]
+    columns = ("submit", "requested_time", "requested_processors")
+    assert rows == shown(parse_batsim(workload(*jobs)), *columns)
+
+
+@given(
+    st.sampled_from(("subtime", "walltime", "res")),
+    st.text(max_size=5) | st.integers().map(str) | st.booleans() | st.none() | st.lists(NUMBERS)
+    | st.integers(2**60),
+)  # fmt: skip
+@example("res", 1.5)
+@example("res", -1)
+@example("walltime", 0)
+@example("walltime", -2)
+def test_other_values_are_refused(key, value):
+    """What Batsim does not take as a number is refused, with the job and the field."""
+    with pytest.raises(ParseError, match=f"field {key}: .*job j7: "):
+        parse_batsim(workload({"id": "j7", key: value}))
+
+
+def test_jobs_beyond_their_walltime_are_killed(tmp_path):
+    """The mean response of 22 jobs of 10 s, 20 with walltimes of 1 to 20 s, is 175 / 22 = 7.95 s.
+
+    They have the values of the file by which Batsim tests walltimes.
+    """
+    from hpcrowd.scenarios import replay
+
+    jobs = [{"walltime": walltime} for walltime in (*range(1, 21), -1)]
+    text = workload(*jobs, {"subtime": 10}).replace('"delay": 1}', '"delay": 10}')
+    path = tmp_path / "walltime.json"
+    path.write_text(f'{{"nb_res": 64, {text[1:]}')
+    run = replay(path, users="rigid")
+    assert 175 / 22 == run.metrics["response_mean_s"]
+    assert 9 == run.metrics["jobs_killed"]
+    assert ["9 jobs longer than requested: killed then, as the trace says (AllowOveruse: No); "
+            "--overrun keep lets them run"] == run.remarks  # fmt: skip
+    assert 10 == replay(path, users="rigid", overrun="keep").metrics["response_mean_s"]
+    assert "kill" == run.to_trace().header.overrun()  # and so does a replay of the run
+    swf = generate_swf(parse_swf(SWF))
+    assert swf == generate_swf(parse_batsim(generate_batsim(parse_swf(swf))))  # not where it keeps
+
+
+#: JSON of others, and what a message says of it.
+OTHERS = {
+    "condor_history -json": ('[\n{"ClusterId":7,"ProcId":0}\n]', "condor_history -long"),
+    "condor_history -jsonl": ('{"ClusterId":7,"ProcId":0}\n' * 2, "condor_history -long"),
+    "qstat": ('{"pbs_version":"2","Jobs":{"7.s":{"queue":"q"}}}', "qstat; .*accounting"),
+    "pbsnodes": ('{"pbs_version":"2","nodes":{"n1":{"state":"free"}}}', "pbsnodes: nodes"),
+    "bjobs": ('{"COMMAND":"bjobs","JOBS":1,"RECORDS":[{"JOBID":"1"}]}', "lsb.acct"),
+    "sinfo": ('{"meta":{"plugin":{"type":"openapi/v0.0.38"}},"nodes":[{"name":"n"}]}',
+              "hpcrowd machine reads it"),
+    "sinfo 23": ('{"sinfo":[{"node":{}}],"meta":{"plugin":{"data_parser":"x"}},"errors":[]}',
+                 "hpcrowd machine reads it"),
+    "scontrol": ('{"partitions":[],"meta":{"plugin":{"data_parser":"x"}}}', "hpcrowd machine"),
+    "oarstat": ('{"42":{"owner":"a","state":"Running","submissionTime":1}}', "oarstat; .*--map"),
+    "flux": ('{"jobs":[{"id":1,"t_submit":1.5,"state":"R"}]}', "flux jobs -A -o .*--map"),
+    "list": ('[{"user":"a","end":3}]', "a list of JSON objects with end, user; .*read_json"),
+    "lines": ('{"user":"a"}\n{"user":"b"}\n', "lines of JSON objects with user; .*lines=True"),
+    "GeoJSON": ('{"type":"FeatureCollection","features":[]}', "GeoJSON, a map"),
+    "notebook": ('{"cells":[],"metadata":{},"nbformat":4}', "a Jupyter notebook"),
+    "summary": ('{"jobs_in":2,"makespan_s":3}', "a result of hpcrowd; .*trace.swf.gz"),
+    "provenance": ('{"format":1,"label":"x","configuration":{}}', "a result of hpcrowd"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "what"), OTHERS.values(), ids=OTHERS)
+def test_json_of_others_is_named(tmp_path, text, what):
+    """JSON of others is named, with what to read instead, whatever its format is said to be."""
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    for name in (None, "batsim", "sacct-json", "swf", "gwf", "pbs", "htcondor", "csv"):
+        with pytest.raises(TraceError, match=f"x.json: is .*{what}"):
+            read_trace(path, options=FormatOptions(format=name))
