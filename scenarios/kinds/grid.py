@@ -67,6 +67,8 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
+from hpcrowd.environment.traces.formats.tables.ready import READY as READY_MAPS
+from hpcrowd.environment.traces.formats.tables.ready import map_path
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum, laid_over, with_settings
 from hpcrowd.scenarios.kinds.fields import Sessions
@@ -316,7 +318,7 @@ class GridConfig(Scenario):
             if workload.trace is not None:
                 found[f"{place}.trace"] = self.trace_file(workload.trace)
                 if workload.map is not None:
-                    found[f"{place}.map"] = self.folder / workload.map
+                    found[f"{place}.map"] = map_path(workload.map, self.folder)
             elif workload.model is not None and workload.model.endswith(".json"):
                 found[f"{place}.model"] = self.folder / workload.model
         return found
@@ -683,6 +685,7 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             for name in NAMING
             if isinstance(workload.get(name), str)
             and (name != "model" or workload[name].endswith(".json"))
+            and (name != "map" or workload[name] not in READY_MAPS)
             and not workload[name].startswith(ARCHIVE_PREFIX)
         }
         if isinstance(workload.get("scheduler"), str):

@@ -19,6 +19,7 @@ from hpcrowd.environment.registry import located, text_of
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
+from hpcrowd.environment.traces.formats.tables.ready import map_path
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import (
     Conversion,
@@ -90,7 +91,7 @@ def reading_options(
     if map is not None:
         from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 
-        table = read_mapping(Path(map))
+        table = read_mapping(map_path(map))
     name = input_format or (None if map is None else "table")
     known = None if name is None else parse_format(name).name
     return FormatOptions(
@@ -131,7 +132,9 @@ class TraceReading(Strict):
         None, description="format of the trace; detected unless given, see `hpcrowd convert --list`"
     )
     map: str | None = Field(
-        None, description="TOML file that maps the columns of your own table to fields"
+        None,
+        description="TOML file that maps the columns of your own table to fields; or a map that "
+        "comes with hpcrowd, see `hpcrowd convert --list`",
     )
     zone: str | None = Field(
         None,
@@ -157,7 +160,7 @@ class TraceReading(Strict):
         """Return how the trace is read; the mapping of a table is relative to a folder."""
         given = {name: getattr(self, name) for name in READING}
         if self.map is not None:
-            given["map"] = folder / self.map
+            given["map"] = map_path(self.map, folder)
         return reading_options(**given)
 
 
@@ -275,7 +278,7 @@ class TraceScenario(TraceReading, Scenario):
         if self.trace is not None:
             found["trace"] = self.trace_file(self.trace)
         if self.map is not None:
-            found["map"] = self.folder / self.map
+            found["map"] = map_path(self.map, self.folder)
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             found["estimates"] = Path(self.estimates)
         found |= files_of(self.machine, self.folder)
