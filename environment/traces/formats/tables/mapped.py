@@ -64,6 +64,9 @@ if TYPE_CHECKING:  # pydantic is slow to import: it is loaded together with a ma
 #: Seconds of each unit of durations.
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
+#: Units in a second, whole where they are.
+PER_SECOND = {unit: 1 / size if size >= 1 else round(1 / size) for unit, size in SECONDS.items()}
+
 #: Kilobytes of 1,024 bytes, the unit of fields 7 and 10, in each unit of memory.
 KILOBYTES = {"B": 1 / 1024, "kB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
 
@@ -102,7 +105,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         expected=() if mapping.numbered else needed, numbered=mapping.numbered,
     )  # fmt: skip
     trace = _trace(table, options)
-    trace.comments = [(0, MARK + b" " + line.lstrip(b"# ")) for line in table.comments]
+    trace.comments = [(0, MARK + b" " + line) for line in table.comments]
     return trace
 
 
@@ -248,8 +251,8 @@ def _value_of(word: str, values: Mapping[str, int]) -> int:
 
 def _moments(table: Columns, column: ColumnMapping, zone: str | None) -> tuple[Numbers, Numbers]:
     """Return times, and the delay until clocks show each of them a second time, s."""
-    scale = SECONDS["ms" if column.time == "unix-ms" else column.unit or "s"]
-    found = table.moments(column.name, column.time, scale, parse_zone(zone) or UTC)
+    per = PER_SECOND["ms" if column.time == "unix-ms" else column.unit or "s"]
+    found = table.moments(column.name, column.time, per, parse_zone(zone) or UTC)
     late = np.abs(found[0]) > LATEST
     if late.any() and column.time in ("unix", "unix-ms"):
         row = int(np.argmax(late))
@@ -407,7 +410,7 @@ def _moments_written(
     trace: Trace, field: str, mapping: TableMapping, name: str | None
 ) -> list[str]:
     how, unit = mapping.columns[field].time, mapping.columns[field].unit or "s"
-    per = 1000.0 if how == "unix-ms" else 1 / SECONDS[unit]
+    per = PER_SECOND["ms" if how == "unix-ms" else unit]
     submit, wait, run = (
         np.where(trace[name] == UNKNOWN, np.nan, trace[name]) for name in ("submit", "wait", "run")
     )

@@ -82,8 +82,6 @@ class Table(Columns):
             self.names = [str(place) for place in range(1, len(names) + 1)]
         else:
             self.names = [name.strip() for name in names]
-            if not set(expected) <= set(self.names) and self.names:
-                self.names[0] = self.names[0].removeprefix("#").strip()
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if not any(self.names) or twice:
             what = f"names column {listed(twice[:1])} twice" if twice else "is empty"
@@ -99,11 +97,15 @@ class Table(Columns):
             told = line[1:].strip()
             told = re.sub(r"[ \t]+", " ", told) if self.delimiter == " " else told
             names = next(csv.reader([told], delimiter=self.delimiter), [])
-            named = {name.strip() for name in (*names, *(f"#{name}" for name in names[:1]))}
-            if expected and expected <= named:
+            plain = {name.strip() for name in names}
+            if expected and expected <= plain:
+                marked = self.data[begin:].replace(b"#", b" ", 1)
+                self.data = self.data[:begin] + marked
                 break
-            if line:
-                self.comments.append(line.encode())
+            if expected and expected <= plain | {f"#{name}" for name in names[:1]}:
+                break
+            if told:
+                self.comments.append(told.encode())
             begin = end
         self.data = b"\n" * self.data.count(b"\n", 0, begin) + self.data[begin:]
 

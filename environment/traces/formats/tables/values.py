@@ -52,6 +52,9 @@ _CLOCK = re.compile(
 
 _EPOCH = datetime(1970, 1, 1)
 
+#: The first day of the calendar, in microseconds since 1970.
+FIRST_DAY = (datetime(1, 1, 1) - _EPOCH) // timedelta(microseconds=1)
+
 
 class Columns:
     """The columns of a table, by name.
@@ -236,7 +239,7 @@ class Columns:
             return f"{rule}; if {mark!r} groups digits, the map needs thousands = {mark!r}{also}"
         return rule
 
-    def moments(self, name: str, how: str, scale: float, zone: tzinfo) -> tuple[Numbers, Numbers]:
+    def moments(self, name: str, how: str, per: float, zone: tzinfo) -> tuple[Numbers, Numbers]:
         """Return times in s, and the delay until clocks show each of them a second time, s.
 
         Parameters
@@ -245,8 +248,8 @@ class Columns:
             The column.
         how
             ``iso``, a pattern, or anything else for numbers.
-        scale
-            Seconds of the unit of numbers.
+        per
+            Units of numbers in a second.
         zone
             Zone of times without one.
         """
@@ -261,7 +264,6 @@ class Columns:
                 )
             return _since_1970(self.columns[name], zone)
         if how != "iso" and "%" not in how:
-            per = 1 / scale if scale >= 1 else round(1 / scale)
             values = self.numbers(name, np.nan, most=LARGEST_EXACT * max(per, 1.0))
             values = np.where(values == UNKNOWN, np.nan, values) / per
             return values, np.zeros(len(values))
@@ -271,9 +273,12 @@ class Columns:
             known = pc.if_else(empty, None, values)
             for typed in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
                 try:
-                    return _since_1970(pc.cast(known, typed), zone)
+                    moments = pc.cast(known, typed)
                 except pa.ArrowInvalid:  # zones in some of them only, or forms that Arrow lacks
                     continue
+                first = pc.min(moments.cast(pa.int64())).as_py()
+                if first is None or first >= FIRST_DAY:  # Arrow has a year 0
+                    return _since_1970(moments, zone)
         expected = "2024-01-31T13:45:00" if how == "iso" else how
         found = self.each(
             name,
