@@ -476,6 +476,8 @@ class MappedTable(Format):
                 return trace
         return super().read(path, options)
 
+    read.__doc__ = Format.read.__doc__
+
 
 #: Your own table.
 TABLE = MappedTable(
