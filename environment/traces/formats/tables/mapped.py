@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, override
@@ -28,7 +29,13 @@ from hpcrowd.environment.traces.formats.common.base import (
     FormatOptions,
     Losses,
 )
-from hpcrowd.environment.traces.formats.common.files import MARK, checksum, read_head
+from hpcrowd.environment.traces.formats.common.files import (
+    LONGEST_DOCUMENT,
+    MARK,
+    checksum,
+    read_file,
+    read_head,
+)
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
     NAMED,
@@ -121,7 +128,7 @@ def _trace(table: Columns, options: FormatOptions) -> Trace:
     """Return the trace in a table."""
     given, source = _mapping(options), table.source
     mapping = _in_table(table, given)
-    zone = options.zone or mapping.zone
+    zone = mapping.zone or options.zone
     again: dict[str, Numbers] = {}
     repaired: Counter[str] = Counter()
     words: dict[str, list[str]] = {}
@@ -334,14 +341,16 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
                 f"columns.{field}: column {column.column!r} is also another field; such a mapping "
                 "is only for reading"
             )
-        columns[column.name] = _written(trace, field, mapping, options.zone or mapping.zone)
+        columns[column.name] = _written(trace, field, mapping)
     if mapping.numbered:
         last = max(map(int, columns))
         places = map(str, range(1, last + 1))
         columns = {place: columns.get(place, [""] * len(trace)) for place in places}
     data = write_table(columns, mapping.delimiter, names=not mapping.numbered)
     if lost.asked:
-        _count(trace, TABLE.parse(data, options=options), mapping, lost)
+        # The zone of the options is that of what is read.
+        again = TABLE.parse(data, options=replace(options, zone=None))
+        _count(trace, again, mapping, lost)
     return data
 
 
@@ -363,7 +372,7 @@ def _count(trace: Trace, again: Trace, mapping: TableMapping, lost: Losses) -> N
     lost.differences(trace, again, reasons, moved=moved)
 
 
-def _written(trace: Trace, field: str, mapping: TableMapping, zone: str | None) -> list[str]:
+def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
     """Return a column of the table as text."""
     column = mapping.columns[field]
     if field in REQUESTED:
@@ -378,7 +387,7 @@ def _written(trace: Trace, field: str, mapping: TableMapping, zone: str | None) 
     if field in NAMED:
         return worded(trace, field, "")
     if field in MOMENTS:
-        return _moments_written(trace, field, mapping, zone)
+        return _moments_written(trace, field, mapping)
     values = trace[field].astype(np.float64)
     if field in OF_MEMORY and column.per == "job":
         values = _per_processor({name: trace[name] for name in FIELDS} | {field: values}, field, -1)
@@ -406,9 +415,7 @@ def _requested_written(trace: Trace, field: str, mapping: TableMapping) -> list[
             for text in texts]  # fmt: skip
 
 
-def _moments_written(
-    trace: Trace, field: str, mapping: TableMapping, name: str | None
-) -> list[str]:
+def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
     how, unit = mapping.columns[field].time, mapping.columns[field].unit or "s"
     per = PER_SECOND["ms" if how == "unix-ms" else unit]
     submit, wait, run = (
@@ -420,7 +427,7 @@ def _moments_written(
     unix = moments + unix_origin(trace.header)
     if how in ("unix", "unix-ms"):
         return _numbers_text(unix * per, mapping)
-    zone = parse_zone(name) or UTC
+    zone = parse_zone(mapping.zone) or UTC
     found = []
     for value in unix.tolist():
         if np.isnan(value):
@@ -467,14 +474,17 @@ class MappedTable(Format):
 
     @override
     def read(self, path: str | os.PathLike[str], options: FormatOptions | None = None) -> Trace:
-        read_head(path)  # names what is wrong with the file
+        if not read_head(path).startswith(MAGIC):
+            return super().read(path, options)
+        import pyarrow as pa
+
         with opened(path) as file:
-            if file.read(len(MAGIC)) == MAGIC:
-                file.seek(0)
-                trace = _parse_parquet(file, os.fspath(path), options or FormatOptions())
-                trace.sha256 = checksum(path)
-                return trace
-        return super().read(path, options)
+            gzipped = file.read(len(MAGIC)) != MAGIC
+            file.seek(0)
+            whole = pa.BufferReader(read_file(path, LONGEST_DOCUMENT)[0]) if gzipped else file
+            trace = _parse_parquet(whole, os.fspath(path), options or FormatOptions())
+        trace.sha256 = checksum(path)
+        return trace
 
     read.__doc__ = Format.read.__doc__
 

@@ -113,7 +113,9 @@ class TableMapping(BaseModel):
     thousands: Literal[".", ",", " ", "_", "'"] | None = Field(
         None, description="mark between groups of three digits"
     )
-    zone: str | None = Field(None, description="time zone of local times; UTC unless given")
+    zone: str | None = Field(
+        None, description="time zone of local times; that of --zone, or UTC, unless given"
+    )
     processors: int | None = Field(None, gt=0, description="processors of the machine")
     columns: dict[str, ColumnMapping] = Field(description="column of each field")
 

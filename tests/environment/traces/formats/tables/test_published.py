@@ -1,5 +1,6 @@
 """Tables in Parquet, and the maps of published tables that come with hpcrowd."""
 
+import gzip
 import io
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -74,14 +75,16 @@ def test_parquet_is_read_as_the_same_table_in_text(how, monkeypatch, tmp_path):
     expected = TABLE.parse(TEXT, "mine.csv", options)
     path = tmp_path / "mine.parquet"
     path.write_bytes(packed(ROWS, **how))
-    for trace in (TABLE.parse(path.read_bytes(), options=options), TABLE.read(path, options)):
+    (tmp_path / "mine.gz").write_bytes(gzip.compress(path.read_bytes()))
+    traces = [TABLE.read(file, options) for file in (path, tmp_path / "mine.gz")]
+    for trace in (*traces, TABLE.parse(path.read_bytes(), options=options)):
         assert {} == differences(expected, trace)
         assert expected.header.lines == trace.header.lines
         assert {1: "zoe", 2: "amy"} == trace.names["user"]
     assert [(0.123, 2, 90.5, 0.123, 1), (60.123, -1, -1, 1.5, 0), (-1, -1, 86400, -1, -1)] == shown(
         trace, "submit", "wait", "run", "average_cpu", "status"
     )
-    assert 64 == len(trace.sha256)
+    assert [64, 64] == [len(trace.sha256) for trace in traces]
 
 
 def test_other_columns_are_not_unpacked(monkeypatch):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hpcrowd.environment import (
     FormatOptions,
+    Losses,
     ParseError,
     QuantityError,
     TableMapping,
@@ -319,6 +320,21 @@ def test_optional_columns():
     assert {1: "zoe"} == mapped("at,took,who\n0,1,zoe\n", {"user": user}).names["user"]
     with pytest.raises(QuantityError, match="no column 'when'"):
         mapped("at,took\n0,1\n", {"submit": {"column": "when", "optional": True}})
+
+
+def test_zone_of_the_map_or_of_the_command():
+    """A zone next to the map counts where the map has none, and not for what is written."""
+    columns = {"submit": {"column": "at", "time": "iso"}, "run": "took"}
+    text, found = "at,took\n2024-01-08 08:00:00,1\n", {}
+    for zone in (None, "Europe/Stockholm"):
+        told = FormatOptions(zone="Asia/Tokyo", mapping=TableMapping(columns=columns, zone=zone))
+        trace = parse_mapped(text, options=told)
+        found[zone] = trace.header.integer("UnixStartTime")
+        lost = Losses()
+        written = generate_mapped(trace, lost, told)
+        assert {"header"} == {field for field, _ in lost.counts}
+        assert ("2024-01-08T08:00:00" in written.decode()) == (zone is not None)
+    assert {None: 1704668400, "Europe/Stockholm": 1704697200} == found
 
 
 def test_digits_of_tables():
