@@ -51,20 +51,26 @@ class ParquetTable(Columns):
         try:
             whole = pq.ParquetFile(file, pre_buffer=False)
             schema = whole.schema_arrow
+            for kind in schema.types:
+                str(kind)  # decodes time zones
             places = [
                 place for place, name in enumerate(schema.names) if wanted is None or name in wanted
             ]
-            room()(whole.metadata.num_rows * len(places) * VALUE)
+            self.rows = int(whole.metadata.num_rows)
+            room()(self.rows * len(places) * VALUE)
             kept = [schema.names[place] for place in places]
             pieces: list[list[Any]] = [[] for _ in kept]
             for batch in whole.iter_batches(BATCH, columns=kept, use_threads=False):
-                batch.validate(full=True)
                 for piece, name in zip(pieces, kept, strict=True):
+                    batch.column(name).validate(full=True)
                     piece.append(_plain(batch.column(name)))
+                    piece[-1].validate(full=True)  # dictionaries are not looked into before
             columns = {
                 name: pa.chunked_array(piece, None if piece else pa.null()).combine_chunks()
                 for name, piece in zip(kept, pieces, strict=True)
             }
+            if self.rows < 0 or any(len(column) != self.rows for column in columns.values()):
+                raise ValueError("not as many rows as it says")
         except Unreadable as error:
             raise TraceError(f"{source}: {error.strerror}") from None
         except (
@@ -72,11 +78,10 @@ class ParquetTable(Columns):
         ) as error:  # fmt: skip
             text = " ".join(str(error).split())[:160]
             raise TraceError(f"{source}: the Parquet file is damaged ({text})") from None
-        if not whole.metadata.num_rows:
+        if not self.rows:
             raise TraceError(f"{source}: contains no jobs")
         super().__init__(columns, source)
         self.names = list(schema.names)
-        self.rows = whole.metadata.num_rows
         self.metadata: dict[bytes, bytes] = schema.metadata or {}
 
     @override
@@ -86,7 +91,7 @@ class ParquetTable(Columns):
 
     @override
     def __len__(self) -> int:
-        return int(self.rows)
+        return self.rows
 
 
 def _plain(values: Any) -> Any:

@@ -220,3 +220,21 @@ def test_maps_are_listed_with_what_they_read(tmp_path):
     assert Path("a/mine.toml") == map_path("mine.toml", Path("a"))
     with pytest.raises(QuantityError, match=r"did you mean pm100.*alibaba-2018"):
         read_mapping(map_path("pm10", tmp_path))
+
+
+@pytest.mark.slow
+def test_damaged_parquet_of_ones_own():
+    """Each changed byte and each cut is harmless or one line that names the file."""
+    data, options = packed(ROWS), told(COLUMNS, zone="UTC")
+    damaged = [data[:end] for end in range(4, len(data), 7)]
+    for place in range(4, len(data)):
+        damaged.append(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+    refused = 0
+    for piece in damaged:
+        try:
+            TABLE.parse(piece, "bad.parquet", options)
+        except (TraceError, QuantityError) as error:
+            refused += str(error).startswith("bad.parquet") and "\n" not in str(error)
+        else:
+            refused += 1
+    assert len(damaged) == refused
