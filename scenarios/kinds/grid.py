@@ -67,8 +67,6 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
-from hpcrowd.environment.traces.formats.tables.ready import READY as READY_MAPS
-from hpcrowd.environment.traces.formats.tables.ready import map_path
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum, laid_over, with_settings
 from hpcrowd.scenarios.kinds.fields import Sessions
@@ -79,7 +77,7 @@ from hpcrowd.scenarios.kinds.population_files import (
     switches_of,
 )
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, units_waited_for
-from hpcrowd.scenarios.kinds.trace_settings import TraceReading
+from hpcrowd.scenarios.kinds.trace_settings import TraceReading, map_file
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -318,7 +316,7 @@ class GridConfig(Scenario):
             if workload.trace is not None:
                 found[f"{place}.trace"] = self.trace_file(workload.trace)
                 if workload.map is not None:
-                    found[f"{place}.map"] = map_path(workload.map, self.folder)
+                    found[f"{place}.map"] = map_file(workload.map, self.folder)
             elif workload.model is not None and workload.model.endswith(".json"):
                 found[f"{place}.model"] = self.folder / workload.model
         return found
@@ -681,12 +679,11 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         if not isinstance(workload, dict):
             return workload
         paths = {
-            name: str((folder / workload[name]).absolute())
+            name: str((map_file(text, folder) if name == "map" else folder / text).absolute())
             for name in NAMING
-            if isinstance(workload.get(name), str)
-            and (name != "model" or workload[name].endswith(".json"))
-            and (name != "map" or workload[name] not in READY_MAPS)
-            and not workload[name].startswith(ARCHIVE_PREFIX)
+            if isinstance(text := workload.get(name), str)
+            and (name != "model" or text.endswith(".json"))
+            and not text.startswith(ARCHIVE_PREFIX)
         }
         if isinstance(workload.get("scheduler"), str):
             paths["scheduler"] = located(workload["scheduler"], folder.absolute())

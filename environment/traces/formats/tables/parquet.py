@@ -52,7 +52,7 @@ class ParquetTable(Columns):
             whole = pq.ParquetFile(file, pre_buffer=False)
             schema = whole.schema_arrow
             for kind in schema.types:
-                str(kind)  # decodes time zones
+                getattr(kind, "tz", None)  # decodes time zones
             places = [
                 place for place, name in enumerate(schema.names) if wanted is None or name in wanted
             ]
