@@ -233,13 +233,13 @@ def test_words_for_unknown(word):
     kinds = {
         "run": {"column": "took", "unit": "min"},
         "requested_time": {"column": "limit", "unit": "clock"},
-        "average_cpu": "unlimited", "allocated_processors": "n",
+        "think_time": {"column": "unlimited", "unit": "clock"}, "average_cpu": "unlimited", "allocated_processors": "n",
         "status": {"column": "state", "values": {"ok": 1}},
     }  # fmt: skip
     trace = mapped(text, kinds)
     for field in kinds:
         assert -1 == trace[field][1]
-    assert -1 == trace["average_cpu"][0]
+    assert (-1, -1) == (trace["average_cpu"][0], trace["think_time"][0])
     begin = {"submit": {"column": "from", "time": "iso"}}
     assert [0, -1] == mapped(text, {**kinds, **begin})["submit"].tolist()
 
