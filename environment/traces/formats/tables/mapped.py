@@ -121,7 +121,9 @@ def _parse_parquet(file: Any, source: str, options: FormatOptions) -> Trace:
     if mapping.numbered:
         raise QuantityError(f"{source}: columns in Parquet have names; the mapping gives numbers")
     wanted = {column.name for column in mapping.columns.values()}
-    return _trace(ParquetTable(file, source, wanted), options)
+    table = ParquetTable(file, source, wanted)
+    table.decimal, table.thousands = mapping.decimal, mapping.thousands  # of numbers in text
+    return _trace(table, options)
 
 
 def _trace(table: Columns, options: FormatOptions) -> Trace:

@@ -115,7 +115,7 @@ def test_what_a_mapping_gets_wrong_of_parquet(columns, words):
 
 
 def test_dates_and_text_in_parquet():
-    """Dates are midnights of the map's zone; text is read as in text, with its marks unknown."""
+    """Dates are midnights of the map's zone; text is read with the marks of the map."""
     table = pa.table({
         "at": pa.array([date(2024, 1, 8), None]), "took": pa.array(["60", "NA"], pa.large_string()),
         "run": pa.array([None, None]),
@@ -124,6 +124,10 @@ def test_dates_and_text_in_parquet():
     trace = TABLE.parse(packed(table), options=told(columns, zone="Europe/Stockholm"))
     assert 1704668400 == trace.header.integer("UnixStartTime")
     assert [(0, 60, -1), (-1, -1, -1)] == shown(trace, "submit", "run", "wait")
+    marks = {"delimiter": ";", "decimal": ",", "thousands": "."}
+    options = told({"submit": "at", "run": "took"}, **marks)
+    text = packed(pa.table({"at": [0], "took": ["1.024,5"]}))
+    assert [1024.5] == TABLE.parse(text, options=options)["run"].tolist()
     bad = packed(pa.table({"at": [0, 1], "took": ["60", "x"]}))
     error = complaint(
         lambda data, name: TABLE.parse(data, name, told({"submit": "at", "run": "took"})), bad
