@@ -77,7 +77,7 @@ from hpcrowd.scenarios.kinds.population_files import (
     switches_of,
 )
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, units_waited_for
-from hpcrowd.scenarios.kinds.trace_settings import TraceReading
+from hpcrowd.scenarios.kinds.trace_settings import TraceReading, map_file
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -316,7 +316,7 @@ class GridConfig(Scenario):
             if workload.trace is not None:
                 found[f"{place}.trace"] = self.trace_file(workload.trace)
                 if workload.map is not None:
-                    found[f"{place}.map"] = self.folder / workload.map
+                    found[f"{place}.map"] = map_file(workload.map, self.folder)
             elif workload.model is not None and workload.model.endswith(".json"):
                 found[f"{place}.model"] = self.folder / workload.model
         return found
@@ -679,11 +679,11 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         if not isinstance(workload, dict):
             return workload
         paths = {
-            name: str((folder / workload[name]).absolute())
+            name: str((map_file(text, folder) if name == "map" else folder / text).absolute())
             for name in NAMING
-            if isinstance(workload.get(name), str)
-            and (name != "model" or workload[name].endswith(".json"))
-            and not workload[name].startswith(ARCHIVE_PREFIX)
+            if isinstance(text := workload.get(name), str)
+            and (name != "model" or text.endswith(".json"))
+            and not text.startswith(ARCHIVE_PREFIX)
         }
         if isinstance(workload.get("scheduler"), str):
             paths["scheduler"] = located(workload["scheduler"], folder.absolute())

@@ -322,7 +322,7 @@ class ReplayConfig(TraceScenario):
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             files[self.estimates] = checksum(Path(self.estimates))
         if self.map is not None:
-            files[self.map] = checksum(self.folder / self.map)
+            files[self.map] = checksum(self.files()["map"])
         if self.power is not None:
             files |= self.power.files()
         return found | self.of_sources() | ({"files_sha256": files} if files else {})

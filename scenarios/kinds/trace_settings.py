@@ -90,13 +90,20 @@ def reading_options(
     if map is not None:
         from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 
-        table = read_mapping(Path(map))
+        table = read_mapping(map_file(map))
     name = input_format or (None if map is None else "table")
     known = None if name is None else parse_format(name).name
     return FormatOptions(
         zone=zone, queue=cast("QueueOf", queue), mapping=table, format=known,
         anonymise=bool(anonymise),
     )  # fmt: skip
+
+
+def map_file(name: str | Path, folder: Path | None = None) -> Path:
+    """Return the file of a map: one that comes with hpcrowd, else a path relative to a folder."""
+    from hpcrowd.environment.traces.formats.tables.ready import map_path
+
+    return map_path(name, folder)
 
 
 def reading_words(how: Mapping[str, Any]) -> list[str]:
@@ -131,7 +138,9 @@ class TraceReading(Strict):
         None, description="format of the trace; detected unless given, see `hpcrowd convert --list`"
     )
     map: str | None = Field(
-        None, description="TOML file that maps the columns of your own table to fields"
+        None,
+        description="TOML file that maps the columns of your own table to fields; or a map that "
+        "comes with hpcrowd, see `hpcrowd convert --list`",
     )
     zone: str | None = Field(
         None,
@@ -157,7 +166,7 @@ class TraceReading(Strict):
         """Return how the trace is read; the mapping of a table is relative to a folder."""
         given = {name: getattr(self, name) for name in READING}
         if self.map is not None:
-            given["map"] = folder / self.map
+            given["map"] = map_file(self.map, folder)
         return reading_options(**given)
 
 
@@ -277,7 +286,7 @@ class TraceScenario(TraceReading, Scenario):
         if self.trace is not None:
             found["trace"] = self.trace_file(self.trace)
         if self.map is not None:
-            found["map"] = self.folder / self.map
+            found["map"] = map_file(self.map, self.folder)
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             found["estimates"] = Path(self.estimates)
         found |= files_of(self.machine, self.folder)

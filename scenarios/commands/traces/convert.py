@@ -28,6 +28,7 @@ from hpcrowd.environment.traces.formats.registry import (
     parse_format,
     read_trace,
 )
+from hpcrowd.environment.traces.formats.tables.ready import map_titles
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.machine_size import without_found_size
@@ -87,7 +88,9 @@ def command(
         bool,
         typer.Option("--strict", help="Fail instead of repairing, dropping or losing anything."),
     ] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the formats, and exit.")] = False,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="List the formats and maps, and exit.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Convert a trace to another format, and report what that format cannot hold.
@@ -99,6 +102,7 @@ def command(
     hpcrowd convert jobs.swf.gz jobs.json --output-format batsim
     hpcrowd convert runs/fluid jobs.csv --output-format batsim-jobs
     hpcrowd convert mine.csv jobs.swf.gz --map mine.toml
+    hpcrowd convert job_table.parquet jobs.swf.gz --map pm100
     """
 
     if list_all:
@@ -144,15 +148,24 @@ def command(
 
 
 def _list_formats(*, as_json: bool) -> None:
-    """Print the known formats."""
+    """Print the known formats, and the maps that come with hpcrowd."""
+    maps = map_titles()
     if as_json:
-        print_json({one.name: {"title": one.title, "suffixes": one.suffixes}
-                    for one in FORMATS.values()})  # fmt: skip
+        found: dict[str, Any] = {
+            one.name: {"title": one.title, "suffixes": one.suffixes} for one in FORMATS.values()
+        }
+        found["table"]["maps"] = maps
+        print_json(found)
         return
     table = plain_table("format", "what it is", "names end in", words=3)
     for one in FORMATS.values():
         table.add_row(one.name, one.title, ", ".join(one.suffixes))
     standard_output().print(table)
+    named = plain_table("--map", "what it reads", words=2)
+    for name, title in maps.items():
+        named.add_row(name, title)
+    standard_output().print()
+    standard_output().print(named)
 
 
 @contextmanager

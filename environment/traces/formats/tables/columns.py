@@ -38,14 +38,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Column
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, first_line
 from hpcrowd.environment.traces.formats.common.names import (
-    LARGEST_EXACT,
     NAMED,
     elapsed,
     in_blocks,
@@ -54,7 +53,9 @@ from hpcrowd.environment.traces.formats.common.names import (
     numbered_words,
 )
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
+from hpcrowd.environment.traces.formats.tables.parquet import MAGIC, ParquetTable
 from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
+from hpcrowd.environment.traces.formats.tables.values import Columns, to_microsecond
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, MEANING, Trace, all_columns
 
@@ -85,9 +86,6 @@ REQUESTS = {ask.name.lower(): ask for ask in Ask}
 NAME_COLUMNS = {f"{field}_name": field for field in NAMED}
 
 
-#: The first and last bytes of a Parquet file.
-MAGIC = b"PAR1"
-
 #: Key of header, comments and line ends in the metadata: JSON, lines in Base64.
 KEY = b"hpcrowd.trace"
 
@@ -97,7 +95,7 @@ def looks_like_columns(names: list[str]) -> bool:
     return "submit" in names and bool({"run", "run_time", "end"} & set(names))
 
 
-def trace_of_columns(table: Table | ParquetTable, header: Header | None = None) -> Trace:
+def trace_of_columns(table: Columns, header: Header | None = None) -> Trace:
     """Return the trace in a table.
 
     Parameters
@@ -116,7 +114,7 @@ def trace_of_columns(table: Table | ParquetTable, header: Header | None = None) 
     if not looks_like_columns(names):
         raise TraceError(
             f"{source}: no columns submit and run; it has {listed(names)}. Describe its columns "
-            "with --map"
+            "with --map (as --input-format table)"
         )
     columns = {name: _wide(numbers(name)) for name in FIELDS if name in names}
     jobs = len(columns["submit"])
@@ -127,9 +125,9 @@ def trace_of_columns(table: Table | ParquetTable, header: Header | None = None) 
     if "start" in names:
         start = _wide(numbers("start"))
         if "wait" not in columns:
-            columns["wait"] = elapsed(columns["submit"], start)
+            columns["wait"] = to_microsecond(elapsed(columns["submit"], start))
         if "end" in names and "run" not in names:
-            columns["run"] = elapsed(start, _wide(numbers("end")))
+            columns["run"] = to_microsecond(elapsed(start, _wide(numbers("end"))))
     if "state" in names and "status" not in columns:
         columns["status"] = np.array([STATUS_OF.get(word, UNKNOWN) for word in words("state")])
     columns.setdefault("number", np.arange(1, jobs + 1))
@@ -151,7 +149,7 @@ def trace_of_columns(table: Table | ParquetTable, header: Header | None = None) 
 
 
 def _requests_of_run(
-    names: list[str], submit: NDArray[Any], table: Table | ParquetTable
+    names: list[str], submit: NDArray[Any], table: Columns
 ) -> dict[str, NDArray[np.object_]]:
     """Return the columns of a trace for the requests in a job table, whose names are others."""
     found: dict[str, NDArray[np.object_]] = {}
@@ -254,62 +252,12 @@ read_csv, write_csv = CSV.read, CSV.write
 
 def _parse_parquet(data: bytes, source: str, options: FormatOptions) -> Trace:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    try:
-        table = pq.read_table(pa.BufferReader(data), use_threads=False)
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, MemoryError, ValueError, UnicodeDecodeError) as error:
-        text = " ".join(str(error).split())[:160]
-        raise TraceError(f"{source}: the Parquet file is damaged ({text})") from None
-    if not len(table):
-        raise TraceError(f"{source}: contains no jobs")
-
-    kept = _kept(table.schema.metadata or {}, source)
-    trace = trace_of_columns(ParquetTable(table, source), Header(kept[0]))
+    table = ParquetTable(pa.BufferReader(data), source)
+    kept = _kept(table.metadata, source)
+    trace = trace_of_columns(table, Header(kept[0]))
     trace.comments, trace.newline = kept[1], kept[2]
     return trace
-
-
-class ParquetTable:
-    """The columns of a Parquet table, with the interface of a :class:`Table`.
-
-    Parameters
-    ----------
-    table
-        The table as Arrow read it.
-    source
-        Its name in messages.
-    """
-
-    def __init__(self, table: Any, source: str) -> None:
-        self.table, self.source = table, source
-        self.names: list[str] = table.column_names
-
-    def words(self, name: str) -> list[str]:
-        """Return a column as text; shape (rows,)."""
-        values = self.table.column(name).to_pylist()
-        return ["" if value is None else str(value) for value in values]
-
-    def numbers(self, name: str) -> NDArray[Any]:
-        """Return a column as numbers, -1 where there is none; shape (rows,)."""
-        import pyarrow as pa
-
-        column = self.table.column(name)
-        kind = column.type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
-            raise TraceError(f"{self.source}: column {name} holds {kind}, not numbers")
-        values = column.to_numpy()
-        if values.dtype.kind not in "iu":
-            values = values.astype(np.float64)
-            values = np.where(np.isnan(values), UNKNOWN, values)
-        good = np.abs(values.astype(np.float64)) <= LARGEST_EXACT
-        if not good.all():
-            row = int(np.argmin(good))
-            rule = "in this row; numbers must be finite and exact"
-            raise ParseError(self.source, row + 1, name, str(values[row]), rule)
-        found: NDArray[Any] = values
-        return found
 
 
 def _kept(

@@ -1,4 +1,4 @@
-"""Your own table, in text: a mapping gives the names and units of its columns.
+"""Your own table, in text or Parquet: a mapping gives the names and units of its columns.
 
 :mod:`hpcrowd.environment.traces.formats.tables.mapping` describes the mapping file. Times may be
 local times: the origin is then the first submission, and the header has its Unix time.
@@ -6,17 +6,20 @@ local times: the origin is then the first submission, and the header has its Uni
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
-from datetime import UTC, datetime, tzinfo
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.limits.inputs import opened
 from hpcrowd.environment.quantities import JOULES
 from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
@@ -26,6 +29,13 @@ from hpcrowd.environment.traces.formats.common.base import (
     FormatOptions,
     Losses,
 )
+from hpcrowd.environment.traces.formats.common.files import (
+    LONGEST_DOCUMENT,
+    MARK,
+    checksum,
+    read_file,
+    read_head,
+)
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
     NAMED,
@@ -34,7 +44,15 @@ from hpcrowd.environment.traces.formats.common.names import (
     worded,
 )
 from hpcrowd.environment.traces.formats.common.site_columns import site_numbers, texts_of
+from hpcrowd.environment.traces.formats.tables.parquet import MAGIC, ParquetTable
 from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
+from hpcrowd.environment.traces.formats.tables.values import (
+    NO_LIMIT,
+    NO_NUMBER,
+    Columns,
+    Numbers,
+    to_microsecond,
+)
 from hpcrowd.environment.traces.headers import (
     LATEST,
     made_header,
@@ -46,10 +64,15 @@ from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, tally
 
 if TYPE_CHECKING:  # pydantic is slow to import: it is loaded together with a mapping
-    from hpcrowd.environment.traces.formats.tables.mapping import TableMapping
+    from collections.abc import Mapping
+
+    from hpcrowd.environment.traces.formats.tables.mapping import ColumnMapping, TableMapping
 
 #: Seconds of each unit of durations.
-SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+#: Units in a second, whole where they are.
+PER_SECOND = {unit: 1 / size if size >= 1 else round(1 / size) for unit, size in SECONDS.items()}
 
 #: Kilobytes of 1,024 bytes, the unit of fields 7 and 10, in each unit of memory.
 KILOBYTES = {"B": 1 / 1024, "kB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
@@ -72,18 +95,42 @@ OF_MEMORY = ("memory", "requested_memory")
 #: Columns of requests in MB.
 REQUESTED_MEMORY = ("memory_per_node", "memory_per_core")
 
-Numbers = NDArray[np.float64]
+#: Whole numbers as pandas writes columns with gaps, and what is a gap there.
+_WHOLE = re.compile(r"-?[0-9]+\.0|")
+_GAP = frozenset(("nan", "NaN", "NaT", "<NA>"))
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     mapping = _mapping(options)
-    table = Table(data, source, mapping.delimiter, mapping.decimal)
-    for field, column in mapping.columns.items():
-        if column.column not in table.names:
-            raise QuantityError(
-                f"{source}: no column {column.column!r}, which the mapping gives for {field}; it "
-                f"has {listed(table.names)}"
-            )
+    if data.startswith(MAGIC):
+        import pyarrow as pa
+
+        return _parse_parquet(pa.BufferReader(data), source, options)
+    needed = {column.name for column in mapping.columns.values() if not column.optional}
+    table = Table(
+        data, source, mapping.delimiter, mapping.decimal, mapping.thousands,
+        expected=() if mapping.numbered else needed, numbered=mapping.numbered,
+    )  # fmt: skip
+    trace = _trace(table, options)
+    trace.comments = [(0, MARK + b" " + line) for line in table.comments]
+    return trace
+
+
+def _parse_parquet(file: Any, source: str, options: FormatOptions) -> Trace:
+    mapping = _mapping(options)
+    if mapping.numbered:
+        raise QuantityError(f"{source}: columns in Parquet have names; the mapping gives numbers")
+    wanted = {column.name for column in mapping.columns.values()}
+    table = ParquetTable(file, source, wanted)
+    table.decimal, table.thousands = mapping.decimal, mapping.thousands  # of numbers in text
+    return _trace(table, options)
+
+
+def _trace(table: Columns, options: FormatOptions) -> Trace:
+    """Return the trace in a table."""
+    given, source = _mapping(options), table.source
+    mapping = _in_table(table, given)
+    zone = mapping.zone or options.zone
     again: dict[str, Numbers] = {}
     repaired: Counter[str] = Counter()
     words: dict[str, list[str]] = {}
@@ -93,19 +140,21 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         if field in REQUESTED:
             extra[field] = np.array(_requested(table, field, mapping), np.object_)
         elif field == ENERGY:
-            joules = _numbers(table, field, mapping, again)
+            joules = _numbers(table, field, mapping)
             extra[field] = texts_of(np.where(joules > 0, np.round(joules), UNKNOWN))
         elif field in NAMED and column.values is None:
-            words[field] = table.words(column.column)
+            words[field] = _words(table, column.name)
+        elif field in MOMENTS:
+            found[field], again[field] = _moments(table, column, zone)
         else:
-            found[field] = _numbers(table, field, mapping, again)
+            found[field] = _numbers(table, field, mapping)
     numbers, names = numbered_fields(words)
     found |= numbers
     _set_order(found, again, repaired)
     origin = _origin(mapping, found)
     for field in MOMENTS:
         if field in found:
-            since = found[field] if origin is None else _to_microsecond(found[field] - origin)
+            since = found[field] if origin is None else to_microsecond(found[field] - origin)
             found[field] = np.where(np.isnan(since), UNKNOWN, since)
     for field in OF_MEMORY:
         if field in found and mapping.columns[field].per == "job":
@@ -115,93 +164,110 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         Header(), all_columns(found, len(table)), source=source, names=names, extra=extra,
         repaired=repaired,
     )  # fmt: skip
-    trace.header = _header(trace, mapping, origin)
+    lacking = [
+        f"no column {column.name} in the table: {field} is unknown"
+        for field, column in given.columns.items()
+        if field not in mapping.columns
+    ]
+    trace.header = _header(trace, mapping, origin, zone, lacking)
     return trace
 
 
-def _requested(table: Table, field: str, mapping: TableMapping) -> list[str]:
+def _in_table(table: Columns, mapping: TableMapping) -> TableMapping:
+    """Return the mapping of the columns that a table has.
+
+    Raises
+    ------
+    QuantityError
+        If it lacks one that is not optional, or that a field needs.
+    """
+    held = set(table.names)
+    missing = {field: one for field, one in mapping.columns.items() if one.name not in held}
+    for field, column in missing.items():
+        if not column.optional or field in ("submit", "run", "start", "end"):
+            has = f"it has {listed(table.names)}"
+            if mapping.numbered:
+                has = f"its first line has {len(table.names)} values"
+            raise QuantityError(
+                f"{table.source}: no column {column.column!r}, which the mapping gives for "
+                f"{field}; {has}"
+            )
+    columns = {field: one for field, one in mapping.columns.items() if field not in missing}
+    return mapping.model_copy(update={"columns": columns})
+
+
+def _words(table: Columns, name: str) -> list[str]:
+    """Return a column of names, empty where there is none, and 7 for 7.0 as in all others."""
+    words = list(map(str.strip, table.words(name)))
+    told = set(words)
+    if told & _GAP:
+        words = ["" if word in _GAP else word for word in words]
+        told = told - _GAP
+    if any(told) and all(map(_WHOLE.fullmatch, told)):
+        words = [word.removesuffix(".0") for word in words]
+    return words
+
+
+def _requested(table: Columns, field: str, mapping: TableMapping) -> list[str]:
     """Return a column of requests as texts, memory in MB."""
     column = mapping.columns[field]
     if column.values is not None:
-        return [number_text(one) for one in _numbers(table, field, mapping, {}).tolist()]
+        return [number_text(one) for one in _numbers(table, field, mapping).tolist()]
     if field not in REQUESTED_MEMORY:
-        return table.words(column.column)
-    sizes = table.numbers(column.column) * KILOBYTES[column.unit or "MB"] / KILOBYTES["MB"]
+        return _words(table, column.name)
+    sizes = table.numbers(column.name) * KILOBYTES[column.unit or "MB"] / KILOBYTES["MB"]
     return ["" if one < 0 else number_text(one) for one in np.round(sizes, 3).tolist()]
 
 
-def _numbers(table: Table, field: str, mapping: TableMapping, again: dict[str, Numbers]) -> Numbers:
-    """Return a column in the unit of its field; unknown times are NaN.
-
-    For columns of times, ``again`` gets the delay until clocks show the same time a second time,
-    s; 0 if they do not.
-    """
+def _numbers(table: Columns, field: str, mapping: TableMapping) -> Numbers:
+    """Return a column in the unit of its field."""
     column = mapping.columns[field]
-    words = table.words(column.column)
-    if column.values is not None:
-        for row, word in enumerate(words):
-            if word and word not in column.values:
-                rule = f"not in the mapping's values, {listed(list(column.values))}"
-                raise table.error(row, column.column, word, rule)
-        return np.array([column.values.get(word, UNKNOWN) for word in words], np.float64)
-    if field in MOMENTS:
-        found, again[field] = _moments(table, field, mapping, words)
-        return found
-    if column.unit == "clock":
-        return np.array([_clock(table, row, column.column, word) for row, word in enumerate(words)])
-    values = table.numbers(column.column)
-    scale = SECONDS[column.unit or "s"] if field in LASTING else 1.0
+    name, values = column.name, column.values
+    if values is not None:
+        rule = f"not in the mapping's values, {listed(list(values))}"
+        return table.each(name, lambda word: _value_of(word, values), rule)
+    lasting = field in LASTING
+    if column.unit == "clock" or (lasting and table.is_duration(name)):
+        return table.durations(name)
+    scale = SECONDS[column.unit or "s"] if lasting else 1.0
     if field in OF_MEMORY:
         scale = KILOBYTES[column.unit or "kB"]
     if field == ENERGY:
         scale = JOULES[column.unit or "J"]
+    numbers = table.numbers(
+        name, nothing=(*NO_NUMBER, *NO_LIMIT) if lasting else NO_NUMBER,
+        most=LARGEST_EXACT / min(scale, 1.0),
+    )  # fmt: skip
     if scale == 1.0:
-        return values
+        return numbers
     # Decimal fractions of hours are not exact: whole seconds and kilobytes were meant.
-    scaled = np.where(values == UNKNOWN, UNKNOWN, np.round(values * scale, 3))
+    scaled = np.round(numbers * scale, 6 if column.unit in ("us", "ns") else 3)
+    scaled = np.where(numbers == UNKNOWN, UNKNOWN, scaled)
     large = np.abs(scaled) > LARGEST_EXACT
     if large.any():
         row = int(np.argmax(large))
-        raise table.error(row, column.column, words[row], "too large to be an exact number")
+        value = table.words(name)[row]
+        raise table.error(row, name, value, "too large to be an exact number")
     return scaled
 
 
-def _moments(
-    table: Table, field: str, mapping: TableMapping, words: list[str]
-) -> tuple[Numbers, Numbers]:
-    """Return times, and the delay until clocks show each of them a second time, s."""
-    column = mapping.columns[field]
-    if column.time in ("seconds", "unix", "unix-ms"):
-        values = table.numbers(column.column, np.nan)
-        values = np.where(values == UNKNOWN, np.nan, values)
-        values = values / 1000 if column.time == "unix-ms" else values
-        late = np.abs(values) > LATEST
-        if late.any() and column.time != "seconds":
-            row = int(np.argmax(late))
-            raise table.error(row, column.column, words[row], "not a Unix time of this age")
-        return values, np.zeros(len(values))
-    zone = parse_zone(mapping.zone) or UTC
-    nothing = np.nan, 0.0
-    known = {"": nothing, "Unknown": nothing, "None": nothing, "-": nothing, "-1": nothing}
-    for row, word in enumerate(words):
-        if word not in known:
-            known[word] = _moment(table, row, column.column, word, column.time, zone)
-    told = np.array([known[word] for word in words], np.float64).reshape(-1, 2)
-    return told[:, 0], told[:, 1]
-
-
-def _moment(
-    table: Table, row: int, name: str, word: str, how: str, zone: tzinfo
-) -> tuple[float, float]:
+def _value_of(word: str, values: Mapping[str, int]) -> int:
     try:
-        moment = datetime.fromisoformat(word) if how == "iso" else datetime.strptime(word, how)
-        if moment.tzinfo:
-            return moment.timestamp(), 0.0
-        first, second = (moment.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
-        return first, max(second - first, 0.0)  # < 0 where clocks are put forward
-    except (ValueError, OverflowError, OSError):
-        expected = "2024-01-31T13:45:00" if how == "iso" else how
-        raise table.error(row, name, word, f"not a time; the mapping expects {expected}") from None
+        return values[word]
+    except KeyError as error:
+        raise ValueError(word) from error
+
+
+def _moments(table: Columns, column: ColumnMapping, zone: str | None) -> tuple[Numbers, Numbers]:
+    """Return times, and the delay until clocks show each of them a second time, s."""
+    per = PER_SECOND["ms" if column.time == "unix-ms" else column.unit or "s"]
+    found = table.moments(column.name, column.time, per, parse_zone(zone) or UTC)
+    late = np.abs(found[0]) > LATEST
+    if late.any() and column.time in ("unix", "unix-ms"):
+        row = int(np.argmax(late))
+        value = table.words(column.name)[row]
+        raise table.error(row, column.name, value, "not a Unix time of this age")
+    return found
 
 
 def _set_order(found: dict[str, Any], again: dict[str, Numbers], repaired: Counter[str]) -> None:
@@ -211,25 +277,6 @@ def _set_order(found: dict[str, Any], again: dict[str, Numbers], repaired: Count
         early = (found[later] < found[earlier]) & (found[earlier] <= second)
         found[later] = np.where(early, second, found[later])
         tally(repaired, LAST_SHOWN, early)
-
-
-def _clock(table: Table, row: int, name: str, word: str) -> float:
-    """Return the duration ``[days-]hours:minutes:seconds`` in s."""
-    if word in ("", "-1"):
-        return UNKNOWN
-    days, _, rest = word.rpartition("-")
-    parts = rest.split(":")
-    if not all(part.replace(".", "", 1).isdecimal() for part in (*parts, days or "0")) or not (
-        2 <= len(parts) <= 3
-    ):
-        raise table.error(row, name, word, "not a duration; the mapping expects [days-]h:mm:ss")
-    seconds = 0.0
-    for part in parts:
-        seconds = 60 * seconds + float(part)
-    found = float(days or 0) * SECONDS["d"] + seconds
-    if found > LARGEST_EXACT:
-        raise table.error(row, name, word, "too long to be an exact number")
-    return found
 
 
 def _origin(mapping: TableMapping, found: dict[str, Any]) -> int | None:
@@ -256,21 +303,18 @@ def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
     if start is not None and "wait" not in found:
         told = (start != UNKNOWN) & (submit != UNKNOWN)
         tally(repaired, BEFORE_SUBMIT, told & (start < submit))
-        found["wait"] = np.where(told, np.maximum(_to_microsecond(start - submit), 0), UNKNOWN)
+        found["wait"] = np.where(told, np.maximum(to_microsecond(start - submit), 0), UNKNOWN)
     if start is not None and end is not None and "run" not in found:
         told = (start != UNKNOWN) & (end != UNKNOWN)
         tally(repaired, BEFORE_START, told & (end < start))
-        found["run"] = np.where(told & (end >= start), _to_microsecond(end - start), UNKNOWN)
+        found["run"] = np.where(told & (end >= start), to_microsecond(end - start), UNKNOWN)
     found.setdefault("number", np.arange(1, len(submit) + 1))
 
 
-def _to_microsecond(seconds: Numbers) -> Numbers:
-    """Return what was meant by a difference of dates, which floats hold no finer than that."""
-    return np.where(np.abs(seconds) < LARGEST_EXACT / 1e6, np.round(seconds, 6), seconds)
-
-
-def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:
-    notes = ["read from a table; what is not told below is unknown"]
+def _header(
+    trace: Trace, mapping: TableMapping, origin: int | None, zone: str | None, lacking: list[str]
+) -> Header:
+    notes = ["read from a table; what is not told below is unknown", *lacking]
     processors = mapping.processors
     start = trace["submit"] + np.maximum(trace["wait"], 0.0)
     end = start + np.maximum(trace["run"], 0.0)
@@ -284,7 +328,7 @@ def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:
         notes=notes,
         unix_start=origin,
         last=0 if origin is None else origin + int(end.max()),
-        zone=None if origin is None else parse_zone(mapping.zone),
+        zone=None if origin is None else parse_zone(zone),
         processors=processors,
         names=trace.names,
     )
@@ -292,12 +336,23 @@ def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     mapping = _mapping(options)
-    columns = {
-        column.column: _written(trace, field, mapping) for field, column in mapping.columns.items()
-    }
-    data = write_table(columns, mapping.delimiter)
+    columns: dict[str, list[str]] = {}
+    for field, column in mapping.columns.items():
+        if column.name in columns:
+            raise QuantityError(
+                f"columns.{field}: column {column.column!r} is also another field; such a mapping "
+                "is only for reading"
+            )
+        columns[column.name] = _written(trace, field, mapping)
+    if mapping.numbered:
+        last = max(map(int, columns))
+        places = map(str, range(1, last + 1))
+        columns = {place: columns.get(place, [""] * len(trace)) for place in places}
+    data = write_table(columns, mapping.delimiter, names=not mapping.numbered)
     if lost.asked:
-        _count(trace, TABLE.parse(data, options=options), mapping, lost)
+        # The zone of the options is that of what is read.
+        again = TABLE.parse(data, options=replace(options, zone=None))
+        _count(trace, again, mapping, lost)
     return data
 
 
@@ -363,17 +418,17 @@ def _requested_written(trace: Trace, field: str, mapping: TableMapping) -> list[
 
 
 def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
-    how = mapping.columns[field].time
+    how, unit = mapping.columns[field].time, mapping.columns[field].unit or "s"
+    per = PER_SECOND["ms" if how == "unix-ms" else unit]
     submit, wait, run = (
         np.where(trace[name] == UNKNOWN, np.nan, trace[name]) for name in ("submit", "wait", "run")
     )
     moments = {"submit": submit, "start": submit + wait, "end": submit + wait + run}[field]
     if how == "seconds":
-        return _numbers_text(moments, mapping)
+        return _numbers_text(moments * per, mapping)
     unix = moments + unix_origin(trace.header)
     if how in ("unix", "unix-ms"):
-        scale = 1000 if how == "unix-ms" else 1
-        return _numbers_text(unix * scale, mapping)
+        return _numbers_text(unix * per, mapping)
     zone = parse_zone(mapping.zone) or UTC
     found = []
     for value in unix.tolist():
@@ -416,10 +471,30 @@ def _mapping(options: FormatOptions) -> TableMapping:
     return found
 
 
+class MappedTable(Format):
+    """The format of your own table, of which Parquet is not read as a whole."""
+
+    @override
+    def read(self, path: str | os.PathLike[str], options: FormatOptions | None = None) -> Trace:
+        if not read_head(path).startswith(MAGIC):
+            return super().read(path, options)
+        import pyarrow as pa
+
+        with opened(path) as file:
+            gzipped = file.read(len(MAGIC)) != MAGIC
+            file.seek(0)
+            whole = pa.BufferReader(read_file(path, LONGEST_DOCUMENT)[0]) if gzipped else file
+            trace = _parse_parquet(whole, os.fspath(path), options or FormatOptions())
+        trace.sha256 = checksum(path)
+        return trace
+
+    read.__doc__ = Format.read.__doc__
+
+
 #: Your own table.
-TABLE = Format(
+TABLE = MappedTable(
     "table",
-    "any table in text, with --map",
+    "any table in text or Parquet, with --map",
     (),
     lambda head: False,
     _parse,

@@ -4,6 +4,7 @@
 
     delimiter = ";"
     decimal = ","               # decimal mark; a point unless given
+    thousands = "."             # mark between groups of three digits; none unless given
     zone = "Europe/Paris"       # of local times
     processors = 512            # of the machine
 
@@ -19,6 +20,10 @@
     status = { column = "State", values = { done = 1, killed = 0, withdrawn = 5 } }
     user = "Who"
 
+Columns of a table without a line of names are given by number, from 1: ``submit = 6``. With a blank
+as ``delimiter``, columns are aligned. Maps of published tables come with hpcrowd, see
+:data:`~hpcrowd.environment.traces.formats.tables.ready.READY`.
+
 The fields are those of :data:`hpcrowd.environment.traces.trace.FIELDS`; ``start`` and ``end`` may
 replace ``wait`` and ``run``. What jobs asked of a machine of nodes is named as in
 :data:`hpcrowd.environment.traces.requests.REQUEST_COLUMNS`, such as ``gpus_per_node``. ``energy``
@@ -28,7 +33,7 @@ is what was measured of a job, without cooling.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -44,12 +49,13 @@ from hpcrowd.environment.traces.formats.tables.mapped import (
     REQUESTED_MEMORY,
     SECONDS,
 )
+from hpcrowd.environment.traces.formats.tables.ready import READY
 from hpcrowd.environment.traces.headers import parse_zone
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS
 
 #: Units of durations, of memory and of energy.
-Unit = Literal["ms", "s", "min", "h", "d", "clock", "B", "kB", "MB", "GB", "TB",
+Unit = Literal["ns", "us", "ms", "s", "min", "h", "d", "clock", "B", "kB", "MB", "GB", "TB",
                "J", "kJ", "MJ", "Wh", "kWh", "MWh"]  # fmt: skip
 
 #: Notations of times other than ``seconds`` since the origin.
@@ -61,11 +67,13 @@ class ColumnMapping(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    column: str = Field(min_length=1, description="its name in the first line")
+    column: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1, strict=True)] = Field(
+        description="its name in the first line; or its number, from 1, if no line has names"
+    )
     unit: Unit | None = Field(
         None,
-        description="unit of durations (s unless given), of memory (kB unless given; MB of "
-        "memory_per_node and memory_per_core) and of energy (J unless given)",
+        description="unit of durations and times (s unless given), of memory (kB unless given; "
+        "MB of memory_per_node and memory_per_core) and of energy (J unless given)",
     )
     time: str = Field(
         "seconds",
@@ -76,6 +84,12 @@ class ColumnMapping(BaseModel):
         "processor", description="memory is given per processor or per job"
     )
     values: dict[str, int] | None = Field(None, description="the number of each word")
+    optional: bool = Field(False, description="whether a table may lack the column")
+
+    @property
+    def name(self) -> str:
+        """The name of the column; its number, if no line has names."""
+        return str(self.column)
 
     @field_validator("time")
     @classmethod
@@ -92,9 +106,16 @@ class TableMapping(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    delimiter: str = Field(",", min_length=1, max_length=1, description="between values")
+    delimiter: str = Field(
+        ",", min_length=1, max_length=1, description="between values; a blank is one or several"
+    )
     decimal: Literal[".", ","] = Field(".", description="decimal mark")
-    zone: str | None = Field(None, description="time zone of local times; UTC unless given")
+    thousands: Literal[".", ",", " ", "_", "'"] | None = Field(
+        None, description="mark between groups of three digits"
+    )
+    zone: str | None = Field(
+        None, description="time zone of local times; that of --zone, or UTC, unless given"
+    )
     processors: int | None = Field(None, gt=0, description="processors of the machine")
     columns: dict[str, ColumnMapping] = Field(description="column of each field")
 
@@ -111,14 +132,26 @@ class TableMapping(BaseModel):
         if not isinstance(columns, dict):
             return columns
         return {
-            field: {"column": value} if isinstance(value, str) else value
+            field: {"column": value} if isinstance(value, str | int) else value
             for field, value in columns.items()
         }
+
+    @property
+    def numbered(self) -> bool:
+        """Whether columns are given by number, as the table has no line of names."""
+        return any(isinstance(column.column, int) for column in self.columns.values())
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         if self.decimal == self.delimiter:
             raise QuantityError(f"decimal {self.decimal!r}: also the delimiter; choose another one")
+        if self.decimal == self.thousands:
+            other = "," if self.decimal == "." else "."
+            raise QuantityError(
+                f"thousands {self.thousands!r}: also the decimal mark; give decimal = {other!r}"
+            )
+        if self.numbered and any(isinstance(one.column, str) for one in self.columns.values()):
+            raise QuantityError("columns: some by name, some by number; give all in one way")
         known = (*FIELDS, "start", "end", ENERGY, *REQUEST_COLUMNS.values())
         for field, column in self.columns.items():
             if field not in known:
@@ -126,7 +159,10 @@ class TableMapping(BaseModel):
             memory = field in OF_MEMORY + REQUESTED_MEMORY
             units = KILOBYTES if memory else {**SECONDS, "clock": 0}
             units = JOULES if field == ENERGY else units
+            moment = field in MOMENTS and column.time in ("seconds", "unix")
             has_unit = memory or field in LASTING or field == ENERGY
+            if moment and column.unit in SECONDS:
+                continue
             if column.unit is not None and not (has_unit and column.unit in units):
                 raise QuantityError(f"columns.{field}.unit {column.unit!r}: not a unit of {field}")
             if column.time != "seconds" and field not in MOMENTS:
@@ -148,6 +184,9 @@ def read_mapping(path: Path) -> TableMapping:
     QuantityError
         If it cannot be read, or something in it is wrong.
     """
+    if not path.suffix and not path.exists():
+        raise QuantityError(f"map {path}: no such file; of those with hpcrowd {path.name!r} is "
+                            f"{not_one_of(path.name, READY)}")  # fmt: skip
     values, _ = read_toml(path)
     try:
         return TableMapping(**values)

@@ -1,33 +1,29 @@
 """Text tables: a line of column names, then one row per line, values separated by one character.
 
-Values may be quoted as in CSV. Arrow reads the text in one go; only if a row is malformed does a
-slow second pass look for the first such line.
+Values may be quoted as in CSV. With a blank between values, several count as one. Arrow reads the
+text in one go; only if a row is malformed does a slow second pass look for the first such line.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, override
 
 from hpcrowd.environment.errors import ParseError, TraceError
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.traces.formats.common.files import SHOWN, shown
-from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
+from hpcrowd.environment.traces.formats.common.files import shown
+from hpcrowd.environment.traces.formats.tables.values import Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Blanks between values; quoted ones are kept.
+_BLANKS = re.compile(rb'("(?:[^"]|"")*")|[ \t]+')
 
-#: Words for an unknown number, besides the empty one.
-NO_NUMBER = ("", "-", "NA", "N/A", "null", "None")
 
-
-class Table:
+class Table(Columns):
     """The columns of a text table.
 
     Parameters
@@ -37,39 +33,81 @@ class Table:
     source
         Its name in messages.
     delimiter
-        The character between values.
-    decimal
-        The decimal mark: a point or a comma.
+        The character between values; a blank is one or more blanks or tabs.
+    decimal, thousands
+        As of :class:`~hpcrowd.environment.traces.formats.tables.values.Columns`.
+    expected
+        Names that the line of names has: lines before it that begin with ``#`` are comments, and a
+        ``#`` before the names is none of them. Without any, the first line that is not blank.
+    numbered
+        Whether there is no line of names: columns are called ``1``, ``2`` ...
 
     Attributes
     ----------
-    columns
-        Arrow's arrays of strings, shape (rows,), by name in the order of the text.
+    comments
+        The lines of comments before the names.
 
     Raises
     ------
     TraceError
         If it is empty, or the first line names a column twice.
     ParseError
-        If a row has more or fewer values than the first line has names.
+        If a row has more or fewer values than the first line has.
     """
 
-    def __init__(self, data: bytes, source: str, delimiter: str = ",", decimal: str = ".") -> None:
-        self.data, self.source, self.delimiter = _utf8(data), source, delimiter
-        self.decimal = decimal
+    def __init__(
+        self,
+        data: bytes,
+        source: str,
+        delimiter: str = ",",
+        decimal: str = ".",
+        thousands: str | None = None,
+        *,
+        expected: Collection[str] = (),
+        numbered: bool = False,
+    ) -> None:
+        super().__init__({}, source, decimal, thousands)
+        self.data, self.delimiter, self.numbered = _utf8(data), delimiter, numbered
         if b"\0" in self.data:
             line = self.data.count(b"\n", 0, self.data.index(b"\0")) + 1
             raise ParseError(source, line, None, "\\0", "a zero byte; not text")
+        self.comments: list[bytes] = []
+        if expected or numbered:
+            self._leave_out_comments(set(expected))
+        if delimiter == " ":
+            single = _BLANKS.sub(lambda found: found[1] or b" ", self.data)
+            self.data = re.sub(rb"(?m)^ | (?=\r?$)", b"", single)
         names = next(self._rows(), (0, []))[1]
-        self.names = [name.strip() for name in names]
+        if numbered:
+            self.names = [str(place) for place in range(1, len(names) + 1)]
+        else:
+            self.names = [name.strip() for name in names]
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if not any(self.names) or twice:
             what = f"names column {listed(twice[:1])} twice" if twice else "is empty"
             raise TraceError(f"{source}: {what}; its first line names the columns")
         self.columns = self._read()
 
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+    def _leave_out_comments(self, expected: set[str]) -> None:
+        """Replace comments before the names by empty lines, so that lines keep their numbers."""
+        begin = 0
+        while self.data[begin : begin + 1] in (b"#", b"\n", b"\r"):
+            end = self.data.find(b"\n", begin) + 1 or len(self.data)
+            line = self.data[begin:end].decode().strip()
+            told = line[1:].strip()
+            told = re.sub(r"[ \t]+", " ", told) if self.delimiter == " " else told
+            names = next(csv.reader([told], delimiter=self.delimiter), [])
+            plain = {name.strip() for name in names}
+            if expected and expected <= plain:
+                marked = self.data[begin:].replace(b"#", b" ", 1)
+                self.data = self.data[:begin] + marked
+                break
+            if expected and expected <= plain | {f"#{name}" for name in names[:1]}:
+                break
+            if told:
+                self.comments.append(told.encode())
+            begin = end
+        self.data = b"\n" * self.data.count(b"\n", 0, begin) + self.data[begin:]
 
     def _rows(self, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         """Yield (line, values) of every row that is not blank, the line of names first."""
@@ -89,10 +127,11 @@ class Table:
         from pyarrow import csv as arrow
 
         places = [str(place) for place in range(len(self.names))]  # Arrow may not like the names
+        begin = len(self.data) - len(self.data.lstrip(b"\r\n"))
         try:
             table = arrow.read_csv(
-                pa.BufferReader(self.data),
-                arrow.ReadOptions(column_names=places, skip_rows_after_names=1),
+                pa.BufferReader(pa.py_buffer(self.data).slice(begin)),
+                arrow.ReadOptions(column_names=places, skip_rows_after_names=not self.numbered),
                 arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 arrow.ConvertOptions(
                     column_types=dict.fromkeys(places, pa.string()), strings_can_be_null=False
@@ -102,7 +141,7 @@ class Table:
             self._explain()
             raise TraceError(f"{self.source}: not a table: {_first_line(error)}") from None
         quotes = self.data.count(b'"')
-        if quotes % 2 or (quotes and self.data.count(b"\n") > len(table) + 1):
+        if quotes % 2 or (quotes and self.data.count(b"\n", begin) > len(table) + 1):
             # An unclosed quote would swallow all rows up to the next quote.
             for _ in self._rows(strict=True):
                 pass
@@ -115,58 +154,20 @@ class Table:
         for line, values in self._rows():
             if len(values) != len(self.names):
                 rule = f"{len(values)} values; the first line names {len(self.names)} columns"
+                if self.numbered:
+                    rule = f"{len(values)} values; the first line has {len(self.names)}"
                 text = self.delimiter.join(values).encode()
                 raise ParseError(self.source, line, None, shown(text), rule)
 
+    @override
     def line(self, row: int) -> int:
         """Return the line on which a row begins; the last line if a quote is left open."""
         line = 1
         for place, (begins, _) in enumerate(self._rows()):
             line = begins
-            if place == row + 1:
+            if place == row + (not self.numbered):
                 break
         return line
-
-    def error(self, row: int, field: str, value: str, rule: str) -> ParseError:
-        """Return the error for a value in a row."""
-        text = value if len(value) < SHOWN else value[: SHOWN - 3] + "..."
-        return ParseError(self.source, self.line(row), field, text, rule)
-
-    def words(self, name: str) -> list[str]:
-        """Return a column as text, without blanks at the ends; shape (rows,)."""
-        import pyarrow.compute as pc
-
-        return list(pc.utf8_trim_whitespace(self.columns[name]).to_pylist())
-
-    def numbers(
-        self, name: str, missing: float = UNKNOWN, nothing: Sequence[str] = NO_NUMBER
-    ) -> NDArray[np.float64]:
-        """Return a column as numbers, ``missing`` for words in ``nothing``; shape (rows,).
-
-        Raises
-        ------
-        ParseError
-            If a value is not a finite, exact number.
-        """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        values = pc.utf8_trim_whitespace(self.columns[name])
-        if self.decimal != ".":
-            values = pc.replace_substring(values, self.decimal, ".")
-        absent = pc.is_in(values, value_set=pa.array(nothing))
-        try:
-            floats = pc.cast(pc.if_else(absent, None, values), pa.float64())
-        except pa.ArrowInvalid:
-            floats = pa.array([_number(value) for value in values.to_pylist()], pa.float64())
-        found = np.asarray(floats.to_numpy(zero_copy_only=False), np.float64)
-        empty = np.asarray(absent.to_numpy(zero_copy_only=False), bool)
-        good = empty | (np.abs(np.where(np.isnan(found), np.inf, found)) <= LARGEST_EXACT)
-        if not good.all():
-            row = int(np.argmin(good))
-            rule = "not a number; if unknown, leave it empty or use -1"
-            raise self.error(row, name, values[row].as_py(), rule)
-        return np.where(empty, missing, found)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -176,25 +177,24 @@ def listed(names: Sequence[str]) -> str:
 
 
 def write_table(
-    columns: Mapping[str, Iterable[str]], delimiter: str = ",", newline: str = "\n"
+    columns: Mapping[str, Iterable[str]],
+    delimiter: str = ",",
+    newline: str = "\n",
+    *,
+    names: bool = True,
 ) -> bytes:
     """Return columns as text: a line of names, then one row per line, quoted where needed."""
     lists = [column for column in columns.values() if isinstance(column, list)]
     # The writer quotes line feeds, but not other line ends.
     odd = any("\r" in word for column in (list(columns), *lists) for word in column)
-    quoting: Literal[0, 1] = csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
+    every = odd or delimiter == " "  # where nothing would be no value
+    quoting: Literal[0, 1] = csv.QUOTE_ALL if every else csv.QUOTE_MINIMAL
     text = io.StringIO(newline="")
     rows = csv.writer(text, delimiter=delimiter, lineterminator=newline, quoting=quoting)
-    rows.writerow(columns)
+    if names:
+        rows.writerow(columns)
     rows.writerows(zip(*columns.values(), strict=True))
     return text.getvalue().encode()
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text) if text.isascii() and "_" not in text else None
-    except ValueError:
-        return None
 
 
 def _utf8(data: bytes) -> bytes:

@@ -10,6 +10,8 @@ from threading import Thread
 
 import pytest
 from hpcrowd.environment import read_swf, read_trace
+from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.environment.traces.formats.tables.ready import READY
 
 SWF = """; Version: 2.2
 ; MaxProcs: 8
@@ -90,6 +92,16 @@ def test_a_table_of_ones_own(here, call):
     mapped = ("--output-format", "table", "--map", "mine.toml")
     assert 0 == call("convert", "mine.parquet", "back.csv", *mapped)[0]
     assert Path("back.csv").read_text() == TABLE
+
+
+def test_formats_and_maps_are_listed(call):
+    """`--list` shows every format, and every map that comes with hpcrowd."""
+    code, out, _ = call("convert", "--list")
+    told = json.loads(call("convert", "--list", "--json")[1])
+    assert (0, set(FORMATS), set(READY)) == (code, set(told), set(told["table"]["maps"]))
+    lines = [line.split() for line in out.splitlines() if line]
+    assert {*FORMATS, *READY} <= {words[0] for words in lines}
+    assert all(title in out for title in told["table"]["maps"].values())
 
 
 def test_pseudonyms_without_a_salt_are_others_each_time(here, call):
