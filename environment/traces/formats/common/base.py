@@ -48,6 +48,8 @@ class FormatOptions:
         Name of the format of a file that is read; recognised from its content unless given.
     anonymise
         Give users, groups and programs numbers in place of names when a trace is read.
+    strict
+        Refuse accounting with values that cannot be read, which otherwise are unknown and counted.
     """
 
     zone: str | None = None
@@ -55,6 +57,7 @@ class FormatOptions:
     mapping: Any = None
     format: str | None = None
     anonymise: bool = False
+    strict: bool = False
 
 
 @dataclass

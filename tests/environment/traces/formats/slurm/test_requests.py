@@ -301,7 +301,7 @@ def test_shapes_of_versions(job):
     trace = parse_sacct_json(dump(job), options=UTC)
     row = [trace[name][0] for name in ("wait", "run", "allocated_processors", "requested_time")]
     assert [20, 60, 8, 60] == row
-    assert (1048576, 2, 12.562) == (trace["requested_memory"][0], trace["memory"][0],
+    assert (1048576, 2 / 8, 12.562) == (trace["requested_memory"][0], trace["memory"][0],
                                     trace["average_cpu"][0])  # fmt: skip
     assert {1: "a\nb\x1fc"} == trace.names["executable"]
     assert {
@@ -347,7 +347,7 @@ def test_same_as_the_text(slurm_dumps):
     assert len(text) == len(again)
     counts = {field: count for (field, _), count in lost.counts.items()}
     # Parts of a heterogeneous job share one list of resources.
-    parts = {"allocated_processors": 2, "average_cpu": 2, "requested_memory": 2}
+    parts = {"allocated_processors": 2, "average_cpu": 2, "memory": 2, "requested_memory": 2}
     assert {"executable": 2} | parts == counts
 
 
