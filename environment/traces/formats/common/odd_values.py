@@ -22,6 +22,10 @@ from hpcrowd.environment.traces.trace import LINES
 MANY = 10
 
 
+class LeftOut(Exception):
+    """Raised for a record that cannot be a job; it has been counted."""
+
+
 class _Kind(NamedTuple):
     """A reason: the field, None for the whole line, and the rule."""
 
@@ -79,6 +83,29 @@ class OddValues:
             return unknown
         self._fine.add(name)
         return value
+
+    def needed(self, line: int, name: str, text: str, convert: Callable[[str], Any]) -> Any:
+        """Return a value without which a record is no job, as :meth:`read` does.
+
+        Raises
+        ------
+        LeftOut
+            If it is odd.
+        ParseError
+            If it is odd, and odd values are refused.
+        """
+        try:
+            return convert(text)
+        except ValueError as error:
+            self.add(line, name, text, str(error), left_out=True)
+            raise LeftOut from None
+
+    @property
+    def why(self) -> str:
+        """The first record that was left out and the rule, as the end of a message; or empty."""
+        found = [error for kind, error in self._first.items() if kind.left_out]
+        first = min(found, key=lambda error: error.line, default=None)
+        return "" if first is None else f"; line {first.line} is {first.rule}"
 
     def fine(self, name: str) -> None:
         """Note that a value of a field can be read."""
