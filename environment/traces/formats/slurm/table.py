@@ -577,7 +577,8 @@ def _readable(
     at, state = layout.names.index(layout.id), layout.names.index("state")
     check = cache(_is_state)
     header = layout.called(layout.id).lower().encode("latin-1")
-    numbers, kept = [], []
+    numbers: list[int] = []
+    kept: list[bytes] = []
     for number, line in lines:
         line = line if kept else line.removeprefix(BYTE_ORDER_MARK)
         if not line.strip(b" \t\v\f"):
