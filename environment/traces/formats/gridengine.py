@@ -35,6 +35,7 @@ priority, reservation, project (project, else account) and gpus (``gpu`` in cate
 - Jobs that are deleted before they start have no record, and jobs deleted while they run look like
   killed ones, except in Univa Grid Engine.
 - A job name with colons is put together if the other fields can be read in one way only.
+- The output of ``qacct -j`` is read, too: a name and a value a line, times in the zone given.
 - Univa Grid Engine has more fields, of which qdel_info is read, and times in ms.
 
 Source: man pages accounting(5), sge_status(5) and sge_types(1) of Son of Grid Engine 8.1.9, whose
@@ -45,6 +46,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from hpcrowd.environment.errors import TraceError
@@ -61,10 +64,10 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     whole,
     written_jobs,
 )
-from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import mostly, rows_in
+from hpcrowd.environment.traces.formats.common.base import NO_ZONE, Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import HEAD, mostly, rows_in
 from hpcrowd.environment.traces.formats.common.odd_values import LeftOut, OddValues
-from hpcrowd.environment.traces.headers import LATEST
+from hpcrowd.environment.traces.headers import LATEST, parse_zone
 from hpcrowd.environment.traces.trace import LINES, Trace
 
 #: The fields of a record; old versions end with maxvmem, Univa's go on.
@@ -112,6 +115,14 @@ MEMORY = ("h_vmem", "m_mem_free", "mem_free", "virtual_free")
 
 #: Resources that are GPUs, as sites call them.
 GPUS = ("gpu", "gpus", "ngpus")
+
+#: Names and dates of ``qacct -j`` that are others than in the accounting file; what it may lack.
+QACCT = {"jobname": "job_name", "jobnumber": "job_number", "taskid": "task_number",
+         "qsub_time": "submission_time"}  # fmt: skip
+DATES = ("%a %b %d %H:%M:%S %Y", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S.%f")
+NOTHING = {**dict.fromkeys(FIELD_NAMES, "0"), "job_number": "", **dict.fromkeys(
+    ("granted_pe", "category", "pe_taskid", "project", "qdel_info", "job_name", "qname", "owner",
+     "group", "hostname"), NONE)}  # fmt: skip
 
 #: Most colons in a job name, and a repair.
 MOST_COLONS = 8
@@ -194,19 +205,9 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         raise TraceError(f"{source}: is empty; an accounting file has one record per line")
     jobs = Jobs(OddValues(source, options.strict))
     tasks: dict[tuple[str, str], list[Job]] = {}
-    for line, raw in enumerate(data.split(b"\n"), start=1):
-        record = raw.strip()
-        if len(record) < 2 or record.startswith(b"#"):
-            continue
-        words = decode(record).split(":")
-        if not options.strict and (whole_name := _with_colons(words)) != words:
-            words = whole_name
-            jobs.repaired[COLONS] += 1
-        fields = dict(zip(FIELD_NAMES, words, strict=False))
-        if len(fields) < FEWEST or b"\0" in record:
-            rule = f"not a record of Grid Engine: {FEWEST} or more fields, separated by colons"
-            jobs.odd.add(line, None, record, rule, left_out=True)
-            continue
+    qacct = _is_qacct(data[:HEAD])
+    zone = parse_zone(options.zone)
+    for line, fields in _of_qacct(data, zone) if qacct else _records(data, jobs):
         try:
             job = _job(fields, Values(jobs.odd, line))
         except LeftOut:
@@ -218,6 +219,8 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         for task in tasks.pop(key, ()):
             _add(task, job)
         jobs.add((*key, fields["owner"]), job)
+    if qacct and zone is None:
+        jobs.repaired[NO_ZONE] += len(jobs.found)
     for key, rest in tasks.items():  # written after the record of their job
         for task in rest:
             found = jobs.latest((*key, task.words["user"]))
@@ -226,6 +229,62 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
             else:
                 _add(task, found)
     return jobs.trace(options, "an accounting file of Grid Engine", NOT_READ)
+
+
+def _records(data: bytes, jobs: Jobs) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the line and the fields of each record of an accounting file."""
+    for line, raw in enumerate(data.split(b"\n"), start=1):
+        record = raw.strip()
+        if len(record) < 2 or record.startswith(b"#"):
+            continue
+        words = decode(record).split(":")
+        if not jobs.odd.strict and (whole_name := _with_colons(words)) != words:
+            words = whole_name
+            jobs.repaired[COLONS] += 1
+        fields = dict(zip(FIELD_NAMES, words, strict=False))
+        if len(fields) < FEWEST or b"\0" in record:
+            rule = f"not a record of Grid Engine: {FEWEST} or more fields, separated by colons"
+            jobs.odd.add(line, None, record, rule, left_out=True)
+            continue
+        yield line, fields
+
+
+def _of_qacct(data: bytes, zone: tzinfo | None) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the line and the fields of each job in the output of ``qacct -j``, in their units."""
+    fields: dict[str, str] = {}
+    begin = 0
+    for line, raw in enumerate([*data.split(b"\n"), b"==="], start=1):
+        name, _, text = decode(raw.strip()).partition(" ")
+        if name.startswith("==="):
+            if fields:
+                yield (
+                    begin,
+                    NOTHING
+                    | {
+                        QACCT.get(name, name): _plain(name, text, zone)
+                        for name, text in fields.items()
+                    },
+                )
+            fields, begin = {}, line + 1
+        elif name:
+            fields[name] = text.strip()
+
+
+def _plain(name: str, text: str, zone: tzinfo | None) -> str:
+    """Return a value of ``qacct`` as accounting files have it; one that is odd as it is."""
+    if name.endswith("_time"):
+        for form in DATES:
+            with suppress(ValueError):
+                found = datetime.strptime(text, form)
+                return f"{found.replace(tzinfo=zone or UTC).timestamp():.0f}"
+        return "0" if text in ("-/-", "") else text
+    if name in ("failed", "exit_status"):  # with words behind the number
+        return text.partition(" ")[0]
+    if name in ("cpu", "ru_wallclock"):
+        return text.removesuffix("s")
+    if name == "maxvmem" and _MEMORY.fullmatch(text.removesuffix("B")):
+        return f"{size(text.removesuffix('B')) * 1024:.3f}"
+    return "0" if text == "undefined" else text
 
 
 def _with_colons(words: list[str]) -> list[str]:
@@ -378,29 +437,21 @@ def _record(job: Written) -> list[str]:
 
 
 def _looks_like(head: bytes) -> bool:
-    return mostly(rows_in(head, b"#"), _RECORD.match)
+    return _is_qacct(head) or mostly(rows_in(head, b"#"), _RECORD.match)
 
 
-def _nearly(head: bytes) -> str:
-    """Return that it is what qacct prints of jobs."""
-    keys = {row.split()[0] for row in rows_in(head)}
-    shown = {b"qname", b"jobnumber", b"slots"} <= keys
-    return (
-        "output of qacct; read the file that it reads, SGE_ROOT/default/common/accounting"
-        if shown
-        else ""
-    )
+def _is_qacct(head: bytes) -> bool:
+    return {b"qname", b"jobnumber", b"slots"} <= {row.split()[0] for row in rows_in(head)}
 
 
 #: Accounting files of Grid Engine.
 GRIDENGINE = Format(
     "gridengine",
-    "accounting file of Grid Engine",
+    "accounting file of Grid Engine; qacct -j",
     (".gridengine",),
     _looks_like,
     _parse,
     _generate,
-    nearly=_nearly,
 )
 
 parse_gridengine, generate_gridengine = GRIDENGINE.parse, GRIDENGINE.generate

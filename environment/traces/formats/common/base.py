@@ -27,6 +27,7 @@ from hpcrowd.environment.traces.trace import FIELDS, Trace
 
 #: Repairs of times that several formats count.
 LAST_SHOWN = "ambiguous local time (clocks put back): the second taken, which fits the other times"
+NO_ZONE = "no time zone given: times taken as UTC"
 BEFORE_SUBMIT = "started before it was submitted: wait taken as 0"
 BEFORE_START = "ended before it started: run time unknown"
 

@@ -67,11 +67,11 @@ from hpcrowd.environment.traces.formats.common.odd_values import OddValues
 from hpcrowd.environment.traces.formats.common.site_columns import NUMBERS, site_numbers
 from hpcrowd.environment.traces.formats.slurm.columns import (
     COLUMNS,
-    COMMAND,
     SITE_WORDS,
     find_layout,
     is_cut,
 )
+from hpcrowd.environment.traces.formats.slurm.completions import completions_in, is_completions
 from hpcrowd.environment.traces.formats.slurm.jobs import (
     Fields,
     Times,
@@ -149,7 +149,6 @@ REASONS = {
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _ID = re.compile(rf"{_NUMBER}(_({_NUMBER}|\[[-0-9,:%.]+\])|\+{_NUMBER})?")
-_COMPLETIONS = re.compile(rb"\s*JobId=\d+ UserId=\S+ GroupId=\S+ Name=")
 _BREAKS = re.compile(r"[|\r\n\0]")
 
 
@@ -368,6 +367,10 @@ def _step(texts: dict[str, list[str]], place: int, memory: str, tasks: int) -> s
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+    if is_completions(data):
+        odd = OddValues(source, options.strict, lines=False)
+        rows = rows_of(completions_in(data, odd), odd)
+        return trace_of(rows._replace(odd=odd), source, options)
     if is_queue(data):
         return trace_of_queue(queued_in(data, source), source, options)
     return trace_of(read_rows(data, OddValues(source, options.strict)), source, options)
@@ -471,26 +474,19 @@ def count_losses(
 
 
 def _looks_like(head: bytes) -> bool:
-    """Return whether it begins as output of sacct, whole or cut, squeue or scontrol."""
-    queue = is_queue(head) and not _COMPLETIONS.match(head)
-    return find_layout(head) is not None or is_cut(head) is not None or queue
-
-
-def _nearly(head: bytes) -> str:
-    """Return that it is the log of a plugin of Slurm that writes when jobs complete."""
-    log = "a log of Slurm's jobcomp/filetxt, which lacks what jobs used"
-    return f"{log}; write the accounting with {COMMAND}" if _COMPLETIONS.match(head) else ""
+    """Return whether it begins as output of sacct, whole or cut, squeue or scontrol, or jobcomp."""
+    other = is_completions(head) or is_queue(head)
+    return find_layout(head) is not None or is_cut(head) is not None or other
 
 
 #: The output of ``sacct -P``.
 SACCT = Format(
     "sacct",
-    "Slurm's accounting, sacct -P; squeue, scontrol",
+    "Slurm's accounting, sacct -P; jobcomp/filetxt, squeue, scontrol",
     (".sacct",),
     _looks_like,
     _parse,
     _generate,
-    nearly=_nearly,
 )
 
 # The pair on bytes, then the pair on paths.

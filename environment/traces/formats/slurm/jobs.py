@@ -31,6 +31,7 @@ from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
     BEFORE_SUBMIT,
     LAST_SHOWN,
+    NO_ZONE,
 )
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
@@ -78,7 +79,6 @@ CHANGE = 1800
 DECIMALS = 3
 
 #: Repairs.
-NO_ZONE = "no time zone given: times taken as UTC"
 FIRST_SHOWN = "ambiguous local time (clocks put back): the first taken"
 NEVER_SHOWN = "nonexistent local time (clocks put forward): moved to the end of the gap"
 

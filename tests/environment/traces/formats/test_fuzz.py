@@ -304,18 +304,10 @@ def test_line_of_two_gigabytes(name, root, tmp_path):
             b'{"timestamp": 1, "pbs_version": "2022.1", "Jobs": {"7.srv": {"queue": "q"}}}',
             "nearly pbs: output of qstat; .*server_priv/accounting",
         ),
-        (
-            b"====\nqname        all.q\njobnumber    1\nslots        1\n",
-            "nearly gridengine: output of qacct; .*common/accounting",
-        ),
-        (
-            b"JobId=5 UserId=ann(1) GroupId=g(1) Name=x JobState=COMPLETED\n",
-            "nearly sacct: a log of Slurm's jobcomp/filetxt.*sacct -a",
-        ),
         (b"1 0 5 60 4 -1 -1 4 90 -1 1 7\n" * 3, "nearly swf: its lines have 12 numbers"),
         (b'{"jobs": [{"name": "a", "size": 3}]}', "nearly sacct-json: its jobs have name, size"),
     ],
-    ids=range(9),
+    ids=range(7),
 )
 @pytest.mark.parametrize("name", ["poem", "poem.json", "poem.csv"])
 def test_unknown_files(tmp_path, data, cure, name):

@@ -15,7 +15,7 @@ from hpcrowd.environment import (
     parse_swf,
 )
 from hpcrowd.environment.traces.formats.common.accounting import BACKWARD, OTHER_WALLTIME
-from hpcrowd.environment.traces.formats.common.base import BEFORE_START
+from hpcrowd.environment.traces.formats.common.base import BEFORE_START, NO_ZONE
 from hpcrowd.environment.traces.formats.common.names import NOTHING
 from hpcrowd.environment.traces.formats.gridengine import (
     moment,
@@ -149,6 +149,63 @@ def test_tasks_of_parallel_jobs():
     ):  # fmt: skip
         trace = parse_gridengine(record(granted_pe="mpi", slots=granted, category=asked))
         assert [(requested,)] == shown(trace, "requested_processors"), asked
+
+
+#: Output of qacct -j, with a date of another version and a job that never started.
+QACCT = """==============================================================
+qname        all.q
+hostname     n1
+group        physics
+owner        ada
+project      NONE
+jobname      two words
+jobnumber    7
+taskid       4
+account      sge
+priority     0
+qsub_time    Wed Jan 31 12:00:00 2024
+start_time   01/31/2024 12:05:00.250
+end_time     Wed Jan 31 12:15:00 2024
+granted_pe   mpi
+slots        2
+failed       100 : assumedly after job
+exit_status  137                  (Killed)
+ru_wallclock 600s
+cpu          590.1s
+category     -l h_rt=7200 -pe mpi 2
+maxvmem      1.5G
+==============================================================
+qname        all.q
+owner        bob
+jobname      x
+jobnumber    8
+taskid       undefined
+qsub_time    Wed Jan 31 12:00:10 2024
+start_time   -/-
+end_time     -/-
+slots        1
+failed       26  : opening input/output file
+exit_status  0
+ru_wallclock soon
+cpu          0s
+maxvmem      0.000B
+"""
+
+
+def test_output_of_qacct():
+    """What qacct prints gives what the accounting file says; odd values are counted."""
+    trace = parse_gridengine(QACCT, options=FormatOptions(zone="Europe/Paris"))
+    assert [
+        ("7.4", "ada", "two words", 0, 300, 600, 2, 7200, 295.05, 786432, 0, "failed 100", "137"),
+        ("8", "bob", "x", 10, -1, -1, 1, -1, -1, -1, 0, "failed 26", ""),
+    ] == shown(
+        trace, "job_id", "user", "executable", "submit", "wait", "run", "allocated_processors",
+        "requested_time", "average_cpu", "memory", "status", "final_state", "exit_code",
+    )  # fmt: skip
+    assert NOON - 3600 == trace.header.integer("UnixStartTime")
+    told = [reason for reason in trace.repaired if "taken as unknown: " in reason]
+    assert ["lines: taken as unknown: ru_wallclock: not a number (first: line 24)"] == told
+    assert 2 == parse_gridengine(QACCT).repaired[NO_ZONE]
 
 
 def test_requests_of_univa():

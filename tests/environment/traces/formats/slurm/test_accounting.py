@@ -14,6 +14,7 @@ from hpcrowd.environment import (
     jobs_from_trace,
     parse_sacct,
     parse_swf,
+    read_trace,
 )
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.names import NAMED
@@ -24,7 +25,7 @@ from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.environment.traces.formats.format_cases import by_field
+from tests.environment.traces.formats.format_cases import by_field, shown
 from tests.support.sacct import ODD, UTC, read, table, text
 
 PARIS = FormatOptions(zone="Europe/Paris")
@@ -125,6 +126,34 @@ def test_times_of_a_piece_are_those_of_its_words(words, odd, minute):
         assert found is None
     else:
         assert found is None or expected == found.tolist()
+
+
+COMPLETION = (
+    "JobId={} UserId=ann(1001) GroupId=grp(100) Name={} JobState={} Partition=p TimeLimit=60 "
+    "StartTime={} EndTime=2024-01-31T12:15:00 NodeList={} NodeCnt=1 ProcCnt=4 WorkDir=/home/a b "
+    "ReservationName= Tres=cpu=4,mem=8G,node=1,billing=4 Account=acc QOS=normal WcKey= "
+    "Cluster=unknown SubmitTime=2024-01-31T12:00:00 EligibleTime=2024-01-31T12:00:00 "
+    "DerivedExitCode=0:0 ExitCode=0:15 \n"
+)
+
+
+def test_log_of_completions(tmp_path):
+    """The log of jobcomp/filetxt has a job a line; names have blanks, and odd lines are counted."""
+    path = tmp_path / "jobcomp.log"
+    text = COMPLETION.format(7, "two words", "TIMEOUT", "2024-01-31T12:05:00", "n[1-2]")
+    text += "JobId=8 UserId\n" + COMPLETION.format(9, "x", "CANCELLED", "Unknown", "(null)")
+    path.write_text(text)
+    trace = read_trace(path, options=FormatOptions(zone="UTC"))
+    assert [
+        ("7", "ann", "acc", "two words", 0, 300, 600, 4, 4, 3600, 2**21, 0, "TIMEOUT", "0:15"),
+        ("9", "ann", "acc", "x", 0, 900, -1, 0, 4, 3600, 2**21, 5, "CANCELLED", "0:15"),
+    ] == shown(
+        trace, "job_id", "user", "group", "executable", "submit", "wait", "run",
+        "allocated_processors", "requested_processors", "requested_time", "requested_memory",
+        "status", "final_state", "exit_code",
+    )  # fmt: skip
+    rule = "left out: not JobId, UserId, GroupId, Name and JobState (first: job 2 of the list)"
+    assert {rule: 1} == trace.dropped
 
 
 #: A job that Slurm's accounting holds as it is.
