@@ -76,6 +76,9 @@ ENERGY: dict[str, Callable[[bytes], Any]] = {
     "alloctres": values.parse_energy_of,
 }
 
+#: Columns that are read of steps.
+OF_STEPS = frozenset((*MEMORY, TASKS, *ENERGY, "cluster"))
+
 #: Columns with job numbers. The second knows neither arrays nor heterogeneous jobs.
 IDS = ("jobid", "jobidraw")
 

@@ -39,6 +39,7 @@ from hpcrowd.environment.traces.formats.slurm.columns import (
     MEMORY,
     NEEDED,
     NO_ID,
+    OF_STEPS,
     READ_AS,
     STEP,
     SUBMIT_LINE,
@@ -620,7 +621,7 @@ def _fault(
         return layout.id, job_id, NO_ID
     step = _STEP.search(job_id)
     for name, place in layout.places.items():
-        if step and name not in {*MEMORY, TASKS, *ENERGY, "cluster"}:
+        if step and name not in OF_STEPS:
             continue
         try:
             checks.get(name, decode)(words[place])
