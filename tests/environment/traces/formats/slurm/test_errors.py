@@ -82,6 +82,26 @@ def test_malformed_value(name, word):
     assert set(shown(whole, *fields)) <= set(shown(trace, *fields))
 
 
+@given(
+    name=st.sampled_from(["Submit", "End", "ElapsedRaw", "AllocCPUS", "TimelimitRaw", "ReqMem",
+                          "MaxRSS", "NTasks", "TotalCPU"]),
+    word=st.text("0123456789.:-KMGc?", max_size=8),
+)  # fmt: skip
+def test_any_word_of_a_column(name, word):
+    """A word that its parser takes is read; any other is counted by default, and else refused."""
+    data = text({}, {"JobID": "1.0" if name in ("MaxRSS", "NTasks") else "3", name: word})
+    layout = sacct_table.find_layout(data)
+    assert layout is not None
+    try:
+        sacct_table._checks(layout)[name.lower()](word.encode())
+    except ValueError as error:
+        reason = f"lines: taken as unknown: {name}: {error} (first: line 3)"
+        assert 1 == parse_sacct(data, options=UTC).repaired[reason]
+        assert (3, name, word) == place(refused(data))
+    else:
+        assert table(parse_sacct(data, options=UTC)) == table(parse_sacct(data, options=STRICT))
+
+
 def test_a_column_in_another_notation():
     """Of many values of a column, none of which can be read, the first is refused in any case."""
     rows = [{"JobID": str(place), "Submit": "yesterday"} for place in range(10)]
