@@ -69,8 +69,10 @@ def reading_options(
     zone: str | None = None,
     queue: str | None = None,
     anonymise: bool | None = None,
+    *,
+    strict: bool = False,
 ) -> FormatOptions:
-    """Return how a trace is read, from the settings of :data:`READING`.
+    """Return how a trace is read, from the settings of :data:`READING` and ``strict``.
 
     A trace with a mapping is your own table, unless the format is given.
 
@@ -95,7 +97,7 @@ def reading_options(
     known = None if name is None else parse_format(name).name
     return FormatOptions(
         zone=zone, queue=cast("QueueOf", queue), mapping=table, format=known,
-        anonymise=bool(anonymise),
+        anonymise=bool(anonymise), strict=strict,
     )  # fmt: skip
 
 
@@ -167,7 +169,7 @@ class TraceReading(Strict):
         given = {name: getattr(self, name) for name in READING}
         if self.map is not None:
             given["map"] = map_file(self.map, folder)
-        return reading_options(**given)
+        return reading_options(**given, strict=getattr(self, "strict", False))
 
 
 class TraceScenario(TraceReading, Scenario):

@@ -25,6 +25,7 @@ JOB = {
     "TimelimitRaw": "60",
     "ReqMem": "4G",
     "MaxRSS": "",
+    "NTasks": "",
     "TotalCPU": "05:00",
 }
 

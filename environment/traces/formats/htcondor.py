@@ -19,17 +19,21 @@ wait                    JobCurrentStartDate (else JobStartDate) - QDate: until t
                         job that never started, EnteredCurrentStatus - QDate
 run                     CompletionDate (else EnteredCurrentStatus) - start; RemoteWallClockTime for
                         a job that was removed while it waited again or was held
-allocated_processors    CpusProvisioned
+allocated_processors    CpusProvisioned, on each host of a job of the parallel universe
 average_cpu             (RemoteUserCpu + RemoteSysCpu) / processors
 memory                  ResidentSetSize_RAW, else ResidentSetSize, kB / processors
-requested_processors    RequestCpus
+requested_processors    RequestCpus, on each host of a job of the parallel universe
 requested_time          AllowedJobDuration, else AllowedExecuteDuration, s; else MaxWallTime, min
-requested_memory        RequestMemory, MB / requested processors
+requested_memory        RequestMemory, MB / RequestCpus
 status                  JobStatus: 3 (removed) 5; 4 (completed) 1 if ExitCode is 0, else 0
 user, group             Owner, AcctGroup
 executable              Cmd
 queue, partition        -1: HTCondor has none
 ======================  ==========================================================================
+
+Jobs of the parallel universe (JobUniverse 11) run on MaxHosts, else MinHosts hosts at once, the
+``machine_count`` of their submit file; what they request is for each of them. They held
+CurrentHosts unless that is 0, as it is after their end.
 
 ``extra`` has final_state (what the status says), exit_code, node_list, suspended (s), restarts,
 priority and project. Jobs with another JobStatus have not ended and are dropped. An expression,
@@ -45,7 +49,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.traces.formats.common.accounting import (
     RAN_AGAIN,
@@ -61,12 +65,15 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     written_jobs,
 )
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import shown
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
+from hpcrowd.environment.traces.formats.common.odd_values import LeftOut, OddValues
 from hpcrowd.environment.traces.trace import Trace
 
 #: The values of JobStatus of jobs that have left the queue, and of those that did not run.
 REMOVED, COMPLETED, NOT_RUNNING = 3, 4, (1, 5)
+
+#: The parallel universe, and the numbers of hosts, the one that counts first.
+PARALLEL, HOSTS = 11, ("maxhosts", "minhosts")
 
 #: Limits of the run time and their units, s, the one that counts first.
 LIMITS = {"allowedjobduration": 1, "allowedexecuteduration": 1, "maxwalltime": 60}
@@ -99,8 +106,8 @@ _JOB = re.compile(rb"^\s*(?:ClusterId|QDate|JobStatus)\s*=", re.MULTILINE | re.I
 class _Ad:
     """The attributes of a job: value and line by name in lower case."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, odd: OddValues) -> None:
+        self.odd = odd
         self.found: dict[str, tuple[str, int]] = {}
 
     def number(self, name: str, convert: Callable[[str], Any] = decimal) -> Any:
@@ -109,14 +116,37 @@ class _Ad:
         if not text or text[0].isalpha() or text[0] == "(":
             return None
         number = re.sub(r"\.0+$", "", text)  # ClassAds may have whole numbers as 3.0
-        return Values(self.source, line).read(name, number, convert)
+        value = Values(self.odd, line).read(name, number, convert)
+        if value is None:  # an odd value counts once
+            del self.found[name]
+        return value
+
+    def identifier(self) -> str:
+        """Return the job's number in the manager.
+
+        Raises
+        ------
+        LeftOut
+            If it cannot be read.
+        """
+        found = []
+        for name in ("clusterid", "procid"):
+            text, line = self.found.get(name, ("0", 0))
+            found.append(Values(self.odd, line).needed(name, text, _place))
+        return f"{found[0]}.{found[1]}"
+
+    def hosts(self, *names: str) -> int:
+        """Return the first known number of hosts of a parallel job; 1 for another job."""
+        if self.number("jobuniverse", whole) != PARALLEL:
+            return 1
+        return next((count for name in names if (count := self.number(name, _place))), 1)
 
     def text(self, name: str) -> str:
         """Return a text; empty if it is missing, undefined or an expression."""
         text, line = self.found.get(name, ("", 0))
         if not text or text[0].isalpha() or text[0] == "(":
             return ""
-        return str(Values(self.source, line).read(name, text, unquoted))
+        return str(Values(self.odd, line).read(name, text, unquoted, ""))
 
 
 def unquoted(text: str) -> str:
@@ -134,36 +164,38 @@ def quoted(text: str) -> str:
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     if not data.strip():
         raise TraceError(f"{source}: is empty; a history of HTCondor has ClassAds of jobs")
-    jobs = Jobs()
-    for ad in _ads(data, source):
-        cluster, proc = (ad.number(name, _place) for name in ("clusterid", "procid"))
+    jobs = Jobs(OddValues(source, options.strict))
+    for ad in _ads(data, jobs.odd):
         status = ad.number("jobstatus", _place)
         if status not in (REMOVED, COMPLETED):
             jobs.dropped[NOT_ENDED] += 1
             continue
-        job = _job(ad, f"{cluster or 0}.{proc or 0}", status)
+        try:
+            job = _job(ad, ad.identifier(), status)
+        except LeftOut:
+            continue
         jobs.repaired[RAN_AGAIN] += "restarts" in job.extra
         jobs.add((job.identifier, ad.text("globaljobid")), job)
-    return jobs.trace(source, options, "a history of HTCondor", NOT_READ)
+    return jobs.trace(options, "a history of HTCondor", NOT_READ)
 
 
 def _place(text: str) -> int:
     return max(whole(text), 0)
 
 
-def _ads(data: bytes, source: str) -> Iterator[_Ad]:
+def _ads(data: bytes, odd: OddValues) -> Iterator[_Ad]:
     """Yield the ads of a history, which end with a blank line or a banner."""
-    ad = _Ad(source)
+    ad = _Ad(odd)
     for line, raw in enumerate(data.split(b"\n"), start=1):
         text = decode(raw.strip())
         match = _ATTRIBUTE.fullmatch(text)
         if not text or text.startswith(BANNER):
             if ad.found:
                 yield ad
-            ad = _Ad(source)
+            ad = _Ad(odd)
         elif not match or "\0" in text:
             rule = "not an attribute of a ClassAd: name = value"
-            raise ParseError(source, line, None, shown(raw.strip()), rule)
+            odd.add(line, None, raw.strip(), rule, left_out=True)
         else:
             ad.found[match[1].lower()] = match[2].strip(), line
     if ad.found:
@@ -185,10 +217,12 @@ def _job(ad: _Ad, identifier: str, status: int) -> Job:
     code, signal = ad.number("exitcode"), ad.found.get("exitbysignal", ("", 0))[0].lower()
     fine = status == COMPLETED and not code and signal != "true"
     job.fields["status"] = 5 if status == REMOVED else 1 if fine else 0
-    for field, name in (
-        ("allocated_processors", "cpusprovisioned"), ("requested_processors", "requestcpus"),
-    ):  # fmt: skip
-        job.fields[field] = -1 if (count := ad.number(name, processors)) is None else count
+    for field, name, hosts in (
+        ("allocated_processors", "cpusprovisioned", ad.hosts("currenthosts", *HOSTS)),
+        ("requested_processors", "requestcpus", ad.hosts(*HOSTS)),
+    ):
+        count = ad.number(name, processors)
+        job.fields[field] = count * hosts if count is not None and count > 0 else -1
     limits = (
         (ad.number(name), unit) for name, unit in LIMITS.items() if ad.number(name) is not None
     )
@@ -197,8 +231,8 @@ def _job(ad: _Ad, identifier: str, status: int) -> Job:
         job.fields["requested_time"] = limit * unit
     requested = ad.number("requestmemory")
     if requested is not None and requested > 0:
-        of = max(job.fields["requested_processors"], 1)
-        job.fields["requested_memory"] = requested * 1024 / of
+        of = ad.number("requestcpus", processors)
+        job.fields["requested_memory"] = requested * 1024 / max(of or 1, 1)
     user, system = ad.number("remoteusercpu"), ad.number("remotesyscpu")
     if user is not None and user >= 0:
         job.average("average_cpu", user + max(system or 0, 0))

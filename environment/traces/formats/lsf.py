@@ -27,8 +27,10 @@ group                   -1
 
 ``extra`` has final_state (``TERM_RUNLIMIT`` ..., or what the status says), exit_code, node_list,
 nodes, suspended (s; the time between start and end that is not in runTime), restarts, reservation,
-dependency and project. A job that is requeued has a record for each run. Other events, such as
-JOB_RESIZE, are ignored. Records of old versions end earlier; values after maxRSwap are optional.
+dependency, project and gpus_per_node (``rusage[ngpus_physical=2]`` in effectiveResReq, else in
+resReq; ``bsub -gpu num=2`` becomes that, and counts on each host). A job that is requeued has a
+record for each run. Other events, such as JOB_RESIZE, are ignored. Records of old versions end
+earlier; values after maxRSwap are optional.
 
 Source: IBM Spectrum LSF 10.1, lsb.acct and bacct (termination reasons). Unlike there, runLimit is
 before options3, and an entry of hostRusage has six values, as in published records of version 9.11
@@ -39,8 +41,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
-from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.traces.formats.common.accounting import (
     Job,
@@ -55,7 +58,8 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     written_jobs,
 )
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import rows_in, shown
+from hpcrowd.environment.traces.formats.common.files import rows_in
+from hpcrowd.environment.traces.formats.common.odd_values import LeftOut, OddValues
 from hpcrowd.environment.traces.trace import Trace
 
 #: The values of a record up to the lists of hosts, and after them those that all versions have.
@@ -98,7 +102,7 @@ TEXTS = frozenset((
 
 #: Values of a record that are not read.
 NOT_READ = (
-    "beginTime", "termTime", "resReq", "askedHosts", "files, commands and directories",
+    "beginTime", "termTime", "resReq but for GPUs", "askedHosts", "files, commands and directories",
     "ru_maxrss to ru_exutime", "maxNumProcessors", "maxRSwap", "sla", "app", "jobGroupName",
     "avgMem", "and others",
 )  # fmt: skip
@@ -136,6 +140,7 @@ REASONS = {
 _EVENT = re.compile(rb'"[A-Z_]{3,40}" "[0-9.]{1,20}" [0-9]{1,12} ')
 _WORD = re.compile(r'"[^"]*(?:""[^"]*)*"|[^\s"]+')
 _ID = re.compile(r"(0|[1-9][0-9]{0,14})(\[[1-9][0-9]{0,8}\])?")
+_GPUS = re.compile(r"\bngpus_physical=([0-9]{1,9})\b(?:\.0*)?")
 _ARRAY = re.compile(r"\[[^\[\]]*\](%[0-9]+)?$")
 
 
@@ -158,7 +163,7 @@ def processors_of(host: str) -> int:
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     if not data.strip():
         raise TraceError(f"{source}: is empty; lsb.acct has one event per line")
-    jobs = Jobs()
+    jobs = Jobs(OddValues(source, options.strict))
     for line, raw in enumerate(data.split(b"\n"), start=1):
         record = raw.strip()
         if not record or record.startswith(b"#"):
@@ -168,13 +173,14 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         unclosed = text.count('"') % 2
         if len(words) < 3 or words[0][0] != '"' or unclosed or "\0" in text:
             rule = "not an event of LSF: a type in quotes, then values separated by blanks"
-            raise ParseError(source, line, None, shown(record), rule)
-        if words[0] == '"JOB_FINISH"':
-            values = Values(source, line)
-            fields, hosts = _values(words[1:], values)
-            job = _job(fields, hosts, values)
-            jobs.add((job.identifier, fields["userName"]), job)
-    return jobs.trace(source, options, "lsb.acct of LSF", NOT_READ)
+            jobs.odd.add(line, None, record, rule, left_out=True)
+        elif words[0] == '"JOB_FINISH"':
+            values = Values(jobs.odd, line)
+            with suppress(LeftOut):
+                fields, hosts = _values(words[1:], values)
+                job = _job(fields, hosts, values)
+                jobs.add((job.identifier, fields["userName"]), job)
+    return jobs.trace(options, "lsb.acct of LSF", NOT_READ)
 
 
 def _values(words: Sequence[str], values: Values) -> tuple[dict[str, str], list[str]]:
@@ -190,7 +196,7 @@ def _values(words: Sequence[str], values: Values) -> tuple[dict[str, str], list[
 
     def take_list(name: str) -> list[str]:
         nonlocal place
-        count = values.read(name, words[place] if place < len(words) else "", whole)
+        count = values.needed(name, words[place] if place < len(words) else "", whole)
         place += 1 + max(count, 0)
         return [text_of(word) for word in words[place - max(count, 0) : place]]
 
@@ -198,14 +204,20 @@ def _values(words: Sequence[str], values: Values) -> tuple[dict[str, str], list[
     take_list("numAskedHosts")
     hosts = take_list("numExHosts")
     take(MIDDLE)
+    texts = [name in TEXTS for name in BEGIN]
+    rule = ""
     if len(fields) < len(BEGIN) + len(MIDDLE):
         rule = f"{len(words)} values; a finished job has more, up to maxRSwap"
-        raise ParseError(values.source, values.line, None, shown(" ".join(words).encode()), rule)
+    elif [word[0] == '"' for word in words[: len(BEGIN)]] != texts:
+        rule = "not a finished job: its texts are in quotes, and its numbers are not"
+    if rule:
+        values.odd.add(values.line, None, " ".join(words), rule, left_out=True)
+        raise LeftOut
     take(LATER)
     if place + 1 < len(words):
-        place += 1 + 2 * max(values.read("submitExt", words[place], whole), 0)
+        place += 1 + 2 * max(values.needed("submitExt", words[place], whole), 0)
     if place + 1 < len(words):
-        count = max(values.read("numHostRusage", words[place], whole), 0)
+        count = max(values.needed("numHostRusage", words[place], whole), 0)
         for each in (6, 5):  # as logged, and as documented
             rest = words[place + 1 + count * each :]
             if len(rest) > 3 and [word[0] == '"' for word in rest[:4]] == [False] * 3 + [True]:
@@ -216,28 +228,32 @@ def _values(words: Sequence[str], values: Values) -> tuple[dict[str, str], list[
 
 def _job(fields: dict[str, str], hosts: list[str], values: Values) -> Job:
     """Return the job in a record."""
-    number, element = (values.read(name, fields[name], whole) for name in ("jobId", "idx"))
+    number, element = (values.needed(name, fields[name], whole) for name in ("jobId", "idx"))
     submit, start, end = (
         values.read(name, fields[name], unix_time)
         for name in ("submitTime", "startTime", "event time")
     )
     identifier = f"{number}[{element}]" if element > 0 else str(number)
     job = Job(identifier, submit, start, end)
-    status = values.read("jStatus", fields["jStatus"], whole)
-    why = values.read("exitInfo", fields.get("exitInfo", "0"), whole)
-    allocated = sum(values.read("execHosts", host, processors_of) for host in hosts)
+    status = values.read("jStatus", fields["jStatus"], whole, 0)
+    why = values.read("exitInfo", fields.get("exitInfo", "0"), whole, 0)
+    held = [values.read("execHosts", host, processors_of, -1) for host in hosts]
+    allocated = -1 if -1 in held else sum(held)
+    requested = values.read("numProcessors", fields["numProcessors"], processors, -1)
     job.fields = {
         "allocated_processors": allocated if allocated > 0 else -1,
-        "requested_processors": values.read("numProcessors", fields["numProcessors"], processors),
+        "requested_processors": requested,
         "status": 5 if why in CANCELLED else 1 if status & DONE else 0 if status & EXIT else -1,
     }
-    limit = values.read("runLimit", fields.get("runLimit", "0"), whole)
+    limit = values.read("runLimit", fields.get("runLimit", "0"), whole, 0)
     if limit > 0:
         job.fields["requested_time"] = limit
-    user, system = (values.read(name, fields[name], decimal) for name in ("ru_utime", "ru_stime"))
+    user, system = (
+        values.read(name, fields[name], decimal, -1) for name in ("ru_utime", "ru_stime")
+    )
     if user >= 0:
         job.average("average_cpu", user + max(system, 0))
-    memory = values.read("maxRMem", fields["maxRMem"], whole)
+    memory = values.read("maxRMem", fields["maxRMem"], whole, 0)
     if memory > 0:
         job.average("memory", memory)
     command = fields["command"].split(None, 1)
@@ -252,11 +268,14 @@ def _job(fields: dict[str, str], hosts: list[str], values: Values) -> Job:
         "dependency": fields["dependCond"],
         "project": "" if fields["projectName"] == PROJECT else fields["projectName"],
     }
+    gpus = _GPUS.search(fields.get("effectiveResReq", "")) or _GPUS.search(fields["resReq"])
+    if gpus and int(gpus[1]):
+        job.extra["gpus_per_node"] = str(int(gpus[1]))
     if start is not None:
-        code = values.read("exitStatus", fields["exitStatus"], whole)
+        code = values.read("exitStatus", fields["exitStatus"], whole, 0)
         if code:
             job.extra["exit_code"] = str(code >> 8 if code >= 256 else code)
-        active = values.read("runTime", fields.get("runTime", "-1"), whole)
+        active = values.read("runTime", fields.get("runTime", "-1"), whole, -1)
         if end is not None and 0 <= active < end - start:
             job.extra["suspended"] = str(end - start - active)
     job.runs_again = why in REQUEUED

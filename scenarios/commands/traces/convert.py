@@ -113,7 +113,7 @@ def command(
     if as_json and target == STANDARD:
         raise HpcrowdError("--json: standard output is used for OUT; name a file")
     anonymise = how.pop("anonymise", False)  # here by pseudonyms
-    options = reading_options(**how)
+    options = reading_options(**how, strict=strict)
     kind = _target_format(target, output_format)
     if target != STANDARD:
         check_writable(Path(target), "OUT")

@@ -235,7 +235,9 @@ def test_energy_of_rows_and_steps():
     tres = [{"JobID": "1", "AllocTRES": "billing=1,cpu=1,energy=77,node=1"}]
     assert ["77"] == parse_sacct(text(*tres)).extra["energy"].tolist()
     with pytest.raises(ValueError, match="field ConsumedEnergyRaw: 'much': not an energy in J"):
-        parse_sacct(text({"JobID": "1", "ConsumedEnergyRaw": "much"}))
+        parse_sacct(
+            text({"JobID": "1", "ConsumedEnergyRaw": "much"}), options=FormatOptions(strict=True)
+        )
 
 
 def test_energy_is_written_and_read():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.formats.common.base import (
@@ -27,7 +27,6 @@ from hpcrowd.environment.traces.formats.common.base import (
     FormatOptions,
     Losses,
 )
-from hpcrowd.environment.traces.formats.common.files import shown
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
     NAMED,
@@ -38,6 +37,7 @@ from hpcrowd.environment.traces.formats.common.names import (
     plain,
     worded,
 )
+from hpcrowd.environment.traces.formats.common.odd_values import OddValues
 from hpcrowd.environment.traces.formats.common.site_columns import SAID_BY_STATUS
 from hpcrowd.environment.traces.headers import LATEST, made_header, parse_zone, unix_origin
 from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
@@ -51,6 +51,12 @@ if TYPE_CHECKING:
 #: Why a record is not a job of its own.
 RAN_AGAIN = "run again by the manager: an earlier run without start or end left out"
 TWICE = f"{LINES}the same record twice"
+
+#: Repairs of run times, and by how much two of them may differ, s: servers poll what runs, and
+#: start and end are noted where the job is, or where it was.
+BACKWARD = "ended before it started: the measured run time taken"
+OTHER_WALLTIME = "measured run time is another than that from start to end, which is taken"
+TOLERANCE = 60
 
 #: Most processors that are accepted.
 MOST = 2**31
@@ -108,24 +114,36 @@ def unix_time(text: str) -> int | None:
 
 
 class Values(NamedTuple):
-    """Where values are read from, for messages: the file and the line."""
+    """Where values are read from: the log with what is odd in it, and the line."""
 
-    source: str
+    odd: OddValues
     line: int
 
-    def read(self, name: str, text: str, convert: Callable[[str], Any]) -> Any:
-        """Return a value of a field.
+    def read(self, name: str, text: str, convert: Callable[[str], Any], unknown: Any = None) -> Any:
+        """Return a value of a field, see :meth:`OddValues.read`."""
+        return self.odd.read(self.line, name, text, convert, unknown)
 
-        Raises
-        ------
-        ParseError
-            If ``convert`` raises ``ValueError``, whose text is the rule.
-        """
-        try:
-            return convert(text)
-        except ValueError as error:
-            value = shown(text.encode("ascii", "replace"))
-            raise ParseError(self.source, self.line, name, value, str(error)) from None
+    def needed(self, name: str, text: str, convert: Callable[[str], Any]) -> Any:
+        """Return a value without which a record is no job, see :meth:`OddValues.needed`."""
+        return self.odd.needed(self.line, name, text, convert)
+
+
+def run_time(
+    start: float | None, end: float | None, walltime: float | None, repaired: Counter[str]
+) -> float | None:
+    """Return the run time of a job, s; None if unknown.
+
+    It is that from start to end, as processors are held so long. The run time that the manager
+    measured counts where that is not known, or negative.
+    """
+    if start is None or end is None:
+        return walltime
+    if end < start:
+        repaired[BEFORE_START if walltime is None else BACKWARD] += 1
+        return walltime
+    if walltime is not None and abs(end - start - walltime) > TOLERANCE:
+        repaired[OTHER_WALLTIME] += 1
+    return end - start
 
 
 @dataclass
@@ -148,6 +166,8 @@ class Job:
         Whether the manager runs the job again after this record.
     runs
         Its earlier runs, with times in s since 1970.
+    walltime
+        Its run time as the manager measured it, s; None if unknown.
     """
 
     identifier: str
@@ -159,6 +179,7 @@ class Job:
     extra: dict[str, str] = field(default_factory=dict)
     runs_again: bool = False
     runs: list[EarlierRun] = field(default_factory=list)
+    walltime: float | None = None
 
     @property
     def processors(self) -> float:
@@ -183,10 +204,8 @@ class Job:
                 repaired[BEFORE_SUBMIT] += until < self.submit
         if self.submit is not None and self.runs:
             self.extra[RUNS] = text_of(in_order(self.runs, round(self.submit)))
-        if self.start is not None and self.end is not None:
-            repaired[BEFORE_START] += self.end < self.start
-            if self.end >= self.start:
-                self.fields["run"] = round(self.end - self.start, 3)
+        if (run := run_time(self.start, self.end, self.walltime, repaired)) is not None:
+            self.fields["run"] = round(run, 3)
 
 
 class Jobs:
@@ -194,11 +213,14 @@ class Jobs:
 
     Attributes
     ----------
+    odd
+        What could not be read of it.
     repaired, dropped
         As of a :class:`Trace`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, odd: OddValues) -> None:
+        self.odd = odd
         self.found: list[Job] = []
         self.repaired: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
@@ -244,15 +266,11 @@ class Jobs:
         place = self._latest.get(key)
         return None if place is None else self.found[place]
 
-    def trace(
-        self, source: str, options: FormatOptions, log: str, not_read: tuple[str, ...]
-    ) -> Trace:
+    def trace(self, options: FormatOptions, log: str, not_read: tuple[str, ...]) -> Trace:
         """Return the trace of the jobs, in the order of their submissions.
 
         Parameters
         ----------
-        source
-            The file, for messages.
         options
             The zone goes into the header.
         log
@@ -263,17 +281,18 @@ class Jobs:
         Raises
         ------
         TraceError
-            If there are no jobs.
+            If there are no jobs, or a field is odd throughout.
         """
         if not self.found:
-            raise TraceError(f"{source}: contains no jobs that have ended")
+            raise TraceError(f"{self.odd.source}: contains no jobs that have ended{self.odd.why}")
         for job in self.found:
             job.times(self.repaired)
             said = SAID_BY_STATUS.get(int(job.fields.get("status", -1)), "")
             job.extra["final_state"] = job.extra.get("final_state") or said
         jobs = sorted(self.found, key=lambda job: job.fields.get("submit", -1))
         trace = trace_of(jobs, log, parse_zone(options.zone))
-        trace.source, trace.not_read = source, not_read
+        self.odd.tell(self.repaired, self.dropped)
+        trace.source, trace.not_read = self.odd.source, not_read
         trace.repaired, trace.dropped = +self.repaired, self.dropped
         return trace
 

@@ -31,6 +31,7 @@ from hpcrowd.environment.traces.trace import FIELDS, Trace
 
 #: Repairs of times that several formats count.
 LAST_SHOWN = "ambiguous local time (clocks put back): the second taken, which fits the other times"
+NO_ZONE = "no time zone given: times taken as UTC"
 BEFORE_SUBMIT = "started before it was submitted: wait taken as 0"
 BEFORE_START = "ended before it started: run time unknown"
 
@@ -52,6 +53,8 @@ class FormatOptions:
         Name of the format of a file that is read; recognised from its content unless given.
     anonymise
         Give users, groups and programs numbers in place of names when a trace is read.
+    strict
+        Refuse accounting with values that cannot be read, which otherwise are unknown and counted.
     """
 
     zone: str | None = None
@@ -59,6 +62,7 @@ class FormatOptions:
     mapping: Any = None
     format: str | None = None
     anonymise: bool = False
+    strict: bool = False
 
 
 @dataclass

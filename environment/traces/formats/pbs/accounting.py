@@ -9,7 +9,9 @@ r"""Accounting logs of PBS, PBS Professional and Torque: one record per line.
         Exit_status=0 resources_used.cput=00:10:00                        (in one line)
 
 Time of the record, its type, the job, and a message. The records of a job are merged; if two
-differ, the later one counts.
+differ, the later one counts. A job runs from ``start`` to ``end``; ``resources_used.walltime`` is
+taken where these are unknown or backward, and counted where it differs. Used memory of 0 is
+unknown.
 
 ===== ==================================================================================
 E     the job has ended: status 1 if ``Exit_status`` is 0, else 0; 5 if there is also a D
@@ -32,18 +34,26 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
-from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.traces.formats.common.accounting import (
     RAN_AGAIN,
     Job,
     job_numbers,
+    run_time,
     trace_of,
 )
-from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import mostly, rows_in, shown
+from hpcrowd.environment.traces.formats.common.base import (
+    BEFORE_SUBMIT,
+    Format,
+    FormatOptions,
+    Losses,
+)
+from hpcrowd.environment.traces.formats.common.files import mostly, rows_in
+from hpcrowd.environment.traces.formats.common.odd_values import LeftOut, OddValues
 from hpcrowd.environment.traces.formats.pbs.records import (
     OF_A_RUN,
     OURS,
@@ -89,7 +99,8 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     if not data.strip():
         raise TraceError(f"{source}: is empty; an accounting log has one record per line")
     zone = parse_zone(options.zone)
-    jobs, lines = _jobs(data, source, zone)
+    odd = OddValues(source, options.strict)
+    jobs, lines = _jobs(data, odd, zone)
     dropped: Counter[str] = Counter()
     over = {}
     for identifier, job in jobs.items():
@@ -100,14 +111,15 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         else:
             over[identifier] = job
     if not over:
-        raise TraceError(f"{source}: contains no jobs that have ended")
+        raise TraceError(f"{source}: contains no jobs that have ended{odd.why}")
     kept = [line for text in lines for line in header_lines(text)] if lines else None
     trace = _trace(over, kept, zone)
-    trace.source, trace.dropped = source, dropped
+    odd.tell(trace.repaired, dropped)
+    trace.source, trace.repaired, trace.dropped = source, +trace.repaired, dropped
     return trace
 
 
-def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job], list[str]]:
+def _jobs(data: bytes, odd: OddValues, zone: tzinfo | None) -> tuple[dict[str, _Job], list[str]]:
     """Return the merged records of each job, and the lines of a header that hpcrowd wrote."""
     jobs: dict[str, _Job] = {}
     header = []
@@ -117,19 +129,26 @@ def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job
         parts = decode(record).split(";", 3)
         if len(parts) < 3 or not _RECORD.match(record) or b"\0" in record:
             rule = "not a record of the form time;type;job;message"
-            raise ParseError(source, line, None, shown(record), rule)
+            odd.add(line, None, record, rule, left_out=True)
+            continue
         time, kind, identifier = parts[0], parts[1], parts[2].strip()
         message = parts[3] if len(parts) > 3 else ""
         if kind == "L" and identifier == OURS:
             header.append(message)
         if kind not in "QSEDAR":
             continue
+        when = None
+        if kind in "QDAR":
+            try:
+                when = odd.needed(line, "time", time, partial(local_time, zone=zone))
+            except LeftOut:
+                continue
         job = jobs.setdefault(identifier, _Job())
         if kind == "R":
             job.again += 1
             job.ended = False
-            earlier = job.said | understood(message, source, line)
-            start, now = earlier.get("start"), local_time(time, zone, source, line)
+            earlier = job.said | understood(message, odd, line)
+            start, now = earlier.get("start"), when
             end = earlier.get("end", now)
             if start is None or end is None:
                 job.unclear = True
@@ -139,13 +158,13 @@ def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job
             for name in OF_A_RUN:
                 job.said.pop(name, None)
             continue
-        job.said |= understood(message, source, line)
+        job.said |= understood(message, odd, line)
         if kind == "Q" and job.queued is None:
-            job.queued = local_time(time, zone, source, line)
+            job.queued = when
         elif kind == "D":
-            job.deleted = local_time(time, zone, source, line)
+            job.deleted = when
         elif kind == "A":
-            job.aborted = local_time(time, zone, source, line)
+            job.aborted = when
         elif kind == "E":
             job.ended = True
     return jobs, header
@@ -213,15 +232,14 @@ def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
     start, end = said.get("start"), said.get("end")
     if submit is not None and submit >= 0:
         row["submit"] = submit
-        if start is not None and start >= submit:
-            row["wait"] = start - submit
+        if start is not None:
+            row["wait"] = max(start - submit, 0)
+            repaired[BEFORE_SUBMIT] += start < submit
     if start is not None and end is None and not job.ended and "used_walltime" not in said:
         end = job.deleted if job.deleted is not None else job.aborted
         repaired["no end record: deletion or abort taken as the end"] += 1
-    if start is not None and end is not None and end >= start:
-        row["run"] = end - start
-    elif "used_walltime" in said:
-        row["run"] = said["used_walltime"]
+    if (run := run_time(start, end, said.get("used_walltime"), repaired)) is not None:
+        row["run"] = run
     if job.unclear:
         repaired[RAN_AGAIN] += 1
     allocated = _allocated(said)
@@ -234,7 +252,7 @@ def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
         row["requested_time"] = said["walltime"]
     if "used_cput" in said:
         row["average_cpu"] = said["used_cput"] / processors
-    if "used_mem" in said:
+    if said.get("used_mem"):
         row["memory"] = said["used_mem"] / processors
     if "pmem" in said:
         row["requested_memory"] = said["pmem"]

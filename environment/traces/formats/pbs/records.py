@@ -15,9 +15,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 import numpy as np
 
-from hpcrowd.environment.errors import ParseError
 from hpcrowd.environment.traces.formats.common.base import Losses
-from hpcrowd.environment.traces.formats.common.files import shown
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
     NOTHING,
@@ -25,6 +23,7 @@ from hpcrowd.environment.traces.formats.common.names import (
     plain,
     worded,
 )
+from hpcrowd.environment.traces.formats.common.odd_values import OddValues
 from hpcrowd.environment.traces.formats.pbs.requests import (
     COLUMNS,
     Chunks,
@@ -39,7 +38,8 @@ from hpcrowd.environment.traces.trace import Trace
 LAST_TIME = 253_370_764_800
 
 #: KB of the units of memory; a word of PBS has 8 bytes.
-MEMORY_UNITS = {"b": 1 / 1024, "w": 8 / 1024, "kb": 1, "kw": 8, "mb": 1024, "mw": 8 * 1024,
+MEMORY_UNITS = {"k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p": 1024**4,
+                "b": 1 / 1024, "w": 8 / 1024, "kb": 1, "kw": 8, "mb": 1024, "mw": 8 * 1024,
                 "gb": 1024**2, "gw": 8 * 1024**2, "tb": 1024**3, "tw": 8 * 1024**3,
                 "pb": 1024**4, "pw": 8 * 1024**4, "": 1 / 1024}  # fmt: skip
 
@@ -72,7 +72,7 @@ _LINE = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)", re.ASCII)
 _PAIR = re.compile(r"""(?:^|\s)([A-Za-z_][^\s=]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|\S*)""")
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
 _CLOCK = re.compile(r"(?:(\d{1,9}):)??(?:(\d{1,9}):)?(\d{1,15})(?:\.\d{0,9})?", re.ASCII)
-_MEMORY = re.compile(r"(\d{1,15})([bw]|[kmgtp][bw]|)", re.ASCII)
+_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([bw]|[kmgtp][bw]?|)", re.ASCII)
 
 
 def pairs(message: str) -> list[tuple[str, str]]:
@@ -123,11 +123,12 @@ def duration(text: str) -> int:
 
 @lru_cache(maxsize=2**16)
 def memory(text: str) -> float:
-    """Return KB of a size such as ``2gb``."""
+    """Return KB of a size such as ``2gb``, or ``12.27M``."""
     match = _MEMORY.fullmatch(text.lower())
     if not match:
         raise ValueError("not a size, such as 2gb")
-    return int(match[1]) * MEMORY_UNITS[match[2]]
+    number = float(match[1]) if "." in match[1] else int(match[1])
+    return number * MEMORY_UNITS[match[2]]
 
 
 def count(text: str) -> int:
@@ -238,49 +239,42 @@ KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
 OF_A_RUN = ("start", "end", "hosts", "vnodes", "exit", "used_cput", "used_mem", "used_walltime")
 
 
-def understood(message: str, source: str, line: int) -> dict[str, Any]:
-    """Return the values in a message, under the names of :data:`KEYS`.
+def understood(message: str, odd: OddValues, line: int) -> dict[str, Any]:
+    """Return the values in a message, under the names of :data:`KEYS`, but for odd ones.
 
     Raises
     ------
     ParseError
-        If a value is malformed.
+        If a value is malformed, and that is refused.
     """
     found = {}
-    for key, value in pairs(message):
-        if key in KEYS and value:
+    for key, text in pairs(message):
+        if key in KEYS and text:
             name, convert = KEYS[key]
-            try:
-                found[name] = convert(value)
-                number = getattr(found[name], "processors", found[name])
-                good = convert is str or abs(number) <= LARGEST_EXACT
-            except ValueError as error:
-                raise ParseError(source, line, key, _shown(value), str(error)) from None
-            if not good:
-                raise ParseError(source, line, key, _shown(value), "too large")
+            if convert is str:
+                found[name] = text
+            elif (value := odd.read(line, key, text, partial(_exact, convert=convert))) is not None:
+                found[name] = value
     return found
 
 
-def local_time(text: str, zone: tzinfo | None, source: str, line: int) -> int:
-    """Return the Unix time at which a record was written.
+def _exact(text: str, convert: Callable[[str], Any]) -> Any:
+    """Return a value whose number is exact."""
+    value = convert(text)
+    if abs(getattr(value, "processors", value)) > LARGEST_EXACT:
+        raise ValueError("too large")
+    return value
 
-    Raises
-    ------
-    ParseError
-        If it is not a date and time.
-    """
+
+def local_time(text: str, zone: tzinfo | None) -> int:
+    """Return the Unix time at which a record was written."""
     match = _LINE.fullmatch(text)
     try:
         month, day, year, *clock = map(int, match.groups() if match else ["0"] * 6)
         local = datetime(year, month, day, clock[0], clock[1], clock[2], tzinfo=zone or UTC)
         return int(local.timestamp())
     except (ValueError, OverflowError):
-        rule = "not a time, such as 04/18/2009 00:00:15"
-        raise ParseError(source, line, "time", _shown(text), rule) from None
-
-
-def _shown(text: str) -> str:
-    return shown(text.encode("ascii", "replace"))
+        raise ValueError("not a time, such as 04/18/2009 00:00:15") from None
 
 
 def header_lines(text: str) -> list[bytes]:
@@ -375,7 +369,8 @@ def _held(trace: Trace, origin: int) -> dict[str, Any]:
 
     def per_processor(name: str) -> Any:
         total = np.round(trace[name].astype(np.float64) * processors)
-        return np.where((total >= 0) & (total < LAST_TIME), total / processors, -1)
+        least = 0 if name == "average_cpu" else 1  # no memory means unknown
+        return np.where((total >= least) & (total < LAST_TIME), total / processors, -1)
 
     status = trace["status"]
     return {

@@ -17,7 +17,8 @@ Columns may come in any order; others are ignored. The fields of a trace come fr
                             else End - Start; -1 if it never started
     allocated_processors    AllocCPUS, NCPUS, or ``cpu=`` of AllocTRES
     average_cpu             TotalCPU / AllocCPUS, to a thousandth of a second
-    memory                  the largest MaxRSS (else AveRSS) of a task in any step, kB
+    memory                  MaxRSS (else AveRSS) x NTasks / AllocCPUS, kB, of the step for which
+                            that is largest; where NTasks is unknown one task counts
     requested_processors    ReqCPUS, or ``cpu=`` of ReqTRES
     requested_time          TimelimitRaw minutes, else Timelimit; -1 if there is none
     requested_memory        ReqMem in kB per requested processor; -1 for 0, which means all memory
@@ -62,7 +63,15 @@ from hpcrowd.environment.traces.formats.common.names import (
     number_text,
     worded,
 )
+from hpcrowd.environment.traces.formats.common.odd_values import OddValues
 from hpcrowd.environment.traces.formats.common.site_columns import NUMBERS, site_numbers
+from hpcrowd.environment.traces.formats.slurm.columns import (
+    COLUMNS,
+    SITE_WORDS,
+    find_layout,
+    is_cut,
+)
+from hpcrowd.environment.traces.formats.slurm.completions import completions_in, is_completions
 from hpcrowd.environment.traces.formats.slurm.jobs import (
     Fields,
     Times,
@@ -79,12 +88,7 @@ from hpcrowd.environment.traces.formats.slurm.snapshot import (
 from hpcrowd.environment.traces.formats.slurm.steps import STEPS_ALONE, with_steps
 from hpcrowd.environment.traces.formats.slurm.submit_lines import HELD, line_of
 from hpcrowd.environment.traces.formats.slurm.table import (
-    COLUMNS,
-    COMMAND,
-    SITE_WORDS,
     Rows,
-    find_layout,
-    is_cut,
     read_rows,
 )
 from hpcrowd.environment.traces.formats.slurm.values import (
@@ -145,7 +149,6 @@ REASONS = {
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _ID = re.compile(rf"{_NUMBER}(_({_NUMBER}|\[[-0-9,:%.]+\])|\+{_NUMBER})?")
-_COMPLETIONS = re.compile(rb"\s*JobId=\d+ UserId=\S+ GroupId=\S+ Name=")
 _BREAKS = re.compile(r"[|\r\n\0]")
 
 
@@ -191,9 +194,11 @@ def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
     order = np.argsort(submit, kind="stable")
     before = _earlier_rows(trace, texts, submit, zone)
     lines = list(map(DELIMITER.join, zip(*texts.values(), strict=True)))
+    requested = _count(trace["requested_processors"])
+    tasks = np.maximum(np.where(allocated > 0, allocated, requested), 1).tolist()
     for place, memory in enumerate(_sizes(trace["memory"])):
         if memory:
-            step = _step(texts, place, memory)
+            step = _step(texts, place, memory, tasks[place])
             lines[place] = f"{lines[place]}\n{step}"
     for place, earlier in before.items():
         lines[place] = f"{earlier}\n{lines[place]}"
@@ -353,17 +358,22 @@ def _ids(trace: Trace, submit: Int64s) -> list[str]:
     return [str(place) for place in range(1, len(trace) + 1)]
 
 
-def _step(texts: dict[str, list[str]], place: int, memory: str) -> str:
-    """Return the row of the step with the memory that a job used."""
+def _step(texts: dict[str, list[str]], place: int, memory: str, tasks: int) -> str:
+    """Return the row of a step with the memory that a job used: a task on each processor."""
     cells = {name: texts[name][place] for name in ("Cluster", "Submit", "Start", "End", "State")}
-    cells |= {"JobID": f"{texts['JobID'][place]}.batch", "JobName": "batch", "MaxRSS": f"{memory}K"}
+    cells |= {"JobID": f"{texts['JobID'][place]}.batch", "JobName": "batch", "MaxRSS": f"{memory}K",
+              "NTasks": str(tasks)}  # fmt: skip
     return DELIMITER.join(cells.get(name, "") for name in texts)
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+    if is_completions(data):
+        odd = OddValues(source, options.strict, lines=False)
+        rows = rows_of(completions_in(data, odd), odd)
+        return trace_of(rows._replace(odd=odd), source, options)
     if is_queue(data):
         return trace_of_queue(queued_in(data, source), source, options)
-    return trace_of(read_rows(data, source), source, options)
+    return trace_of(read_rows(data, OddValues(source, options.strict)), source, options)
 
 
 def trace_of_queue(jobs: Sequence[Queued], source: str, options: FormatOptions) -> Trace:
@@ -373,7 +383,7 @@ def trace_of_queue(jobs: Sequence[Queued], source: str, options: FormatOptions) 
     how long they have run.
     """
     whole, cut = expanded(list(jobs))
-    rows = rows_of((one.row for one in whole), source)
+    rows = rows_of((one.row for one in whole), OddValues(source, strict=True, lines=False))
     trace = trace_of(rows, source, options, unfinished=True)
     last = max((one.seen for one in whole), default=0)
     elapsed: dict[str, int] = {}
@@ -417,6 +427,8 @@ def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: boo
         jobs.dropped[STEPS_ALONE] = alone
     if rows.mended is not None:
         jobs.count_mended(rows.mended)
+    if rows.odd is not None:
+        rows.odd.tell(jobs.repaired, jobs.dropped)
     if not len(jobs.row):
         most = jobs.dropped.most_common(3)
         why = ", ".join(f"{count} {reason}" for reason, count in most) or "only headers"
@@ -462,26 +474,19 @@ def count_losses(
 
 
 def _looks_like(head: bytes) -> bool:
-    """Return whether it begins as output of sacct, whole or cut, squeue or scontrol."""
-    queue = is_queue(head) and not _COMPLETIONS.match(head)
-    return find_layout(head) is not None or is_cut(head) is not None or queue
-
-
-def _nearly(head: bytes) -> str:
-    """Return that it is the log of a plugin of Slurm that writes when jobs complete."""
-    log = "a log of Slurm's jobcomp/filetxt, which lacks what jobs used"
-    return f"{log}; write the accounting with {COMMAND}" if _COMPLETIONS.match(head) else ""
+    """Return whether it begins as output of sacct, whole or cut, squeue or scontrol, or jobcomp."""
+    other = is_completions(head) or is_queue(head)
+    return find_layout(head) is not None or is_cut(head) is not None or other
 
 
 #: The output of ``sacct -P``.
 SACCT = Format(
     "sacct",
-    "Slurm's accounting, sacct -P; squeue, scontrol",
+    "Slurm's accounting, sacct -P; jobcomp/filetxt, squeue, scontrol",
     (".sacct",),
     _looks_like,
     _parse,
     _generate,
-    nearly=_nearly,
 )
 
 # The pair on bytes, then the pair on paths.

@@ -31,6 +31,7 @@ from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
     BEFORE_SUBMIT,
     LAST_SHOWN,
+    NO_ZONE,
 )
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
@@ -39,11 +40,12 @@ from hpcrowd.environment.traces.formats.common.names import (
     numbered,
 )
 from hpcrowd.environment.traces.formats.common.site_columns import filled, texts_of
+from hpcrowd.environment.traces.formats.slurm.columns import SITE_WORDS, SUBMIT_LINE
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
 from hpcrowd.environment.traces.formats.slurm.requests import request_columns
-from hpcrowd.environment.traces.formats.slurm.steps import job_keys
+from hpcrowd.environment.traces.formats.slurm.steps import held, job_keys
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
-from hpcrowd.environment.traces.formats.slurm.table import SITE_WORDS, SUBMIT_LINE, Rows
+from hpcrowd.environment.traces.formats.slurm.table import Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
     LAST_TIME,
@@ -77,7 +79,6 @@ CHANGE = 1800
 DECIMALS = 3
 
 #: Repairs.
-NO_ZONE = "no time zone given: times taken as UTC"
 FIRST_SHOWN = "ambiguous local time (clocks put back): the first taken"
 NEVER_SHOWN = "nonexistent local time (clocks put forward): moved to the end of the gap"
 
@@ -402,7 +403,7 @@ class Fields:
     states
         The state for each word of column ``state``.
     memory, energy
-        Memory, kB, and energy, J, used by each row with its steps.
+        Memory, kB per processor, and energy, J, used by each row with its steps.
     """
 
     def __init__(
@@ -476,7 +477,9 @@ class Fields:
         self.requested[place] = total(self._told("requested", parts))
         self.cpu[place] = total(self._told("total_cpu", parts))
         self.limit[place] = self._told("limit", parts).max()
-        self.memory[place] = memory.max()
+        if (known := memory >= 0).any():
+            each = held(self.rows)[parts]
+            self.memory[place] = (memory * each)[known].sum() / each.sum()
         start, end, elapsed = (
             values[parts] for values in (self.times.start, self.times.end, self.times.elapsed)
         )
@@ -576,7 +579,7 @@ class Fields:
         run = np.where((self.suspended > 0) & (run >= 0) & began & over, length, run)
         derived = np.where(over, self.end - run, NO_TIME)
         start = np.where(began, self.start, derived)
-        start = np.where(run >= 0, start, np.where(over, self.end, self.start))
+        start = np.where(run >= 0, start, np.where(over & ~backward, self.end, self.start))
         told = (start != NO_TIME) & (self.submit != NO_TIME)
         wait = np.where(told, start - self.submit, UNKNOWN)
         early = told & (wait < 0)
@@ -674,7 +677,8 @@ class Fields:
             "made from the accounting of Slurm, written by sacct",
             "submissions are counted from the first one; jobs are numbered in their order",
             "a job that never started has no run time, and waited until its end",
-            "memory is the largest that one task of a job used, requested memory is per processor",
+            "memory is that of all tasks of the largest step of a job, per processor",
+            "requested memory is per processor",
             f"queue is Slurm's {line}, partition its {part}",
         ]
         if zone is None and self.times.local[self.jobs.row].any():

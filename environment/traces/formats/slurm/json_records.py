@@ -24,6 +24,7 @@ from typing import Any
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, json_keys
+from hpcrowd.environment.traces.formats.common.odd_values import OddValues
 from hpcrowd.environment.traces.formats.slurm.accounting import (
     count_losses,
     trace_of,
@@ -41,6 +42,7 @@ from hpcrowd.environment.traces.formats.slurm.records import (
 from hpcrowd.environment.traces.formats.slurm.snapshot import row_of_queue
 from hpcrowd.environment.traces.formats.slurm.submit_lines import with_options
 from hpcrowd.environment.traces.formats.slurm.values import (
+    MOST,
     NO_TIME,
     SINCE_1970,
     duration_text,
@@ -200,14 +202,16 @@ def _line(record: Mapping[str, Any], requested: Mapping[str, int]) -> str:
     return with_options(line, options)
 
 
-def _used_memory(record: Mapping[str, Any]) -> str:
-    """Return the largest memory that a task of any step used, bytes."""
+def _used_memory(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the largest memory of a task, bytes, and the tasks, of the step that used most."""
     steps = record.get("steps")
     found = [
-        _resources(part_of(step, "tres", "requested", "max")).get("mem", 0)
+        (_resources(part_of(step, "tres", "requested", "max")).get("mem", 0),
+         min(max(number_in(part_of(step, "tasks", "count")) or 1, 1), MOST))
         for step in (steps if isinstance(steps, list) else ())
-    ]
-    return str(max(found)) if found and max(found) > 0 else ""
+    ]  # fmt: skip
+    size, tasks = max(found, key=lambda step: step[0] * step[1], default=(0, 0))
+    return (str(size), str(tasks)) if size else ("", "")
 
 
 def _energy(record: Mapping[str, Any], allocated: Mapping[str, int]) -> str:
@@ -234,7 +238,8 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
     used = (number_in(part_of(record, "time", "total", "seconds")) or 0) * 1000
     used += (number_in(part_of(record, "time", "total", "microseconds")) or 0) // 1000
     limit = part_of(record, "time", "limit")
-    idle = number_in(part_of(record, "time", "suspended"))
+    memory, tasks = _used_memory(record)
+    idle, elapsed = (number_in(part_of(record, "time", name)) for name in ("suspended", "elapsed"))
     asked = number_in(part_of(record, "required", "CPUs"))
     code, signal = (
         part_of(record, "exit_code", "return_code"),
@@ -254,7 +259,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
         "Eligible": time_in(part_of(record, "time", "eligible")),
         "Start": time_in(part_of(record, "time", "start")),
         "End": time_in(part_of(record, "time", "end")),
-        "ElapsedRaw": count_in(part_of(record, "time", "elapsed")),
+        "ElapsedRaw": "" if elapsed is None else str(elapsed),  # a negative one is odd
         "Suspended": "" if idle is None else duration_text(1000 * max(idle, 0)),
         "State": _state(record),
         "AllocCPUS": str(allocated.get("cpu", 0)),
@@ -262,7 +267,8 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
         "NNodes": count_in(record.get("allocation_nodes")),
         "TimelimitRaw": "UNLIMITED" if part_of(limit, "infinite") else count_in(limit),
         "ReqMem": f"{requested['mem']}M" if requested.get("mem") else "",
-        "MaxRSS": _used_memory(record),
+        "MaxRSS": memory,
+        "NTasks": tasks,
         "TotalCPU": duration_text(max(used, 0)),
         "AllocTRES": _tres(allocated),
         "ReqTRES": _tres(requested),
@@ -282,12 +288,16 @@ def _read(blocks: Iterable[bytes], source: str, options: FormatOptions) -> Trace
     if "job_state" in first:  # what squeue and scontrol print
         jobs = [row_of_queue(one, source) for one in chain([first], found)]
         return trace_of_queue(jobs, source, options)
-    rows = rows_of(map(row_of, chain([first] if first else [], found)), source)
+    odd = OddValues(source, options.strict, lines=False)
+    rows = rows_of(map(row_of, chain([first] if first else [], found)), odd)
     return trace_of(rows, source, options)
 
 
-def _record(row: Mapping[str, str], memory: str) -> dict[str, Any]:
-    """Return a row of ``sacct`` as an object of the data parser v0.0.38."""
+def _record(row: Mapping[str, str], memory: str, tasks: str) -> dict[str, Any]:
+    """Return a row of ``sacct`` as an object of the data parser v0.0.38.
+
+    Memory is that of a task, kB; all of it is written as that of one.
+    """
 
     def number(name: str) -> int | None:
         text = row.get(name, "")
@@ -305,8 +315,8 @@ def _record(row: Mapping[str, str], memory: str) -> dict[str, Any]:
     cpu = max(parse_duration(row.get("TotalCPU", "").encode()), 0)
     requested, allocated = number("ReqCPUS"), number("AllocCPUS")
     asked = row.get("ReqMem", "")
-    most = {"type": "mem", "count": int(memory or 0) * 1024}
-    steps = [{"tres": {"requested": {"max": [most]}}}]
+    most = {"type": "mem", "count": round(float(memory or 0) * int(tasks or 1) * 1024)}
+    steps = [{"tasks": {"count": 1}, "tres": {"requested": {"max": [most]}}}]
     code, _, signal = row.get("ExitCode", "").partition(":")
     joules = [one for one in [number("ConsumedEnergyRaw")] if one]
     found = {
@@ -381,14 +391,14 @@ def _write(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     text, order = written(trace, FormatOptions(queue=options.queue))
     header, *lines = text.decode().removesuffix("\n").split("\n")  # names may hold \x1c
     names = header.split("|")
-    rows: list[tuple[dict[str, str], str]] = []
+    rows: list[tuple[dict[str, str], str, str]] = []
     for line in lines:
         row = dict(zip(names, line.split("|"), strict=True))
         if row["JobID"].endswith(".batch"):
-            rows[-1] = rows[-1][0], row["MaxRSS"].removesuffix("K").partition(".")[0]
+            rows[-1] = rows[-1][0], row["MaxRSS"].removesuffix("K"), row["NTasks"]
         else:
-            rows.append((row, ""))
-    jobs = [json.dumps(_record(row, memory), separators=(",", ":")) for row, memory in rows]
+            rows.append((row, "", ""))
+    jobs = [json.dumps(_record(*row), separators=(",", ":")) for row in rows]
     meta = {"plugin": {"type": "openapi/dbv0.0.38", "name": "hpcrowd"}}
     data = f'{{"meta":{json.dumps(meta)},"errors":[],"jobs":[\n{",\n".join(jobs)}\n]}}\n'.encode()
     count_losses(trace, lost, data, order, SACCT_JSON, options)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hpcrowd.environment.errors import ParseError, TraceError
-from hpcrowd.environment.traces.formats.common.files import shown
+from hpcrowd.environment.traces.formats.common.odd_values import OddValues
 from hpcrowd.environment.traces.formats.slurm.table import Rows, read_rows
 
 #: The columns of the rows that records become.
 COLUMNS = (
     "JobID", "User", "Account", "JobName", "Partition", "QOS", "Cluster", "Submit", "Eligible",
     "Start", "End", "ElapsedRaw", "Suspended", "State", "AllocCPUS", "ReqCPUS", "NNodes",
-    "TimelimitRaw", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "ReqTRES", "NodeList",
+    "TimelimitRaw", "ReqMem", "MaxRSS", "NTasks", "TotalCPU", "AllocTRES", "ReqTRES", "NodeList",
     "Reservation", "Constraints", "ExitCode", "Priority", "SubmitLine", "ConsumedEnergyRaw",
 )  # fmt: skip
 
@@ -65,22 +65,21 @@ def word_in(value: Any) -> str:
     return text.translate(_SAFE)
 
 
-def rows_of(records: Iterable[Mapping[str, str]], source: str) -> Rows:
+def rows_of(records: Iterable[Mapping[str, str]], odd: OddValues) -> Rows:
     """Return records with all of :data:`COLUMNS`, in that order, as rows.
 
     Raises
     ------
     TraceError
-        If there are none, or a value is malformed.
+        If there are none, or a value is malformed and that is refused.
     """
     lines = [DELIMITER.join(COLUMNS)]
     lines += [DELIMITER.join(record.values()) for record in records]
     if len(lines) == 1:
-        raise TraceError(f"{source}: contains no jobs")
+        raise TraceError(f"{odd.source}: contains no jobs")
     text = "\n".join(lines).encode("utf-8", "replace") + b"\n"
     del lines
     try:
-        return read_rows(text, source).restored(BACK)
+        return read_rows(text, odd).restored(BACK)
     except ParseError as error:
-        what = f"job {(error.line or 2) - 1:,} of the list, {error.field}"
-        raise TraceError(f"{source}: {what} {shown(str(error.value).encode())!r}") from None
+        raise odd.error(error) from None

@@ -1,7 +1,10 @@
 """The memory and energy of jobs from the rows of their steps.
 
 Steps (``77.batch``, ``77.extern``, ``77.0``, ``77.interactive``) have the memory that their job
-used, and its energy if the row of the job lacks that. Steps without a row of their job are dropped.
+used, and its energy if the row of the job lacks that. MaxRSS is that of the largest task of a step,
+so a step used at most MaxRSS of each of its NTasks; a job used that of its largest step. Where
+NTasks is unknown one task counts: the job used at least that. Steps without a row of their job are
+dropped.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
 from hpcrowd.environment.traces.formats.slurm.table import Rows
 
 #: Why rows are dropped.
@@ -46,13 +50,14 @@ def with_steps(rows: Rows, counts: Int64s) -> tuple[NDArray[Any], NDArray[Any], 
     Returns
     -------
     memory, energy
-        Of each job row with its steps: the largest memory of a step, kB; J, see
+        Of each job row with its steps: the memory of the largest step, kB per processor; J, see
         :func:`_with_energy`; -1 if unknown.
     alone
         How many jobs have steps but no row.
     """
+    processors = held(rows)
     memory, energy = np.full(len(counts), -1.0), np.full(len(counts), -1, np.int64)
-    np.maximum.at(memory, counts, rows.memory)
+    np.maximum.at(memory, counts, _shared(rows.memory, rows.tasks, processors[counts]))
     np.maximum.at(energy, counts, rows.energy)
     keys, step_keys = job_keys(rows)
     if not len(step_keys):
@@ -71,8 +76,23 @@ def with_steps(rows: Rows, counts: Int64s) -> tuple[NDArray[Any], NDArray[Any], 
     owner = np.where(has_before, before, after)
     owned = is_job[owner] & (key[owner] == key[steps])
     step, row = (order[steps] - jobs)[owned], counts[order[owner[owned]]]
-    np.maximum.at(memory, row, rows.step_memory[step])
+    of_steps = _shared(rows.step_memory[step], rows.step_tasks[step], processors[row])
+    np.maximum.at(memory, row, of_steps)
     return memory, _with_energy(rows, energy, step, row), len(np.unique(key[steps[~owned]]))
+
+
+def held(rows: Rows) -> Int64s:
+    """Return over how many processors the memory of job rows is averaged: at least 1."""
+    nothing = np.zeros(len(rows.job), np.int64)
+    allocated, requested = (rows.numbers.get(key, nothing) for key in ("allocated", "requested"))
+    return np.maximum(np.where(allocated > 0, allocated, requested), 1)
+
+
+def _shared(memory: NDArray[Any], tasks: Int64s, processors: Int64s) -> NDArray[np.float64]:
+    """Return memory per processor, given that of the largest task; -1 if unknown."""
+    tasks = np.maximum(tasks, 1)
+    shared = np.where(tasks == processors, memory, memory * tasks / processors)
+    return np.where((memory >= 0) & (shared <= LARGEST_EXACT), shared, -1.0)
 
 
 def _with_energy(rows: Rows, own: Int64s, step: Int64s, row: Int64s) -> NDArray[np.float64]:

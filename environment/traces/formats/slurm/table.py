@@ -3,19 +3,19 @@
 Arrow splits the lines, a piece at a time, and only the columns that are used are extracted. Each
 piece is converted to numbers at once; only distinct words are parsed. If anything does not fit,
 rows broken by the names in them are repaired, see
-:mod:`hpcrowd.environment.traces.formats.slurm.mending`,
-and a slow second pass finds the first bad line if there still is one.
+:mod:`hpcrowd.environment.traces.formats.slurm.mending`. If there still are odd values, a slow
+second pass counts them, or finds the first bad line
+(:mod:`hpcrowd.environment.traces.formats.common.odd_values`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,26 @@ from hpcrowd.environment.traces.formats.common.files import (
     LONGEST_LINE,
     shown,
 )
+from hpcrowd.environment.traces.formats.common.odd_values import OddValues
 from hpcrowd.environment.traces.formats.slurm import values
+from hpcrowd.environment.traces.formats.slurm.columns import (
+    COMMAND,
+    ENERGY,
+    ID,
+    MEMORY,
+    NEEDED,
+    NO_ID,
+    OF_STEPS,
+    READ_AS,
+    STEP,
+    SUBMIT_LINE,
+    TASKS,
+    WORDS,
+    Layout,
+    explain_header,
+    find_layout,
+    lines_of,
+)
 from hpcrowd.environment.traces.formats.slurm.mending import FREE_TEXT, Columns, Mended, mend
 from hpcrowd.environment.traces.formats.slurm.values import (
     FIRST_TIME,
@@ -46,83 +65,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: The columns in use, in the order in which they are written.
-COLUMNS = (
-    *("JobID", "User", "Account", "JobName", "Partition", "QOS", "Cluster", "Submit", "Start"),
-    *("End", "ElapsedRaw", "State", "AllocCPUS", "ReqCPUS", "NNodes", "TimelimitRaw", "ReqMem"),
-    *("MaxRSS", "TotalCPU"),
-)
-
-#: A command that writes them.
-COMMAND = f"sacct -a -D -P -S now-90days --format={','.join(COLUMNS)}"
-
-#: Key and parser of each column, by its name in lower case; of several columns with the same key
-#: the first one in the header counts.
-READ_AS: dict[str, dict[str, Callable[[bytes], Any]]] = {
-    "submit": {"submit": parse_time},
-    "start": {"start": parse_time},
-    "end": {"end": parse_time},
-    "eligible": {"eligible": parse_time},
-    "suspended": {"suspended": values.parse_seconds},
-    "elapsed": {"elapsedraw": values.parse_whole, "elapsed": values.parse_seconds},
-    "allocated": {"alloccpus": values.parse_count, "ncpus": values.parse_count,
-                  "alloctres": values.parse_cpus},
-    "requested": {"reqcpus": values.parse_count, "reqtres": values.parse_cpus},
-    "nodes": {"nnodes": values.parse_count, "allocnodes": values.parse_count,
-              "reqnodes": values.parse_count},
-    "limit": {"timelimitraw": values.parse_limit_minutes, "timelimit": values.parse_limit},
-    "total_cpu": {"totalcpu": values.parse_duration},
-}  # fmt: skip
-
-#: Columns of words that become columns beyond the fields, and the names of these.
-SITE_WORDS = {
-    "AllocTRES": "alloc_tres", "ReqTRES": "req_tres", "NodeList": "node_list",
-    "Reservation": "reservation", "Constraints": "constraints", "ExitCode": "exit_code",
-    "Priority": "priority",
-}  # fmt: skip
-
-#: The column of words whose options are searched.
-SUBMIT_LINE = "submitline"
-
-#: Columns of words, which are numbered when everything has been read.
-WORDS: dict[str, Callable[[bytes], Any]] = {
-    "state": values.parse_state,
-    "reqmem": values.parse_requested_memory,
-    **dict.fromkeys(
-        ("user", "uid", "account", "group", "gid", "jobname", "partition", "qos", "cluster"), decode
-    ),
-    **dict.fromkeys((*map(str.lower, SITE_WORDS), SUBMIT_LINE), decode),
-}
-
-#: Columns of steps.
-MEMORY = {"maxrss": values.parse_used_memory, "averss": values.parse_used_memory}
-
-#: Columns with the energy of jobs and of steps; the first one in use counts, J.
-ENERGY: dict[str, Callable[[bytes], Any]] = {
-    "consumedenergyraw": values.parse_energy,
-    "consumedenergy": values.parse_energy,
-    "alloctres": values.parse_energy_of,
-}
-
-#: Columns with job numbers. The second knows neither arrays nor heterogeneous jobs.
-IDS = ("jobid", "jobidraw")
-
-#: Groups of columns; one of each group is required.
-NEEDED = (
-    ("JobID", "JobIDRaw"),
-    ("Submit",),
-    ("State",),
-    ("Start", "End"),
-    ("ElapsedRaw", "Elapsed", "End"),
-    ("AllocCPUS", "NCPUS", "AllocTRES", "ReqCPUS", "ReqTRES"),
-)
-
-#: A job, a task of an array, the rest of an array, or a part of a heterogeneous job; a step.
-ID = r"^[0-9]{1,18}(_[0-9]{1,18}|_\[[-0-9,:%.]*\]?|\+[0-9]{1,18})?(\.[^.]*)?$"
-
-#: Of these a step: the points in ``77_[1,3,...]`` do not make one.
-STEP = r"^[^\[]*\.|\]\."
-
 #: Bytes that Arrow splits at a time; more than a line may have.
 PIECE = 2**21
 
@@ -131,114 +73,15 @@ LOCAL, WITH_OFFSET, UNIX = frozenset((19,)), frozenset((20, 24, 25)), frozenset(
 
 _ID, _STEP = re.compile(ID.encode(), re.DOTALL), re.compile(STEP.encode())
 _SOMETHING = re.compile(rb"\S")
+_ZERO = re.compile(rb"[^\r\n]*\0[^\r\n]*")
 _BLANK_LINE = re.compile(rb"(?:(?<=[\r\n])|\A)[ \t\v\f]+(?=[\r\n]|\Z)")
-_FIRST_NAME = re.compile(rb"\s*[A-Za-z]+([^A-Za-z0-9_]+)")
-_HEADLESS = re.compile(rb"[0-9]+(?:_[0-9]+|_\[[^\]]*\]|\+[0-9]+)?(?:\.[a-z0-9]+)?([^\w.+\[])")
-_RULER = re.compile(rb"[ \t]*-+(?:[ \t]+-+)+[ \t]*")
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The layout of a text of Slurm's accounting.
+class _Piece(NamedTuple):
+    """Some rows of the text, and their places in it."""
 
-    Attributes
-    ----------
-    names
-        Columns in lower case, "" for the one that ``-p`` leaves empty at the end.
-    delimiter
-        The character between values.
-    line, begin
-        Line of the header, from 1, and offset of the first row, in bytes.
-    header
-        The line itself.
-    mark
-        The delimiter of the file, if it was replaced by one of a single byte.
-    """
-
-    names: tuple[str, ...]
-    delimiter: bytes
-    line: int
-    begin: int
-    header: bytes
-    mark: bytes = b""
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """Index of each column in use, by name."""
-        wanted = {
-            *IDS[:1],
-            *WORDS,
-            *MEMORY,
-            *ENERGY,
-            *(name for names in READ_AS.values() for name in names),
-        }
-        if IDS[0] not in self.names:
-            wanted.add(IDS[1])
-        for names in READ_AS.values():  # the first one in the header counts
-            wanted -= set([name for name in names if name in self.names][1:]) - set(WORDS)
-        wanted -= {name for name in ENERGY if name != self.energy} - set(WORDS)
-        return {name: self.names.index(name) for name in sorted(wanted) if name in self.names}
-
-    @property
-    def id(self) -> str:
-        """The column with job numbers."""
-        return IDS[0] if IDS[0] in self.names else IDS[1]
-
-    @property
-    def energy(self) -> str | None:
-        """The column with the energy of jobs; None if there is none."""
-        return next((name for name in ENERGY if name in self.names), None)
-
-    def key(self, name: str) -> str | None:
-        """Return the key of a column; None for words, memory and job numbers."""
-        for key, names in READ_AS.items():
-            if name in names:
-                first = next(one for one in names if one in self.names)
-                return key if name == first else None
-        return None
-
-    @property
-    def unused(self) -> list[str]:
-        """Names of the columns that are not read, as the header spells them."""
-        return [self.called(name) for name in self.names if name and name not in self.places]
-
-    def called(self, name: str) -> str:
-        """Return a column's name as the header spells it."""
-        return self.header.split(self.delimiter)[self.names.index(name)].strip().decode("latin-1")
-
-
-def find_layout(head: bytes) -> Layout | None:
-    """Return the layout of a text from its beginning; None if it has no header of sacct."""
-    begin, line = 0, 1
-    for raw in head.splitlines(keepends=True):
-        if raw.strip():
-            break
-        begin, line = begin + len(raw), line + 1
-    else:
-        return None
-    match = _FIRST_NAME.match(raw)
-    if match is None or not match[1].strip(b" \r\n"):
-        return None
-    header = raw.rstrip(b"\r\n")
-    names = tuple(name.strip().lower().decode("latin-1") for name in header.split(match[1]))
-    if not set(IDS) & set(names) or not {"submit", "state", "start", "end"} & set(names):
-        return None
-    return Layout(names, match[1], line, begin + len(raw), header)
-
-
-def is_cut(head: bytes) -> str | None:
-    """Return why output of sacct cannot be read, and the cure; None if this is none of it."""
-    lines = [line for line in head.splitlines()[:50] if line.strip()]
-    if not lines:
-        return None
-    if len(lines) > 1 and b"JobID" in lines[0] and _RULER.fullmatch(lines[1]):
-        return "columns of fixed width, which cut values off; write it again with -P"
-    match = _HEADLESS.match(lines[0])
-    cells = lines[0].split(match[1]) if match and match[1].strip() else []
-    states = {name.encode() for name in values.STATES}
-    if len(cells) > 3 and any(cell.partition(b" ")[0] in states for cell in cells):
-        return "no header with the names of its columns; write it again without -n (--noheader)"
-    return None
+    rows: pa.RecordBatch
+    place: Int64s
 
 
 class _Refused(Exception):
@@ -262,7 +105,9 @@ class Rows(NamedTuple):
     words
         Columns of job rows by name: index of each row's word, and the words.
     memory, step_memory
-        Largest memory, kB, else the average; -1 if unknown.
+        Largest memory of a task, kB, else the average; -1 if unknown.
+    tasks, step_tasks
+        Number of tasks; -1 if unknown.
     step_cluster
         Clusters of the steps, as in ``words``.
     energy, step_energy
@@ -273,6 +118,8 @@ class Rows(NamedTuple):
         What was repaired in the text; None if nothing.
     unused
         Columns that are not read, as the header spells them.
+    odd
+        What could not be read; None if everything could.
     """
 
     place: Int64s
@@ -284,12 +131,15 @@ class Rows(NamedTuple):
     words: dict[str, tuple[NDArray[Any], list[bytes]]]
     memory: NDArray[np.float64]
     step_memory: NDArray[np.float64]
+    tasks: Int64s
+    step_tasks: Int64s
     step_cluster: NDArray[Any]
     energy: Int64s
     step_energy: Int64s
     step_name: tuple[NDArray[Any], list[bytes]]
     mended: Mended | None = None
     unused: Sequence[str] = ()
+    odd: OddValues | None = None
 
     def restored(self, back: Mapping[bytes, bytes]) -> Rows:
         """Return rows with other bytes in their free text, those in ``back``."""
@@ -306,19 +156,28 @@ class Rows(NamedTuple):
         return self._replace(words=words)
 
 
-def read_rows(data: bytes, source: str) -> Rows:
+def read_rows(data: bytes, odd: OddValues) -> Rows:
     """Read a text of Slurm's accounting.
+
+    Parameters
+    ----------
+    data
+        The text.
+    odd
+        Counts or refuses what cannot be read.
 
     Raises
     ------
     TraceError
         If it contains no jobs.
     ParseError
-        If the header lacks columns or a row is malformed; the error names the first such line.
+        If the header lacks columns, or a row is malformed and that is refused; the error names the
+        first such line.
     """
+    source = odd.source
     layout = find_layout(data[: 2 * LONGEST_LINE])
     if layout is None:
-        _explain_header(data, source)
+        explain_header(data, source)
     assert layout is not None
     for names in NEEDED:
         if not {name.lower() for name in names} & set(layout.names):
@@ -326,7 +185,12 @@ def read_rows(data: bytes, source: str) -> Rows:
             raise ParseError(source, layout.line, None, shown(layout.header)[:40], rule)
     if (zero := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, zero) + 1
-        raise ParseError(source, line, None, "\\0", "a zero byte; not text")
+        rule = "a zero byte; not text"
+        if odd.strict or zero < layout.begin:
+            raise ParseError(source, line, None, "\\0", rule)
+        lines = [number for number, text in lines_of(data, 0, 1) if b"\0" in text]
+        odd.add(lines[0], None, b"", rule, count=len(lines), left_out=True)
+        data = _ZERO.sub(b"", data)
     if not _SOMETHING.search(data, layout.begin):
         raise TraceError(f"{source}: contains no jobs, only a header")
     body = data[layout.begin :]
@@ -336,8 +200,8 @@ def read_rows(data: bytes, source: str) -> Rows:
     try:
         reading.read(memoryview(body))
     except _Refused:
-        return _mended(body, layout, source, reading.rows)
-    return reading.finished()
+        return _mended(body, layout, odd, reading.rows)._replace(odd=odd)
+    return reading.finished()._replace(odd=odd if zero >= 0 else None)
 
 
 def _line_ends(body: bytes) -> int:
@@ -354,14 +218,16 @@ def _single(layout: Layout, body: bytes) -> tuple[Layout, bytes]:
     return single, body.replace(layout.delimiter, byte)
 
 
-def _mended(body: bytes, layout: Layout, source: str, rows: int) -> Rows:
+def _mended(body: bytes, layout: Layout, odd: OddValues, rows: int) -> Rows:
     """Return the rows of a text that cannot be read as it is.
 
     Raises
     ------
     ParseError
-        If a row is malformed, and not only broken; the error names the first such line.
+        If a row is malformed, and not only broken, and that is refused, or if none can be read; the
+        error names the first such line.
     """
+    source = odd.source
     checks = _checks(layout)
     used = [name for name in layout.places if name != SUBMIT_LINE]  # only searched for options
     columns = Columns(
@@ -385,10 +251,19 @@ def _mended(body: bytes, layout: Layout, source: str, rows: int) -> Rows:
         if mended is not None:
             lines = zip(mended.lines, mended.rows, strict=True)
             body = repaired
-        _explain(lines, layout, source, rows if mended is None else reading.rows, checks)
-        reading = _Reading(layout, _line_ends(body))  # only blank lines can be wrong
+        if odd.strict:
+            _explain(lines, layout, source, rows if mended is None else reading.rows, checks)
+            reading = _Reading(layout, _line_ends(body))  # only blank lines can be wrong
+            body = _BLANK_LINE.sub(b"", body)
+        else:
+            lines = list(lines)
+            numbers, kept = _readable(lines, layout, odd)
+            if not kept:
+                _explain(lines, layout, source, 0, checks)
+            reading = _Reading(layout, len(kept), odd, np.array(numbers, np.int64))
+            body = b"\n".join(kept)
         try:
-            reading.read(memoryview(_BLANK_LINE.sub(b"", body)))
+            reading.read(memoryview(body))
         except _Refused:
             raise TraceError(f"{source}: cannot be read as Slurm's accounting") from None
     found = reading.finished()
@@ -397,7 +272,7 @@ def _mended(body: bytes, layout: Layout, source: str, rows: int) -> Rows:
 
 def _checks(layout: Layout) -> dict[str, Callable[[bytes], Any]]:
     """Return the parsers of the columns in use."""
-    checks: dict[str, Callable[[bytes], Any]] = {**WORDS, **MEMORY}
+    checks: dict[str, Callable[[bytes], Any]] = {**WORDS, **MEMORY, TASKS: values.parse_count}
     for name in layout.places:
         if (key := layout.key(name)) is not None:
             checks[name] = READ_AS[key][name]
@@ -412,6 +287,8 @@ class _Reading:
 
     layout: Layout
     most: int  # upper bound of the number of rows
+    odd: OddValues | None = None  # counts values that cannot be read, which else are refused
+    lines: Int64s | None = None  # the line of each row
     rows: int = 0
     ids: list[pa.Array] = field(default_factory=list)
     step_ids: list[pa.Array] = field(default_factory=list)
@@ -467,27 +344,31 @@ class _Reading:
         fine = np.asarray(pc.match_substring_regex(ids, ID))
         if not np.all(fine | header):
             raise _Refused
-        jobs, steps = batch.filter(pa.array(~step & ~header)), batch.filter(pa.array(step))
+        jobs = _Piece(batch.filter(pa.array(~step & ~header)), place[~step & ~header])
+        steps = _Piece(batch.filter(pa.array(step)), place[step])
         for name in self.layout.places:
             key = self.layout.key(name)
             if key in ("submit", "start", "end", "eligible"):
-                self._keep(key, _times(jobs.column(name)))
+                self._keep(key, self._times(jobs, name))
             elif key is not None:
-                self._keep(key, _numbers(jobs.column(name), READ_AS[key][name]))
+                self._keep(key, self._numbers(jobs, name, READ_AS[key][name]))
             if name in WORDS:
-                self._keep(name, self._coded(name, jobs.column(name)))
-        self._keep("memory", self._memory(jobs))
-        self._keep("step_memory", self._memory(steps))
-        self._keep("energy", self._energy(jobs))
-        self._keep("step_energy", self._energy(steps))
+                self._keep(name, self._coded(name, jobs.rows.column(name), jobs.place))
+        for rows, which in ((jobs, ""), (steps, "step_")):
+            self._keep(f"{which}memory", self._memory(rows))
+            self._keep(f"{which}tasks", self._of_column(rows, TASKS, values.parse_count))
+            energy = self.layout.energy
+            self._keep(f"{which}energy", self._of_column(rows, energy, ENERGY.get(energy or "")))
+            self._keep(f"{which}place", rows.place)
         if "cluster" in self.layout.places:
-            self._keep("step_cluster", self._coded("cluster", steps.column("cluster")))
-        self._keep("place", place[~step & ~header])
-        self._keep("step_place", place[step])
-        self.ids.append(jobs.column(self.layout.id))
-        numbers = pc.split_pattern(steps.column(self.layout.id), ".", max_splits=1, reverse=True)
+            column = steps.rows.column("cluster")
+            self._keep("step_cluster", self._coded("cluster", column, steps.place))
+        self.ids.append(jobs.rows.column(self.layout.id))
+        numbers = steps.rows.column(self.layout.id)
+        numbers = pc.split_pattern(numbers, ".", max_splits=1, reverse=True)
         self.step_ids.append(pc.list_element(numbers, 0))
-        self._keep("step_name", self._coded("step_name", pc.list_element(numbers, 1)))
+        names = pc.list_element(numbers, 1)
+        self._keep("step_name", self._coded("step_name", names, steps.place))
         self.rows += len(batch)
 
     def _check_headers(self, lines: pa.RecordBatch) -> None:
@@ -508,31 +389,83 @@ class _Reading:
         self.columns[name][begin : begin + len(part)] = part
         self.held[name] += len(part)
 
-    def _memory(self, rows: pa.RecordBatch) -> NDArray[np.float64]:
-        memory = np.full(len(rows), -1.0)
+    def _memory(self, rows: _Piece) -> NDArray[np.float64]:
+        memory = np.full(len(rows.place), -1.0)
         for name in MEMORY:
             if name in self.layout.places:
-                found = _numbers(rows.column(name), MEMORY[name])
+                found = self._numbers(rows, name, MEMORY[name])
                 memory = np.where(memory < 0, found, memory)
         return memory
 
-    def _energy(self, rows: pa.RecordBatch) -> Int64s:
-        name = self.layout.energy
-        if name is None:
-            return np.full(len(rows), -1)
-        return np.asarray(_numbers(rows.column(name), ENERGY[name]))
+    def _of_column(
+        self, rows: _Piece, name: str | None, convert: Callable[[bytes], Any] | None
+    ) -> Int64s:
+        """Return a column as numbers; -1 for all if there is none."""
+        if name not in self.layout.places or convert is None:
+            return np.full(len(rows.place), -1)
+        return self._numbers(rows, name, convert)
 
-    def _coded(self, name: str, column: pa.Array) -> NDArray[np.int32]:
+    def _coded(self, name: str, column: pa.Array, place: Int64s) -> NDArray[np.int32]:
         """Return the index of each word among the distinct ones so far."""
         table = self.codes.setdefault(name, {})
         encoded = column.dictionary_encode()
-        words = encoded.dictionary.to_pylist()
-        for word in words:
+        words, codes = (
+            encoded.dictionary.to_pylist(),
+            encoded.indices.to_numpy(zero_copy_only=False),
+        )
+        check = WORDS.get(name, decode)
+        numbers = []
+        for code, word in enumerate(words):
             if word not in table:
-                _checked(WORDS.get(name, decode), word)
-                table[word] = len(table)
-        codes = np.array([table[word] for word in words], np.int32)
-        return np.asarray(codes[encoded.indices.to_numpy(zero_copy_only=False)])
+                try:
+                    check(word)
+                except ValueError as error:
+                    self._count(name, word, error, place[codes == code])
+                    word = b""
+            numbers.append(table.setdefault(word, len(table)))
+        if check is not decode and any(words):
+            self._fine(name)
+        return np.asarray(np.array(numbers, np.int32)[codes])
+
+    def _numbers(self, rows: _Piece, name: str, convert: Callable[[bytes], Any]) -> NDArray[Any]:
+        """Return a column as numbers; each distinct word is parsed once."""
+        encoded = rows.rows.column(name).dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        kind = np.float64 if convert in (parse_duration, parse_used_memory) else np.int64
+        found = []
+        unknown = NO_TIME if convert is parse_time else -1
+        for code, word in enumerate(encoded.dictionary.to_pylist()):
+            try:
+                found.append(convert(word))
+            except ValueError as error:
+                self._count(name, word, error, rows.place[codes == code])
+                found.append(unknown)
+        table = np.array(found, kind)
+        if np.any(table != unknown):
+            self._fine(name)
+        return np.asarray(table[codes])
+
+    def _times(self, rows: _Piece, name: str) -> Int64s:
+        """Return a column as times: all at once in sacct's notation, else word by word."""
+        found = _times(rows.rows.column(name))
+        return self._numbers(rows, name, parse_time) if found is None else found
+
+    def _fine(self, name: str) -> None:
+        if self.odd is not None:
+            self.odd.fine(self.layout.called(name))
+
+    def _count(self, name: str, word: bytes, error: ValueError, place: Int64s) -> None:
+        """Count rows with a word that cannot be read.
+
+        Raises
+        ------
+        _Refused
+            If such words are not counted.
+        """
+        if self.odd is None or self.lines is None:
+            raise _Refused from None
+        line = int(self.lines[place[0]])
+        self.odd.add(line, self.layout.called(name), word, str(error), count=len(place))
 
     def finished(self) -> Rows:
         """Return all rows that were read."""
@@ -558,6 +491,8 @@ class _Reading:
             words,
             whole["memory"],
             whole["step_memory"],
+            whole["tasks"],
+            whole["step_tasks"],
             whole.get("step_cluster", nothing),
             whole["energy"],
             whole["step_energy"],
@@ -566,24 +501,8 @@ class _Reading:
         )
 
 
-def _checked(convert: Callable[[bytes], Any], word: bytes) -> Any:
-    try:
-        return convert(word)
-    except ValueError:
-        raise _Refused from None
-
-
-def _numbers(column: pa.Array, convert: Callable[[bytes], Any]) -> NDArray[Any]:
-    """Return a column as numbers; each distinct word is parsed once."""
-    encoded = column.dictionary_encode()
-    kind = np.float64 if convert in (parse_duration, parse_used_memory) else np.int64
-    words = encoded.dictionary.to_pylist()
-    table = np.array([_checked(convert, word) for word in words], kind)
-    return np.asarray(table[encoded.indices.to_numpy(zero_copy_only=False)])
-
-
-def _times(column: pa.Array) -> Int64s:
-    """Return a column as times: all at once if they are in sacct's notation, else word by word."""
+def _times(column: pa.Array) -> Int64s | None:
+    """Return a column as times; None if they are not all in one of sacct's notations."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -595,47 +514,19 @@ def _times(column: pa.Array) -> Int64s:
     elif lengths <= UNIX:
         kind, first, add = pa.int64(), 1, SINCE_1970
     elif not lengths <= LOCAL:
-        return np.asarray(_numbers(column, parse_time))
+        return None
     try:
         texts = pc.if_else(known_texts, column, pa.scalar(None, pa.binary())).cast(pa.string())
         if lengths <= UNIX and not pc.all(pc.ascii_is_decimal(texts)).as_py():
-            return np.asarray(_numbers(column, parse_time))
+            return None
         seconds = texts.cast(kind).cast(pa.int64()).fill_null(NO_TIME)
     except pa.ArrowInvalid:
-        return np.asarray(_numbers(column, parse_time))
+        return None
     times = seconds.to_numpy(zero_copy_only=False)
     known = times != NO_TIME
     if np.all(~known | ((times >= first) & (times < LAST_TIME))):
         return np.asarray(np.where(known, times + add, NO_TIME))
-    return np.asarray(_numbers(column, parse_time))
-
-
-def _lines(data: bytes, begin: int, first: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (line number, text) from offset ``begin`` on; ``first`` is the first line number."""
-    text = io.BytesIO(data)
-    text.seek(begin)
-    number = first
-    for raw in text:
-        for line in raw.splitlines():
-            yield number, line
-            number += 1
-
-
-def _explain_header(data: bytes, source: str) -> None:
-    """Raise the error for a text that does not begin with a header of sacct."""
-    if not data.strip():
-        raise TraceError(f"{source}: is empty; Slurm's accounting has a header and a line per job")
-    if b"\0" in data[:4096]:
-        raise TraceError(f"{source}: is a binary file, not output of sacct")
-    number, line = next((n, text) for n, text in _lines(data, 0, 1) if text.strip())
-    if (why := is_cut(data[: 2 * LONGEST_LINE])) is not None:
-        raise ParseError(source, number, None, shown(line)[:40], why)
-    rule = (
-        f"not a header of sacct with JobID, Submit and State, separated by one character; "
-        f"write the file with "
-        f"{COMMAND}"
-    )
-    raise ParseError(source, number, None, shown(line)[:40], rule)
+    return None
 
 
 def _explain(
@@ -653,19 +544,72 @@ def _explain(
             line = line.removeprefix(BYTE_ORDER_MARK)  # as Arrow does
         if row <= rows:
             continue
-        if len(line) > LONGEST_LINE:
-            rule = f"longer than {LONGEST_LINE:,} bytes, the limit for a line of a trace"
-            raise ParseError(source, number, None, shown(line), rule)
         words = line.split(layout.delimiter)
-        if len(words) != len(layout.names):
-            found, mark = plural(len(words), "value"), layout.mark or layout.delimiter
-            rule = f"{found}, but the header has {len(layout.names)}, separated by {shown(mark)!r}"
-            raise ParseError(source, number, None, shown(mark.join(words)), rule)
+        if (rule := _misshapen(line, words, layout)) is not None:
+            text = layout.mark.join(words) if layout.mark else line
+            raise ParseError(source, number, None, shown(text), rule)
         if all(words[place] == header[name] for name, place in layout.places.items()):
             continue  # a repeated header
         if (fault := _fault(words, layout, checks)) is not None:
             name, word, rule = fault
             raise ParseError(source, number, layout.called(name), shown(word), rule)
+
+
+def _misshapen(line: bytes, words: Sequence[bytes], layout: Layout) -> str | None:
+    """Return why a line is no row of the header; None if it is one."""
+    if len(line) > LONGEST_LINE:
+        return f"longer than {LONGEST_LINE:,} bytes, the limit for a line of a trace"
+    if len(words) == len(layout.names):
+        return None
+    found, mark = plural(len(words), "value"), layout.mark or layout.delimiter
+    return f"{found}, but the header has {len(layout.names)}, separated by {shown(mark)!r}"
+
+
+def _readable(
+    lines: Iterable[tuple[int, bytes]], layout: Layout, odd: OddValues
+) -> tuple[list[int], list[bytes]]:
+    """Return the lines that may be of a job or step, with their numbers; count the others.
+
+    Raises
+    ------
+    ParseError
+        If a second header has other columns: what follows would be taken for something else.
+    """
+    at, state = layout.names.index(layout.id), layout.names.index("state")
+    check = cache(_is_state)
+    header = layout.called(layout.id).lower().encode("latin-1")
+    numbers: list[int] = []
+    kept: list[bytes] = []
+    for number, line in lines:
+        line = line if kept else line.removeprefix(BYTE_ORDER_MARK)
+        if not line.strip(b" \t\v\f"):
+            continue
+        words = line.split(layout.delimiter)
+        rule, name = _misshapen(line, words, layout), None
+        if rule is None and not _ID.fullmatch(words[at]):
+            if line == layout.header:
+                continue
+            if header in [word.strip().lower() for word in words]:
+                rule = "a second header with other columns; read the files one by one"
+                raise ParseError(odd.source, number, layout.called(layout.id), shown(line), rule)
+            rule, name = NO_ID, layout.id
+        elif rule is None and not _STEP.search(words[at]) and not check(words[state]):
+            rule, name = "not a known job state", "state"
+        if rule is None:
+            numbers.append(number)
+            kept.append(line)
+        else:
+            word = line if name is None else words[layout.names.index(name)]
+            odd.add(number, name and layout.called(name), word, rule, left_out=True)
+    return numbers, kept
+
+
+def _is_state(word: bytes) -> bool:
+    try:
+        values.parse_state(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _fault(
@@ -674,11 +618,10 @@ def _fault(
     """Return column, word and rule of the first malformed word of a row; None if all are fine."""
     job_id = words[layout.names.index(layout.id)]
     if not _ID.fullmatch(job_id):
-        rule = "not a job or step number, such as 1234, 1234_5, 1234+0 or 1234.batch"
-        return layout.id, job_id, rule
+        return layout.id, job_id, NO_ID
     step = _STEP.search(job_id)
     for name, place in layout.places.items():
-        if step and name not in {*MEMORY, *ENERGY, "cluster"}:
+        if step and name not in OF_STEPS:
             continue
         try:
             checks.get(name, decode)(words[place])

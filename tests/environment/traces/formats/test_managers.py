@@ -6,6 +6,7 @@ import pytest
 from hpcrowd.environment import (
     FormatOptions,
     Losses,
+    ParseError,
     generate_gridengine,
     generate_lsf,
     parse_gridengine,
@@ -13,6 +14,9 @@ from hpcrowd.environment import (
     parse_lsf,
     parse_swf,
 )
+from hpcrowd.environment.traces.formats.common.accounting import BACKWARD, OTHER_WALLTIME
+from hpcrowd.environment.traces.formats.common.base import BEFORE_START, NO_ZONE
+from hpcrowd.environment.traces.formats.common.names import NOTHING
 from hpcrowd.environment.traces.formats.gridengine import (
     moment,
     options_of,
@@ -33,6 +37,14 @@ from tests.environment.traces.formats.format_samples import (
     NOON,
     lsf_record,
 )
+
+
+def losses_of(trace, name):
+    """What a format cannot hold of a trace."""
+    lost = Losses()
+    FORMATS[name].generate(trace, lost, FormatOptions())
+    return lost
+
 
 #: A record of Univa Grid Engine: times in ms, and fields after ar_sub_time.
 UNIVA = (
@@ -137,6 +149,126 @@ def test_tasks_of_parallel_jobs():
     ):  # fmt: skip
         trace = parse_gridengine(record(granted_pe="mpi", slots=granted, category=asked))
         assert [(requested,)] == shown(trace, "requested_processors"), asked
+
+
+#: Output of qacct -j, with a date of another version and a job that never started.
+QACCT = """==============================================================
+qname        all.q
+hostname     n1
+group        physics
+owner        ada
+project      NONE
+jobname      two words
+jobnumber    7
+taskid       4
+account      sge
+priority     0
+qsub_time    Wed Jan 31 12:00:00 2024
+start_time   01/31/2024 12:05:00.250
+end_time     Wed Jan 31 12:15:00 2024
+granted_pe   mpi
+slots        2
+failed       100 : assumedly after job
+exit_status  137                  (Killed)
+ru_wallclock 600s
+cpu          590.1s
+category     -l h_rt=7200 -pe mpi 2
+maxvmem      1.5G
+==============================================================
+qname        all.q
+owner        bob
+jobname      x
+jobnumber    8
+taskid       undefined
+qsub_time    Wed Jan 31 12:00:10 2024
+start_time   -/-
+end_time     -/-
+slots        1
+failed       26  : opening input/output file
+exit_status  0
+ru_wallclock soon
+cpu          0s
+maxvmem      0.000B
+"""
+
+
+def test_output_of_qacct():
+    """What qacct prints gives what the accounting file says; odd values are counted."""
+    trace = parse_gridengine(QACCT, options=FormatOptions(zone="Europe/Paris"))
+    assert [
+        ("7.4", "ada", "two words", 0, 300, 600, 2, 7200, 295.05, 786432, 0, "failed 100", "137"),
+        ("8", "bob", "x", 10, -1, -1, 1, -1, -1, -1, 0, "failed 26", ""),
+    ] == shown(
+        trace, "job_id", "user", "executable", "submit", "wait", "run", "allocated_processors",
+        "requested_time", "average_cpu", "memory", "status", "final_state", "exit_code",
+    )  # fmt: skip
+    assert NOON - 3600 == trace.header.integer("UnixStartTime")
+    told = [reason for reason in trace.repaired if "taken as unknown: " in reason]
+    assert ["lines: taken as unknown: ru_wallclock: not a number (first: line 24)"] == told
+    assert 2 == parse_gridengine(QACCT).repaired[NO_ZONE]
+
+
+def test_requests_of_univa():
+    """Memory per slot and GPUs are requested by the names that Univa and sites give them."""
+    job = record(granted_pe="mpi", slots=16, category="-l gpu=2,m_mem_free=4.000G -pe mpi 16")
+    trace = parse_gridengine(job)
+    assert [(4 * 2**20, "2", 16)] == shown(
+        trace, "requested_memory", "gpus", "requested_processors"
+    )
+    assert "gpus" not in {name for name, _ in losses_of(trace, "gridengine").counts}
+    assert "gpus" not in parse_gridengine(job.replace("gpu=2", "gpu=0")).extra
+
+
+@given(st.text("ab1:0 _.", min_size=1, max_size=12), st.integers(1, 999), st.sampled_from([0, 3]))
+def test_colons_in_job_names(name, number, task):
+    """A job name reads back whatever colons it has; a record that is unclear is left out."""
+    text = record(job_name=name, job_number=number, task_number=task, priority=0)
+    trace = parse_gridengine(record(job_number=1000) + text)
+    reason = "lines: colons in a job name: fields assigned by their kinds"
+    assert {"1000", f"{number}.{task}" if task else str(number)} == {*trace.extra["job_id"]}
+    names = trace.names["executable"].values()
+    assert name in names or name in NOTHING
+    assert trace.repaired[reason] == (":" in name)
+    if ":" in name:
+        with pytest.raises(ParseError):
+            parse_gridengine(text, options=FormatOptions(strict=True))
+
+
+@pytest.mark.parametrize(
+    ("times", "elapsed", "run", "reason"),
+    [
+        ((NOON, NOON + 3600), 3600, 3600, None), ((NOON, NOON + 3600), 3550, 3600, None),
+        ((NOON, NOON + 3600), 600, 3600, OTHER_WALLTIME), ((NOON, NOON - 9), 600, 600, BACKWARD),
+        ((NOON, NOON - 9), 0, -1, BEFORE_START), ((NOON, 0), 600, 600, None),
+    ],
+)  # fmt: skip
+def test_measured_run_times(times, elapsed, run, reason):
+    """Start and end count; a measured time that differs is said, and taken where they are odd."""
+    start, end = times
+    trace = parse_gridengine(record(start_time=start, end_time=end, ru_wallclock=elapsed))
+    assert ([run], {reason: 1} if reason else {}) == (trace["run"].tolist(), trace.repaired)
+
+
+def test_parallel_universe():
+    """Of HTCondor's parallel jobs the hosts count, each with what is requested of it."""
+    ad = f"ClusterId = 9\nQDate = {NOON}\nJobStatus = 4\nJobCurrentStartDate = {NOON}\n"
+    ad += f"CompletionDate = {NOON + 60}\nRequestCpus = 2\nRequestMemory = 1024\n"
+    hosts = "MinHosts = 4\nMaxHosts = 4\nCpusProvisioned = 3\n"
+    fields = ("requested_processors", "allocated_processors", "requested_memory")
+    for more, held in (("CurrentHosts = 0\n", 12), ("CurrentHosts = 3\n", 9), ("", 12)):
+        trace = parse_htcondor(f"{ad}{hosts}{more}JobUniverse = 11\n")
+        assert [(8, held, 512 * 1024)] == shown(trace, *fields)
+    assert [(2, 3, 512 * 1024)] == shown(parse_htcondor(f"{ad}{hosts}JobUniverse = 5\n"), *fields)
+    assert [(2, -1, 512 * 1024)] == shown(parse_htcondor(f"{ad}JobUniverse = 11\n"), *fields)
+
+
+def test_gpus_of_lsf():
+    """GPUs on each host are in the requirements of resources, the effective ones first."""
+    for text, gpus in (
+        ('"rusage[mem=4096,ngpus_physical=2.00]"', "2"), ('"rusage[ngpus_physical=4]"', "4"),
+    ):  # fmt: skip
+        trace = parse_lsf(lsf_record().replace('"rusage[mem=4096]"', text, 1))
+        assert [gpus] == trace.extra["gpus_per_node"].tolist(), text
 
 
 @pytest.mark.parametrize(

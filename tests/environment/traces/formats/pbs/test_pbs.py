@@ -7,7 +7,9 @@ import pytest
 from hpcrowd.environment import (
     FormatOptions,
     Losses,
+    ParseError,
     QuantityError,
+    TraceError,
     generate_pbs,
     generate_swf,
     jobs_from_trace,
@@ -18,8 +20,11 @@ from hpcrowd.environment.holds.recorded import NOT_THERE, recorded_rules
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.traces.formats.common.accounting import BACKWARD, OTHER_WALLTIME
+from hpcrowd.environment.traces.formats.common.base import BEFORE_START
 from hpcrowd.environment.traces.formats.pbs.accounting import PBS
 from hpcrowd.environment.traces.formats.pbs.records import (
+    MEMORY_UNITS,
     duration,
     memory,
     of_chunks,
@@ -254,6 +259,61 @@ def told(resources):
 def test_resources_become_columns(resources, expected):
     """Chunks are tasks, nodes are nodes; of different ones only the sums are known."""
     assert expected == told(resources)
+
+
+@given(
+    whole=st.integers(0, 10**9),
+    part=st.integers(0, 10**9 - 1),
+    unit=st.sampled_from(sorted(MEMORY_UNITS)),
+    upper=st.booleans(),
+)
+def test_sizes_in_all_forms(whole, part, unit, upper):
+    """A size reads back as itself, whole or with decimals, in any unit; any other is refused."""
+    word = unit.upper() if upper else unit
+    assert whole * MEMORY_UNITS[unit] == memory(f"{whole}{word}")
+    text = f"{whole}.{part:09}"
+    assert float(text) * MEMORY_UNITS[unit] == memory(text + word)
+    for odd in (f"-{whole}{word}", f"{whole}.{word}", f"{whole}x{word}", f"{whole} {word}kb"):
+        with pytest.raises(ValueError, match="not a size"):
+            memory(odd)
+
+
+ENDED = "04/18/2009 01:00:00;E;{}.s;ctime=1240012800 start=1240012860 {}\n"
+
+
+@pytest.mark.parametrize(
+    ("used", "run", "memory_used", "reason"),
+    [
+        ("end=1240012960 resources_used.walltime=00:01:40", 100, -1, None),
+        ("end=1240012960 resources_used.mem=0b", 100, -1, None),
+        ("end=1240012960 resources_used.mem=12.27M", 100, 12.27 * 1024, None),
+        ("end=1240012960 resources_used.walltime=00:59:00", 100, -1, OTHER_WALLTIME),
+        ("end=1240012850 resources_used.walltime=00:01:40", 100, -1, BACKWARD),
+        ("end=1240012850", -1, -1, BEFORE_START),
+        ("resources_used.walltime=00:01:40", 100, -1, None),
+    ],
+)
+def test_run_times_and_memory(used, run, memory_used, reason):
+    """Start and end count; a measured time that differs is said, and taken where they are odd."""
+    trace = parse_pbs(ENDED.format(1, used))
+    assert [(run, memory_used)] == shown(trace, "run", "memory")
+    assert ({reason: 1} if reason else {}) == trace.repaired
+
+
+def test_odd_records_are_counted():
+    """Odd values are unknown, records that are none left out; many of one field are refused."""
+    good = ENDED.format(1, "end=1240012960 Resource_List.walltime=00:02:00")
+    odd = good.replace("1.s", "2.s").replace("=00:02:00", "=soon")
+    trace = parse_pbs(good + odd + "grep:" + good.replace("1.s", "3.s"))
+    assert [("1.s", 120, 100), ("2.s", -1, 100)] == shown(trace, "job_id", "requested_time", "run")
+    rule = "taken as unknown: Resource_List.walltime: not a duration, such as 01:00:00"
+    assert {f"lines: {rule} (first: line 2)": 1} == trace.repaired
+    rule = "left out: not a record of the form time;type;job;message"
+    assert {f"lines: {rule} (first: line 3)": 1} == trace.dropped
+    with pytest.raises(ParseError, match=r"line 10.*, field Resource_List.walltime: 'soon'"):
+        parse_pbs("\n" * 9 + odd * 10)
+    with pytest.raises(TraceError, match="no jobs that have ended; line 1 is not a record"):
+        parse_pbs("grep:" + good)
 
 
 def written_again(*resources):

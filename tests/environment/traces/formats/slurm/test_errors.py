@@ -1,6 +1,7 @@
 """Malformed accounting of Slurm: rows that are mended, and one line about all others."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,18 +17,21 @@ from hpcrowd.environment import (
     read_trace,
 )
 from hpcrowd.environment.traces.formats.slurm import table as sacct_table
+from hpcrowd.environment.traces.formats.slurm.columns import COLUMNS, COMMAND
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, UNCLEAR
-from hpcrowd.environment.traces.formats.slurm.table import COLUMNS, COMMAND
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from tests.environment.traces.formats.format_cases import shown
 from tests.support.sacct import JOB, ODD, STEP, UTC, read, table, text, without
 
+STRICT = replace(UTC, strict=True)
 
-def refused(data):
+
+def refused(data, options=STRICT):
     """Return the error that a text gives; it is one short line that names the file."""
     with pytest.raises(TraceError) as caught:
-        parse_sacct(data, "logs/jobs.txt", UTC)
+        parse_sacct(data, "logs/jobs.txt", options)
     told = str(caught.value)
     assert 1 == len(told.splitlines())
     assert len(told) < 400
@@ -61,9 +65,60 @@ BAD = {
 @pytest.mark.parametrize(("name", "word"), [(name, word) for name in BAD for word in BAD[name]])
 def test_malformed_value(name, word):
     """A value that means nothing is a ParseError with line, column as it is spelled, and value."""
-    row = {name: word} | ({"JobID": "1.0"} if name == "MaxRSS" else {})
-    error = refused(text({}, row, {"JobID": "2"}))
-    assert (3, name, word) == place(error)
+    row = {"JobID": "1.0" if name == "MaxRSS" else "3", name: word}
+    data = text({}, row, {"JobID": "2"})
+    assert (3, name, word) == place(refused(data))
+    # by default it is unknown, or its row is left out, and all other rows are read
+    trace = parse_sacct(data, "jobs.txt", UTC)
+    left_out = name in ("State", "JobID")
+    found, other = (trace.dropped, trace.repaired) if left_out else (trace.repaired, trace.dropped)
+    (reason,) = found
+    what = "left out" if left_out else "taken as unknown"
+    assert reason.startswith(f"lines: {what}: {name}: ")
+    assert reason.endswith("(first: line 3)")
+    assert ({reason: 1}, {}) == (found, other)
+    whole = parse_sacct(text({}, {"JobID": "2"}), options=UTC)
+    fields = ("job_id", "user", "wait", "run", "status", "requested_memory", "average_cpu")
+    assert set(shown(whole, *fields)) <= set(shown(trace, *fields))
+
+
+@given(
+    name=st.sampled_from(["Submit", "End", "ElapsedRaw", "AllocCPUS", "TimelimitRaw", "ReqMem",
+                          "MaxRSS", "NTasks", "TotalCPU"]),
+    word=st.text("0123456789.:-KMGc?", max_size=8),
+)  # fmt: skip
+def test_any_word_of_a_column(name, word):
+    """A word that its parser takes is read; any other is counted by default, and else refused."""
+    data = text({}, {"JobID": "1.0" if name in ("MaxRSS", "NTasks") else "3", name: word})
+    layout = sacct_table.find_layout(data)
+    assert layout is not None
+    try:
+        sacct_table._checks(layout)[name.lower()](word.encode())
+    except ValueError as error:
+        reason = f"lines: taken as unknown: {name}: {error} (first: line 3)"
+        assert 1 == parse_sacct(data, options=UTC).repaired[reason]
+        assert (3, name, word) == place(refused(data))
+    else:
+        assert table(parse_sacct(data, options=UTC)) == table(parse_sacct(data, options=STRICT))
+
+
+def test_a_column_in_another_notation():
+    """Of many values of a column, none of which can be read, the first is refused in any case."""
+    rows = [{"JobID": str(place), "Submit": "yesterday"} for place in range(10)]
+    assert (2, "Submit", "yesterday") == place(refused(text(*rows), UTC))
+    known = parse_sacct(text(*rows, {"JobID": "11"}), options=UTC)
+    assert [-1] * 10 + [0] == known["submit"].tolist()
+    assert [-1] * 9 == parse_sacct(text(*rows[1:]), options=UTC)["submit"].tolist()
+
+
+def test_zero_bytes_and_other_headers():
+    """A line with zero bytes is left out; a header with other columns is refused in any case."""
+    data = text({}, {"JobID": "2", "JobName": "a\0b"}, {"JobID": "3"})
+    trace = parse_sacct(data, options=UTC)
+    assert ["1", "3"] == trace.extra["job_id"].tolist()
+    assert {"lines: left out: a zero byte; not text (first: line 3)": 1} == trace.dropped
+    other = text({}) + text({}).replace(b"Submit|Start", b"Start|Submit")
+    assert "second header" in str(refused(other, UTC))
 
 
 def test_commands_ask_for_columns_that_are_read(root):
@@ -159,10 +214,10 @@ def test_other_texts(data, line, rule):
     assert line is None or line == place(error)[0]
 
 
-def trace_or_error(data, zone="Europe/Paris"):
+def trace_or_error(data, zone="Europe/Paris", strict=True):
     """What comes of a text."""
     try:
-        return parse_sacct(data, "odd.txt", FormatOptions(zone=zone))
+        return parse_sacct(data, "odd.txt", FormatOptions(zone=zone, strict=strict))
     except TraceError as error:
         return error
 
@@ -187,12 +242,16 @@ def test_whatever_stands_there(changes):
     data = ODD
     for where, what, gone in changes:
         data = data[:where] + what + data[where + gone :]
-    trace = trace_or_error(data)
+    trace, counting = (trace_or_error(data, strict=strict) for strict in (True, False))
     if isinstance(trace, TraceError):
+        if isinstance(counting, Trace):
+            counts = counting.repaired + counting.dropped
+            assert any("taken as unknown" in reason or "left out" in reason for reason in counts)
         assert 1 == len(str(trace).splitlines())
         assert len(str(trace)) < 400
         assert "cannot be read as" not in str(trace)
         return
+    assert table(trace) == table(counting)
     assert np.array_equal(np.arange(1, len(trace) + 1), trace["number"])
     layout = sacct_table.find_layout(data)
     mended = trace.repaired[SURPLUS] or any(UNCLEAR in reason for reason in trace.dropped)

@@ -130,7 +130,7 @@ UNIX = {"Submit": "1706702400", "Start": "1706702700", "End": "0"}
         ({"Submit": "1729989000", "Start": "1729992600", "End": ""}, "Europe/Paris", 3600, 600, ""),
         (UNIX, None, 300, 600, ""),
         (clock("12:06", "12:05", "12:15", "600"), "UTC", 0, 600, EARLY),
-        (clock("12:00", "12:05", "12:04"), "UTC", 240, -1,
+        (clock("12:00", "12:05", "12:04"), "UTC", 300, -1,
          "ended before it started: run time unknown"),
         ({}, None, 300, 600, ZONELESS),
     ],
@@ -229,6 +229,15 @@ ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dic
       {"JobID": "1.batch", "MaxRSS": "100K"}], {"memory": [100]}, {}, {}),
     ([{}, {"JobID": "1.0", "MaxRSS": "7K", "Cluster": ""}], {"memory": [7]}, {}, {}),
     ([{"JobID": "1.0", "MaxRSS": "7K"}, {}], {"memory": [7]}, {}, {}),
+    # it is shared by the processors: one task of 20 processors, or each of 8, the larger total
+    ([{"AllocCPUS": "20"}, {"JobID": "1.batch", "MaxRSS": "6000000K", "NTasks": "1"}],
+     {"memory": [300000]}, {}, {}),
+    ([{"AllocCPUS": "8"}, {"JobID": "1.0", "MaxRSS": "3000K", "NTasks": "1"},
+      {"JobID": "1.1", "MaxRSS": "1900K", "NTasks": "8"}], {"memory": [1900]}, {}, {}),
+    *(([{"AllocCPUS": held, "ReqCPUS": asked}, {"JobID": "1.0", "MaxRSS": "80K", "NTasks": tasks}],
+       {"memory": [kilobytes]}, {}, {})
+      for held, asked, tasks, kilobytes in (
+          ("4", "2", "", 20), ("4", "2", "Unknown", 20), ("", "8", "2", 20), ("", "", "2", 160))),
     ([{}, {"JobID": "9.0"}, {"JobID": "9.batch"}, {"JobID": "11_3.0"}], {"job_id": ["1"]}, {},
      {"steps without a row of their job": 2}),
     # each task of an array is a job with its own steps; of those that never started one is kept
@@ -244,7 +253,7 @@ ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dic
       {"JobID": "9+0", "AllocCPUS": "2", "TotalCPU": "04:00", "ReqMem": "6Mc"},
       {"JobID": "9+1.0", "MaxRSS": "8K"}, {"JobID": "9+0.0", "MaxRSS": "7K"}],
      {"allocated_processors": [8], "requested_processors": [4], "average_cpu": [150],
-      "memory": [8], "requested_time": [5400], "requested_memory": [3072], "user": ["ada"],
+      "memory": [15 / 8], "requested_time": [5400], "requested_memory": [3072], "user": ["ada"],
       "job_id": ["9"]}, {PARTS: 1}, {}),
     ([{"JobID": "9+0"}, {"JobID": "9+1", "Start": "2024-01-31T12:06:00", "ElapsedRaw": "900",
                          "State": "TIMEOUT"}],

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.environment import (
+    FormatOptions,
     Losses,
     find_format,
     generate_sacct_json,
@@ -301,7 +302,7 @@ def test_shapes_of_versions(job):
     trace = parse_sacct_json(dump(job), options=UTC)
     row = [trace[name][0] for name in ("wait", "run", "allocated_processors", "requested_time")]
     assert [20, 60, 8, 60] == row
-    assert (1048576, 2, 12.562) == (trace["requested_memory"][0], trace["memory"][0],
+    assert (1048576, 2 / 8, 12.562) == (trace["requested_memory"][0], trace["memory"][0],
                                     trace["average_cpu"][0])  # fmt: skip
     assert {1: "a\nb\x1fc"} == trace.names["executable"]
     assert {
@@ -315,6 +316,18 @@ def test_shapes_of_versions(job):
     never = parse_sacct_json(dump(job | {"time": times, "array": rest}), options=UTC)
     assert ["7_[1,2%2]"] == never.extra["job_id"].tolist()
     assert (-1, False) == (never["requested_time"][0], "eligible" in never.extra)
+
+
+def test_odd_values_of_objects():
+    """A negative time is unknown and counted by its job in the list, or is refused."""
+    odd = NEW | {"job_id": 9, "array": {}, "time": NEW["time"] | {"elapsed": -16}}
+    trace = parse_sacct_json(dump(NEW, odd), options=UTC)
+    assert 2 == len(trace)
+    (reason,) = (reason for reason in trace.repaired if "taken as unknown" in reason)
+    assert reason.startswith("taken as unknown: ElapsedRaw: not a whole number")
+    assert reason.endswith("(first: job 2 of the list)")
+    with pytest.raises(TraceError, match="job 2 of the list, ElapsedRaw '-16': not a whole"):
+        parse_sacct_json(dump(NEW, odd), options=FormatOptions(strict=True))
 
 
 def test_jobs_before_what_made_them(tmp_path):
@@ -347,7 +360,7 @@ def test_same_as_the_text(slurm_dumps):
     assert len(text) == len(again)
     counts = {field: count for (field, _), count in lost.counts.items()}
     # Parts of a heterogeneous job share one list of resources.
-    parts = {"allocated_processors": 2, "average_cpu": 2, "requested_memory": 2}
+    parts = {"allocated_processors": 2, "average_cpu": 2, "memory": 2, "requested_memory": 2}
     assert {"executable": 2} | parts == counts
 
 
