@@ -25,7 +25,6 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
-from hpcrowd.environment.schedulers.conservative import Profile, duration
 from hpcrowd.environment.schedulers.limits import Charges, Held
 from hpcrowd.environment.stops import FOREVER
 
@@ -345,13 +344,13 @@ class OrderedScheduler(Scheduler):
                 yield job
             elif note is not None:
                 short = plan.shortage_of(job)
-                delayed = (one for one in kept if one[1] <= short < one[1] + duration(one[0]))
-                found = next(delayed, None)
-                if found is None:
+                for one, start in kept:
+                    if start <= short < start + max(one.estimate, 1):
+                        code = ReasonCode.WOULD_DELAY
+                        note(job, code, note="", blocker=one.row, reserved=start)
+                        break
+                else:
                     note(job)
-                    continue
-                blocker, start = found
-                note(job, ReasonCode.WOULD_DELAY, note="", blocker=blocker.row, reserved=start)
         if note is not None:
             for job in queue[last:]:
                 note(job)
@@ -360,6 +359,8 @@ class OrderedScheduler(Scheduler):
         """Return what running jobs and maintenance leave."""
         if look.nodes is not None:
             return look.nodes.plan(look, (), {})
+        from hpcrowd.environment.schedulers.conservative import Profile  # few policies plan
+
         profile = Profile(look.now, look.free, look.running)
         for begin, end in self.windows:
             profile.add(max(begin, look.now), end, -look.total)
