@@ -290,7 +290,7 @@ def flipped(place, value=255):
         (b" \r\n\t\n", "empty"),
         (b"; Version: 2.2\n; MaxProcs: 4\n", "no job"),
         (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "binary"),
-        (b"BZh91AY" + bytes(range(128, 256)) * 100, "..."),
+        (b"BZh91AY" + bytes(range(128, 256)) * 100, "bunzip2"),
         *((gzip.compress(LINE, mtime=0)[:length], "cut short") for length in (2, 5, 12, 40)),
         *((flipped(place), "damaged") for place in (2, 14, -6)),  # in head, data or checksum
         (None, "No such file"),
