@@ -1,5 +1,6 @@
 """What holds for every format: round trips keep what it can hold, and count exactly what not."""
 
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -106,6 +107,26 @@ def test_a_line_that_is_cut_hides_no_format(name, cut, told):
     """Many lines show the format, whatever the first one is."""
     data = cut + b"\n" + sample(name, told) * 3
     assert [name] == [one.name for one in FORMATS.values() if one.looks_like(data)]
+
+
+#: What editors, mail and downloads do to a file of text.
+ODDITIES = (
+    lambda data: data.replace(b"\n", b"\r\n"),
+    lambda data: b"\xef\xbb\xbf" + data,
+    lambda data: b"\n\n" + data + b"\n\n",
+    lambda data: data.rstrip(b"\n"),
+    lambda data: gzip.compress(data[:50]) + gzip.compress(data[50:]),
+)
+
+
+@pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "parquet"])
+def test_odd_files_are_read_as_the_plain_one(name, told, tmp_path):
+    """Other ends of lines, a byte order mark, empty lines, no last line end, pieces of gzip."""
+    expected, path = FORMATS[name].parse(sample(name, told), options=told), tmp_path / "odd"
+    for odd in ODDITIES:
+        path.write_bytes(odd(sample(name, told)))
+        read = read_trace(path, options=replace(told, format="table" if name == "table" else None))
+        assert {} == differences(expected, read)
 
 
 @pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "table"])
