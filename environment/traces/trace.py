@@ -241,7 +241,7 @@ def smallest(values: NDArray[Any]) -> NDArray[Any]:
     low, high = values.min(), values.max()
     for kind in (np.int8, np.int16, np.int32, np.int64):
         info = np.iinfo(kind)
-        if info.min <= low and high <= info.max:
+        if info.min <= low and high < info.max + 1:  # which as a float is no larger
             whole = values.astype(kind)
             return whole if np.array_equal(whole, values) else values
     return values

@@ -47,6 +47,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from hpcrowd.environment.errors import TraceError
@@ -183,6 +184,19 @@ def _place(text: str) -> int:
     return max(whole(text), 0)
 
 
+def _on_hosts(hosts: int, text: str) -> int:
+    """Return the processors of all hosts of a job from those of one."""
+    return processors(str(whole(text) * hosts))
+
+
+def _kilobytes(text: str) -> float:
+    """Return a number of MB in kB."""
+    size = decimal(text) * 1024
+    if size > LARGEST_EXACT:
+        raise ValueError(f"more than {LARGEST_EXACT // 1024:,} MB")
+    return size
+
+
 def _ads(data: bytes, odd: OddValues) -> Iterator[_Ad]:
     """Yield the ads of a history, which end with a blank line or a banner."""
     ad = _Ad(odd)
@@ -221,18 +235,18 @@ def _job(ad: _Ad, identifier: str, status: int) -> Job:
         ("allocated_processors", "cpusprovisioned", ad.hosts("currenthosts", *HOSTS)),
         ("requested_processors", "requestcpus", ad.hosts(*HOSTS)),
     ):
-        count = ad.number(name, processors)
-        job.fields[field] = count * hosts if count is not None and count > 0 else -1
+        count = ad.number(name, partial(_on_hosts, hosts))
+        job.fields[field] = -1 if count is None else count
     limits = (
         (ad.number(name), unit) for name, unit in LIMITS.items() if ad.number(name) is not None
     )
     limit, unit = next(limits, (-1, 1))
     if limit >= 0:
         job.fields["requested_time"] = limit * unit
-    requested = ad.number("requestmemory")
+    requested = ad.number("requestmemory", _kilobytes)
     if requested is not None and requested > 0:
         of = ad.number("requestcpus", processors)
-        job.fields["requested_memory"] = requested * 1024 / max(of or 1, 1)
+        job.fields["requested_memory"] = requested / max(of or 1, 1)
     user, system = ad.number("remoteusercpu"), ad.number("remotesyscpu")
     if user is not None and user >= 0:
         job.average("average_cpu", user + max(system or 0, 0))

@@ -6,6 +6,7 @@ text in one go; only if a row is malformed does a slow second pass look for the 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
@@ -96,7 +97,9 @@ class Table(Columns):
             line = self.data[begin:end].decode().strip()
             told = line[1:].strip()
             told = re.sub(r"[ \t]+", " ", told) if self.delimiter == " " else told
-            names = next(csv.reader([told], delimiter=self.delimiter), [])
+            names: list[str] = []
+            with contextlib.suppress(csv.Error):  # a stray line end, or a field without end
+                names = next(csv.reader([told], delimiter=self.delimiter), [])
             plain = {name.strip() for name in names}
             if expected and expected <= plain:
                 marked = self.data[begin:].replace(b"#", b" ", 1)
