@@ -28,9 +28,9 @@ class EASY(KeyScheduler):
     are broken by submission, then by number (unconfirmed).
 
     With more ``reservations``, or a ``depth``, each pass makes a plan, as conservative backfilling
-    does: in the order of the queue jobs get the earliest start, until so many have a later one as
-    may hold reservations; the others start if they delay none of these. A job with an estimate of 0
-    is planned for 1 s, and one that outruns its estimate is expected to run on.
+    does: in the order of the queue each job gets the earliest start, until as many as may hold
+    reservations start later; the others start if they delay none of these. A job with an estimate
+    of 0 is planned for 1 s, and one that outruns its estimate is expected to run on.
 
     A pass costs time in proportion to the queue; running jobs cost nothing. Without options, a pass
     for arrivals between two ends only looks at the jobs that arrived. One that plans costs, at

@@ -308,8 +308,8 @@ class OrderedScheduler(Scheduler):
     def _plan(self, look: Look, note: Callable[..., None] | None = None) -> Iterator[WaitingJob]:
         """Yield the jobs to start now by a plan that is made anew; see :meth:`_walk`.
 
-        In the order of the queue each job gets the earliest start, until so many have a later one
-        as may hold reservations. The others start if they delay none of these. Limits of users and
+        In the order of the queue each job gets the earliest start, until as many as may hold
+        reservations start later. The others start if they delay none of these. Limits of users and
         queues are not looked at.
         """
         now, free, queue = look.now, look.free, self._in_order(look)

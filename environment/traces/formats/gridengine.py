@@ -257,14 +257,8 @@ def _of_qacct(data: bytes, zone: tzinfo | None) -> Iterator[tuple[int, dict[str,
         name, _, text = decode(raw.strip()).partition(" ")
         if name.startswith("==="):
             if fields:
-                yield (
-                    begin,
-                    NOTHING
-                    | {
-                        QACCT.get(name, name): _plain(name, text, zone)
-                        for name, text in fields.items()
-                    },
-                )
+                plain = {QACCT.get(one, one): _plain(one, fields[one], zone) for one in fields}
+                yield begin, NOTHING | plain
             fields, begin = {}, line + 1
         elif name:
             fields[name] = text.strip()

@@ -124,7 +124,7 @@ class Values(NamedTuple):
         return self.odd.read(self.line, name, text, convert, unknown)
 
     def needed(self, name: str, text: str, convert: Callable[[str], Any]) -> Any:
-        """Return a value without which a record is no job, see :meth:`OddValues.needed`."""
+        """Return a value without which a record is not a job, see :meth:`OddValues.needed`."""
         return self.odd.needed(self.line, name, text, convert)
 
 
@@ -291,7 +291,7 @@ class Jobs:
             job.extra["final_state"] = job.extra.get("final_state") or said
         jobs = sorted(self.found, key=lambda job: job.fields.get("submit", -1))
         trace = trace_of(jobs, log, parse_zone(options.zone))
-        self.odd.tell(self.repaired, self.dropped)
+        self.odd.count_into(self.repaired, self.dropped)
         trace.source, trace.not_read = self.odd.source, not_read
         trace.repaired, trace.dropped = +self.repaired, self.dropped
         return trace

@@ -85,7 +85,7 @@ class OddValues:
         return value
 
     def needed(self, line: int, name: str, text: str, convert: Callable[[str], Any]) -> Any:
-        """Return a value without which a record is no job, as :meth:`read` does.
+        """Return a value without which a record is not a job, as :meth:`read` does.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class OddValues:
         what = f"job {first.line - 1:,} of the list, {first.field} {value!r}"
         return TraceError(f"{self.source}: {what}: {first.rule}")
 
-    def tell(self, repaired: Counter[str], dropped: Counter[str]) -> None:
+    def count_into(self, repaired: Counter[str], dropped: Counter[str]) -> None:
         """Count the values that are unknown, and the records left out, by reason and first line.
 
         Raises

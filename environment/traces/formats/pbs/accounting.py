@@ -114,7 +114,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         raise TraceError(f"{source}: contains no jobs that have ended{odd.why}")
     kept = [line for text in lines for line in header_lines(text)] if lines else None
     trace = _trace(over, kept, zone)
-    odd.tell(trace.repaired, dropped)
+    odd.count_into(trace.repaired, dropped)
     trace.source, trace.repaired, trace.dropped = source, +trace.repaired, dropped
     return trace
 

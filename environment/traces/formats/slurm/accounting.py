@@ -428,7 +428,7 @@ def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: boo
     if rows.mended is not None:
         jobs.count_mended(rows.mended)
     if rows.odd is not None:
-        rows.odd.tell(jobs.repaired, jobs.dropped)
+        rows.odd.count_into(jobs.repaired, jobs.dropped)
     if not len(jobs.row):
         most = jobs.dropped.most_common(3)
         why = ", ".join(f"{count} {reason}" for reason, count in most) or "only headers"

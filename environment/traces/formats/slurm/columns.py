@@ -233,7 +233,6 @@ def explain_header(data: bytes, source: str) -> None:
         raise ParseError(source, number, None, shown(line)[:40], why)
     rule = (
         f"not a header of sacct with JobID, Submit and State, separated by one character; "
-        f"write the file with "
-        f"{COMMAND}"
+        f"write the file with {COMMAND}"
     )
     raise ParseError(source, number, None, shown(line)[:40], rule)

@@ -556,7 +556,7 @@ def _explain(
 
 
 def _misshapen(line: bytes, words: Sequence[bytes], layout: Layout) -> str | None:
-    """Return why a line is no row of the header; None if it is one."""
+    """Return why a line is not a row of the header; None if it is one."""
     if len(line) > LONGEST_LINE:
         return f"longer than {LONGEST_LINE:,} bytes, the limit for a line of a trace"
     if len(words) == len(layout.names):

@@ -314,7 +314,7 @@ def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
 def _header(
     trace: Trace, mapping: TableMapping, origin: int | None, zone: str | None, lacking: list[str]
 ) -> Header:
-    notes = ["read from a table; what is not told below is unknown", *lacking]
+    notes = ["read from a table; what is not given below is unknown", *lacking]
     processors = mapping.processors
     start = trace["submit"] + np.maximum(trace["wait"], 0.0)
     end = start + np.maximum(trace["run"], 0.0)
