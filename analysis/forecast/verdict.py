@@ -16,6 +16,7 @@ import numpy as np
 from hpcrowd.analysis.forecast.conformal import LEVELS, OpenForecasts, Recalibration
 from hpcrowd.analysis.forecast.hindsight import Hindsight, log_minutes
 from hpcrowd.analysis.forecast.judge import LEADS, MEASURES, Case, Drift, Subject, in_order
+from hpcrowd.analysis.forecast.levels import GRID, TrueLevels
 from hpcrowd.analysis.forecast.qbets import QBETS, bounds_over
 from hpcrowd.analysis.forecast.scores import (
     covered,
@@ -49,11 +50,16 @@ FORECASTERS = ("futures", "corrected", "last week", "clairvoyant")
 #: Longest wait that is distinguished, s: raw futures know none beyond their horizon.
 LONGEST = 60 * DAY
 
-#: Upper bounds that are compared with those of QBETS.
+#: Upper bounds that are compared with others.
 UPPER = 0.95
 
-#: Attributes that QBETS clusters jobs by; the better one counts.
-ATTRIBUTES = ("time", "area")
+#: What upper bounds are compared with: QBETS with jobs clustered by an attribute, and one binomial
+#: bound for each queue, of all its waits, which neither clusters nor forgets.
+OTHERS: dict[str, dict[str, Any]] = {
+    "QBETS by time": {"attribute": "time"},
+    "QBETS by area": {"attribute": "area"},
+    "binomial by queue": {"attribute": "none", "adapts": False},
+}
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,9 @@ class BoundScores:
         How many were judged.
     cover90, cover50
         Share of waits within the bounds, both ends included.
+    below50, above50
+        Share of waits below the lower and above the upper end of the 50 % bounds: where many waits
+        equal an end, the bounds hold more than half, and neither share is above a quarter.
     width90, width50
         Mean width, ln minutes.
     pinball
@@ -75,6 +84,8 @@ class BoundScores:
     jobs: int
     cover90: float
     cover50: float
+    below50: float
+    above50: float
     width90: float
     width50: float
     pinball: float
@@ -210,7 +221,7 @@ def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
 
 def _bounds(cases: Sequence[Case], warm_up: int, seed: int) -> dict[str, list[NDArray[np.float64]]]:
     """Return the bounds of all cases, each from what was known then, s from then."""
-    hindsight, conformal = Hindsight(seed=seed), Recalibration(LEVELS, classes=2, rate=RATE)
+    hindsight, conformal, levels = Hindsight(seed=seed), Recalibration(rate=RATE), TrueLevels()
     found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in BOUNDS}
     still_open = OpenForecasts(conformal)
     for place, case in enumerate(cases):
@@ -222,11 +233,15 @@ def _bounds(cases: Sequence[Case], warm_up: int, seed: int) -> dict[str, list[ND
                 hindsight.fit(case.now)
             learned = hindsight.bounds(case.features, case.now)
         still_open.learn(case.now)
-        kinds = case.fresh.astype(np.int64)
         found["learned"].append(learned)
-        found["recalibrated"].append(conformal.adjusted(learned, kinds))
+        recalibrated = conformal.adjusted(learned)
+        found["recalibrated"].append(recalibrated)
         if hindsight.fits:
-            still_open.add(learned, case.now, case.start, kinds)
+            fresh = case.fresh
+            said = hindsight.bounds(case.features[fresh], case.now, GRID)
+            recalibrated[fresh] = levels.bounds(said, case.now)
+            levels.add(said, case.now, case.start[fresh])
+            still_open.add(learned[~fresh], case.now, case.start[~fresh])
         hindsight.add(case.features, case.now, case.start)
     return found
 
@@ -238,6 +253,8 @@ def _score(said: NDArray[np.float64], came: NDArray[np.float64]) -> BoundScores:
         jobs=len(came),
         cover90=covered(said[:, 0], said[:, 4], came),
         cover50=covered(said[:, 1], said[:, 3], came),
+        below50=float((came < said[:, 1]).mean()),
+        above50=float((came > said[:, 3]).mean()),
         width90=float((logs[:, 4] - logs[:, 0]).mean()),
         width50=float((logs[:, 3] - logs[:, 1]).mean()),
         pinball=float(pinball(logs, log_minutes(came), LEVELS).mean()),
@@ -247,7 +264,7 @@ def _score(said: NDArray[np.float64], came: NDArray[np.float64]) -> BoundScores:
 def _upper(
     subject: Subject, cases: Sequence[Case], bounds: Sequence[NDArray[np.float64]]
 ) -> dict[str, UpperScores]:
-    """Return how upper bounds of jobs just submitted compare with those of QBETS."""
+    """Return how upper bounds of jobs just submitted compare with those of others."""
     fresh = [int(one.rows[one.fresh][0]) for one in cases]
     log = subject.jobs
     came = (log.recorded_start - log.recorded_submit)[fresh].astype(np.float64)
@@ -259,16 +276,16 @@ def _upper(
     order = np.argsort(log.recorded_submit, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    for attribute in ATTRIBUTES:
+    for name, how in OTHERS.items():
         _, upper = bounds_over(
-            QBETS(UPPER, attribute=attribute),  # type: ignore[arg-type]
+            QBETS(UPPER, **how),
             log.recorded_submit[order],
             (log.recorded_start - log.recorded_submit)[order],
             log.processors[order],
             np.maximum(log.requested_time[order], 0),
             log.queue[order],
         )
-        said[f"QBETS by {attribute}"] = upper[place[fresh]]
+        said[name] = upper[place[fresh]]
     known = np.all([np.isfinite(one) for one in said.values()], axis=0)
     return {name: _upper_score(one[known], came[known]) for name, one in said.items()}
 
@@ -338,12 +355,24 @@ def tables(found: Verdict) -> list[tuple[str, tuple[str, ...], list[list[str]]]]
     rows = [
         [
             name, kind, f"{one.jobs:,}", f"{100 * one.cover90:.1f} %", f"{100 * one.cover50:.1f} %",
-            f"{one.width90:.2f}", f"{one.width50:.2f}", f"{one.pinball:.3f}",
+            f"{100 * one.below50:.1f} %", f"{100 * one.above50:.1f} %", f"{one.width90:.2f}",
+            f"{one.width50:.2f}", f"{one.pinball:.3f}",
         ]
         for name, kinds in found.waits.items()
         for kind, one in kinds.items()
     ]  # fmt: skip
-    heading = ("bounds", "jobs", "number", "in 90 %", "in 50 %", "width", "of 50 %", "loss")
+    heading = (
+        "bounds",
+        "jobs",
+        "number",
+        "in 90 %",
+        "in 50 %",
+        "below",
+        "above",
+        "width",
+        "of 50 %",
+        "loss",
+    )
     tables.append((f"Waits at {found.moments} moments, in ln(1 + minutes)", heading, rows))
     rows = [
         [

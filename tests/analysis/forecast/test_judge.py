@@ -28,7 +28,7 @@ from hpcrowd.analysis.forecast.judge import (
     hindcast_at,
     in_order,
 )
-from hpcrowd.analysis.forecast.verdict import BOUNDS, FORECASTERS, tables
+from hpcrowd.analysis.forecast.verdict import BOUNDS, FORECASTERS, OTHERS, tables
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
@@ -185,6 +185,7 @@ def test_a_verdict_says_how_good_forecasts_are(verdict):
         assert 0.75 <= scores.cover90 <= 1, name
         assert 0.3 <= scores.cover50 <= 0.8, name
         assert scores.width50 < scores.width90
+        assert scores.below50 + scores.cover50 + scores.above50 == pytest.approx(1)
     for kinds in verdict.waits.values():
         assert kinds["waiting"].jobs + kinds["fresh"].jobs == kinds["all"].jobs
         assert 20 == kinds["fresh"].jobs
@@ -196,7 +197,7 @@ def test_a_verdict_says_how_good_forecasts_are(verdict):
             gap = lead.crps["corrected"] - lead.crps["last week"]
             assert gap == pytest.approx(lead.gain.mean)
     assert verdict.leads["load"][HOUR].gain.mean < 0
-    assert {"recalibrated", "QBETS by time", "QBETS by area"} == set(verdict.upper)
+    assert {"recalibrated", *OTHERS} == set(verdict.upper)
     assert 1 == len({one.jobs for one in verdict.upper.values()})
     assert all(0 <= one.cover <= 1 and 0 <= one.equal < np.inf for one in verdict.upper.values())
 
