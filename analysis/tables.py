@@ -22,7 +22,15 @@ from hpcrowd.analysis.energy.account import JOB_MEANING as ENERGY_MEANING
 from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING
 from hpcrowd.environment.engine.attempts import Attempt
 from hpcrowd.environment.errors import ResultsError
-from hpcrowd.environment.jobs import UNKNOWN, Column, Float64s, Int64s, JobTable, State
+from hpcrowd.environment.jobs import (
+    SLOWED,
+    UNKNOWN,
+    Column,
+    Float64s,
+    Int64s,
+    JobTable,
+    State,
+)
 from hpcrowd.environment.machine.requests import WORDS as REQUESTED_WORDS
 from hpcrowd.environment.machine.requests import Ask, Requests
 
@@ -122,6 +130,8 @@ def write_jobs(jobs: JobTable, path: Path) -> None:
         pa.array(jobs.state, pa.int8()), pa.array(list(STATES))
     )
     meaning = {column.name.lower(): column.meaning for column in Column}
+    if jobs.slowed_run_time is not None:
+        columns["slowed_run_time"], meaning["slowed_run_time"] = jobs.slowed_run_time, SLOWED
     if jobs.requests is not None:
         for ask in jobs.requests.asked():
             name, values = ask.name.lower(), jobs.requests[ask]
@@ -139,7 +149,6 @@ def read_jobs(path: Path) -> JobTable:
     ResultsError
         When it is not such a table.
     """
-    import pyarrow as pa
 
     found = _read_table("Parquet", path)
     missing = [c.name.lower() for c in NEEDED if c.name.lower() not in found.column_names]
@@ -150,17 +159,33 @@ def read_jobs(path: Path) -> JobTable:
         name = column.name.lower()
         if name not in found.column_names:
             continue
-        values = found.column(name).combine_chunks()
-        if values.null_count:
-            raise ResultsError(f"{path}, column {name}: empty cells; -1 stands for unknown")
         if column is Column.STATE:
-            jobs.column(Column.STATE)[:] = _states(values, path)
-        elif pa.types.is_integer(values.type):
-            jobs.column(column)[:] = values.to_numpy(zero_copy_only=False)
+            jobs.column(Column.STATE)[:] = _states(_full(found, name, path), path)
         else:
-            raise ResultsError(f"{path}, column {name}: {values.type} instead of whole numbers")
+            jobs.column(column)[:] = _whole_numbers(found, name, path)
+    if "slowed_run_time" in found.column_names:
+        jobs.slowed_run_time = _whole_numbers(found, "slowed_run_time", path)
     jobs.requests = _requests(found, path)
     return jobs
+
+
+def _full(found: pa.Table, name: str, path: Path) -> pa.Array:
+    """Return a column, all of whose cells must have a value."""
+    values = found.column(name).combine_chunks()
+    if values.null_count:
+        raise ResultsError(f"{path}, column {name}: empty cells; -1 stands for unknown")
+    return values
+
+
+def _whole_numbers(found: pa.Table, name: str, path: Path) -> Int64s:
+    """Return a column of whole numbers."""
+    import pyarrow as pa
+
+    values = _full(found, name, path)
+    if not pa.types.is_integer(values.type):
+        raise ResultsError(f"{path}, column {name}: {values.type} instead of whole numbers")
+    numbers: Int64s = values.to_numpy(zero_copy_only=False)
+    return numbers.astype(np.int64)
 
 
 def _requests(found: pa.Table, path: Path) -> Requests | None:

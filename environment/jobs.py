@@ -40,6 +40,12 @@ Names = Mapping[str, Mapping[int, str]]
 
 NO_NAMES: Names = MappingProxyType({})
 
+#: The meaning of :attr:`JobTable.slowed_run_time`.
+SLOWED = (
+    "s; run time at the clocks that a power cap let it have: start + this = end where it "
+    "completed; -1 never started"
+)
+
 #: Most names that an error message lists.
 MOST_NAMES = 20
 
@@ -263,6 +269,9 @@ class JobTable:
         Names of users, groups and so on, if the trace has them: ``names["user"][3]``.
     requests
         What the jobs ask of a machine of nodes beyond processors; None if that is not known.
+    slowed_run_time
+        In the results of a run with a power cap that slows jobs: how long each took, shape (jobs,),
+        next to the ``run_time`` that it needs at full clock; None in other tables.
 
     Notes
     -----
@@ -277,6 +286,7 @@ class JobTable:
         self._size = size
         self.names: Names = {}
         self.requests: Requests | None = None
+        self.slowed_run_time: Int64s | None = None
 
     def __len__(self) -> int:
         return self._size
@@ -354,6 +364,8 @@ class JobTable:
         other._size = self._size
         other.names = self.names
         other.requests = None if self.requests is None else self.requests.copy()
+        if self.slowed_run_time is not None:
+            other.slowed_run_time = self.slowed_run_time.copy()
         return other
 
     def take(self, rows: Int64s) -> JobTable:
@@ -363,6 +375,8 @@ class JobTable:
         other._size = len(rows)
         other.names = self.names
         other.requests = None if self.requests is None else self.requests.take(rows)
+        if self.slowed_run_time is not None:
+            other.slowed_run_time = self.slowed_run_time[rows]
         return other
 
     def who(self, number: int, field: str = "user") -> str:
@@ -436,6 +450,8 @@ class JobTable:
         for field, names in self.names.items():
             if field in frame:
                 frame[f"{field}_name"] = frame[field].map(names)
+        if self.slowed_run_time is not None:
+            frame["slowed_run_time"] = self.slowed_run_time
         if self.requests is None:
             return frame
         asked, told = self.requests.asked(), self.requests.words

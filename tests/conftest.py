@@ -75,8 +75,9 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session", autouse=True)
 def audited_runs():
     """Audit whatever a simulation of one machine of nodes has done, each time it stops."""
-    from hpcrowd.environment.machine.audit import audit
     from hpcrowd.environment.simulation import Simulation
+
+    from tests.environment.machine.audit import audit
 
     run = Simulation.run
 

@@ -12,7 +12,7 @@ from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.analysis.metrics import bounded_slowdown, taken_back
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.engine.attempts import RECORDED, Attempt
-from hpcrowd.environment.jobs import Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
@@ -48,6 +48,22 @@ def accounts_of(model: Simulation) -> dict[str, dict[str, Any]]:
         for name, cluster in model.clusters.items()
         if cluster.timeline is not None
     }
+
+
+def jobs_of(model: Simulation) -> JobTable:
+    """Return the jobs of a run; under a power cap that slows them, a copy with both run times.
+
+    In the simulation ``run_time`` is how long a job takes at the clocks of the machine. The copy
+    has the time that it needs at full clock there, and the other one in ``slowed_run_time``.
+    """
+    work, timeline = model.cluster.engine.work, model.cluster.timeline
+    if work is None or timeline is None or not timeline.slows:
+        return model.jobs
+    jobs = model.jobs.copy()
+    jobs.slowed_run_time = np.where(jobs.start == UNKNOWN, UNKNOWN, jobs.run_time)
+    submitted = np.flatnonzero(work[: len(jobs)] != UNKNOWN)
+    jobs.run_time[submitted] = work[submitted]
+    return jobs
 
 
 def sizes_of(accounts: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, int, int]]:

@@ -45,9 +45,6 @@ from hpcrowd.environment.machine.units import (
     is_optional,
 )
 
-#: The resources that limits and weights know.
-KNOWN_TRES = ("cpu", "mem", "node", "gres/gpu")
-
 #: Largest number of a description, so that sums of them do not overflow.
 LARGEST_NUMBER = 2**53
 

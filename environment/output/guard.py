@@ -196,17 +196,6 @@ def check_replaceable_file(path: Path, what: str = "", new: Path | None = None) 
         )
 
 
-def is_ours(path: Path) -> bool:
-    """Return whether a file is empty, or its content shows that hpcrowd wrote it.
-
-    Raises
-    ------
-    OSError
-        When it cannot be read.
-    """
-    return kind_of(path) is not None
-
-
 def kind_of(path: Path) -> bytes | None:
     """Return what in the content of a file shows that hpcrowd wrote it; nothing in an empty one.
 

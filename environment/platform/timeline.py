@@ -149,8 +149,7 @@ class Timeline:
         self._successor: Scheduler | None = None
         self._cap, self._cap_changes = cap, False
         self._speed = Fraction(1)  # by changes of speed, without the clock under a cap
-        slows = cap is not None and cap.law is not None
-        if slows or any(isinstance(change, SpeedChange) for change in changes):
+        if self.slows or any(isinstance(change, SpeedChange) for change in changes):
             engine.work = np.full(len(engine.jobs), UNKNOWN)
         for change, name in zip(changes, stream_names(changes), strict=True):
             self._plan(change, streams.within("failures", engine.number, *name))
@@ -210,6 +209,11 @@ class Timeline:
     def step_at(self) -> int:
         """Time of the next change that is not a check of an adaptive scheduler."""
         return self._steps[0][0] if self._steps and self.next_at < FOREVER else FOREVER
+
+    @property
+    def slows(self) -> bool:
+        """Whether a power cap may slow running jobs."""
+        return self._cap is not None and self._cap.law is not None
 
     @property
     def up(self) -> int:

@@ -183,6 +183,7 @@ class PopulateConfig(Scenario):
         from hpcrowd.agents.behaviours.hooks import note_generating
         from hpcrowd.agents.generative.pool_users import add_pool_users
         from hpcrowd.agents.populations.population import units_after
+        from hpcrowd.analysis.accounts.platform import jobs_of
         from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
         from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.run import Run
@@ -249,8 +250,9 @@ class PopulateConfig(Scenario):
                 from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
 
                 machines, rejections = machines_of(simulation), rejections_of(simulation)
+            outcome = jobs_of(simulation)
             return Run(
-                jobs=jobs,
+                jobs=outcome,
                 processors=processors,
                 label=f"{prepared.name}, {told}, {self.label()}",
                 configuration={
@@ -267,7 +269,7 @@ class PopulateConfig(Scenario):
                 energy_account=energy_account(simulation),
                 remarks=[]
                 if measured is None
-                else measured.remarks(jobs, prepared.name, days=round(self.days)),
+                else measured.remarks(outcome, prepared.name, days=round(self.days)),
             )
 
         return Staged(simulation, agents, finish, None, log, time.perf_counter() - began)

@@ -216,7 +216,7 @@ class ReplayConfig(TraceScenario):
             As for any scenario; or the trace as it is.
         """
         from hpcrowd.agents.populations.population import Casting, units_after
-        from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
+        from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of, jobs_of
         from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import Clock
@@ -282,8 +282,9 @@ class ReplayConfig(TraceScenario):
                 from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
 
                 machines, rejections = machines_of(model), rejections_of(model)
+            outcome = jobs_of(model)
             return Run(
-                jobs=jobs,
+                jobs=outcome,
                 processors=sum(cluster.processors for cluster in model.clusters.values()),
                 label=self.label(),
                 configuration=self._configuration() | changed_by_hand(users),
@@ -304,7 +305,9 @@ class ReplayConfig(TraceScenario):
                 | {row: before for user in users for row, before in user.preceded.items()},
                 remarks=self.limits(trace, converted.jobs)
                 + (
-                    [] if measured is None else measured.remarks(jobs, _name(self.plain()["users"]))
+                    []
+                    if measured is None
+                    else measured.remarks(outcome, _name(self.plain()["users"]))
                 ),
                 repaired=converted.repaired,
                 dropped=converted.dropped,

@@ -257,7 +257,7 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.agents.populations.satisfaction import formula_of
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
-        from hpcrowd.analysis.accounts.platform import attempts_of
+        from hpcrowd.analysis.accounts.platform import attempts_of, jobs_of
         from hpcrowd.analysis.accounts.population import dropped_users, population_accounts
         from hpcrowd.analysis.accounts.reactions import notes_of
         from hpcrowd.analysis.accounts.record import Record
@@ -313,8 +313,9 @@ class ResampleConfig(TraceScenario):
                 from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
 
                 machines, rejections = machines_of(simulation), rejections_of(simulation)
+            outcome = jobs_of(simulation)
             return Run(
-                jobs=jobs,
+                jobs=outcome,
                 processors=simulation.cluster.processors,
                 label=self.label(),
                 configuration={
@@ -355,7 +356,7 @@ class ResampleConfig(TraceScenario):
                 remarks=[]
                 if measured is None
                 else measured.remarks(
-                    jobs, str(self.plain()["users"]), days=7 * weeks, factor=openness.factor
+                    outcome, str(self.plain()["users"]), days=7 * weeks, factor=openness.factor
                 ),
             )
 

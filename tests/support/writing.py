@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from hpcrowd.agents.learned.model import LearnedModel
 from hpcrowd.environment.machine.files.reading import read_machine
-from hpcrowd.environment.output.guard import is_ours
+from hpcrowd.environment.output.guard import kind_of
 from hpcrowd.environment.traces.formats.registry import read_trace
 
 LOG = "; Version: 2.2\n; MaxProcs: 8\n" + "".join(
@@ -90,11 +90,11 @@ def whole(path: Path) -> bool:
         return len(read_trace(path)) > 0
     text = path.read_bytes()
     if path.suffix == ".parquet":
-        return is_ours(path) and bool(LearnedModel.load(path).provenance)
+        return kind_of(path) is not None and bool(LearnedModel.load(path).provenance)
     if path.suffix == ".toml":
-        return is_ours(path) and bool(read_machine([path]).partitions)
+        return kind_of(path) is not None and bool(read_machine([path]).partitions)
     ends = {".json": b"}\n", ".html": b"</html>\n", ".png": b"IEND\xaeB`\x82"}
-    return is_ours(path) and text.endswith(ends[path.suffix])
+    return kind_of(path) is not None and text.endswith(ends[path.suffix])
 
 
 def whole_part(folder: Path) -> bool:

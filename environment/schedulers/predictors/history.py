@@ -1,5 +1,8 @@
 """The history-based predictor of T. N. Minh's thesis, chapter 8.
 
+The thesis: Workload modeling and performance evaluation in parallel systems, Leiden University,
+2012, https://hdl.handle.net/1887/18620.
+
 A job is predicted from the K jobs that are most similar to it among the last N: mean of their run
 times plus alpha times their standard deviation, but at most beta times the requested time (Eq.
 8.8). Only jobs count that share the nominal attributes of a template; if none has ended, all do.
@@ -28,12 +31,6 @@ from hpcrowd.environment.schedulers.predictors.experience import (
     template_mask,
 )
 from hpcrowd.environment.schedulers.predictors.kernel.prediction import HISTORY
-
-#: Where the published parameters come from.
-SOURCE = (
-    "T. N. Minh: Workload modeling and performance evaluation in parallel systems. Thesis, Leiden "
-    "University, 2012, https://hdl.handle.net/1887/18620, Table 8.3"
-)
 
 
 @dataclass(frozen=True)

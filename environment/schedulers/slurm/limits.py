@@ -83,10 +83,6 @@ class LimitKeeper:
             other._use[key] = Use(use.jobs, use.submitted, tres, dict(use.running))
         return other
 
-    def use_of(self, *key: str) -> Use:
-        """Return what counts on an account such as ``("qos", "normal", "user", "ada")``."""
-        return self._use[key]
-
     def _accounts(self, job: QueuedJob, partition: str) -> Iterator[Use]:
         """Yield all accounts that a job counts on."""
         name = job.association.name

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from hpcrowd.scenarios.inspector.processes.runs import Runs
 
 
-#: Default address of the server.
-LOOPBACK = "127.0.0.1"
-
 #: Names of the loopback address.
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, Column, State
-from hpcrowd.environment.machine.audit import audit, faults
 from hpcrowd.environment.machine.model import (
     Account,
     Limits,
@@ -20,6 +19,7 @@ from hpcrowd.environment.machine.model import (
 from hpcrowd.environment.machine.stock import Share
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 
+from tests.environment.machine.audit import audit, faults
 from tests.environment.machine.machine_cases import table
 
 #: Two nodes of four cores, 100 MB and two GPUs, and one without; jobs may use all.

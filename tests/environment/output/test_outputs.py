@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.output.guard import check_replaceable, guarded, is_ours
+from hpcrowd.environment.output.guard import check_replaceable, guarded, kind_of
 from hpcrowd.environment.output.whole import (
     remove_killed,
     remove_temporary,
@@ -170,7 +170,7 @@ def test_own_files_are_replaced(here, call, command, name):
     """The content shows who wrote a model, a page and a picture; an empty file may be written."""
     Path(name).touch()
     assert 0 == call(*words(WRITING[command], name))[0]
-    assert is_ours(Path(name))
+    assert kind_of(Path(name)) is not None
     assert 0 == call(*words(WRITING[command], name))[0]
 
 
@@ -183,7 +183,7 @@ def test_generated_traces_show_where_they_come_from(here, call):
             )
             assert 0 == code, err
     Path("o.swf.gz").write_bytes(gzip.compress(LOG.encode()))
-    assert not is_ours(Path("o.swf.gz"))
+    assert kind_of(Path("o.swf.gz")) is None
 
 
 def test_outputs_are_not_each_other(here, call):

@@ -77,7 +77,7 @@ OTHER_NAMES = {
 }
 
 #: Columns of a job table that a trace cannot hold.
-OF_RUNS = frozenset(column.name.lower() for column in Column) - set(FIELDS)
+OF_RUNS = {*(column.name.lower() for column in Column), "slowed_run_time"} - set(FIELDS)
 
 #: Columns of a job table with what the jobs ask for.
 REQUESTS = {ask.name.lower(): ask for ask in Ask}

@@ -36,9 +36,14 @@ from hpcrowd.environment.schedulers.predictors.models import (
     write_predictor,
 )
 from hpcrowd.environment.schedulers.predictors.nearest import Nearest
-from hpcrowd.environment.schedulers.predictors.plain import PlainHistory, PlainLastTwo, PlainNearest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.environment.schedulers.predictors.plain_predictors import (
+    PlainHistory,
+    PlainLastTwo,
+    PlainNearest,
+)
 
 few = settings(max_examples=25)
 

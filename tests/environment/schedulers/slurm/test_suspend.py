@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hpcrowd.environment.jobs import State
-from hpcrowd.environment.machine.audit import faults
 from hpcrowd.environment.machine.model import NodeType, Partition, Preempt, Qos
 from hpcrowd.environment.machine.requests import Ask
 from hypothesis import given, settings
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
 from tests.environment.engine.passes.slurm.test_properties import run as run_jobs
+from tests.environment.machine.audit import faults
 from tests.environment.machine.machine_cases import machine, random_jobs, random_machine
 from tests.environment.schedulers.slurm.test_policy import begun, run
 

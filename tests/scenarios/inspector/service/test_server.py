@@ -17,9 +17,11 @@ from tests.support.page import started_page
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 
 from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
-from hpcrowd.scenarios.inspector.service.server import LOOPBACK, bound_socket, is_loopback
+from hpcrowd.scenarios.inspector.service.server import bound_socket, is_loopback
 
 from tests.support.page_client import connected
+
+LOOPBACK = "127.0.0.1"
 
 
 @pytest.fixture

@@ -31,7 +31,6 @@ from hpcrowd.agents.behaviours.machine.standing import AtLimit, FairShareBelow
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import State
-from hpcrowd.environment.machine.audit import faults
 from hpcrowd.environment.machine.model import Limits, Partition, Qos, SchedulingSettings
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
@@ -39,6 +38,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
+from tests.environment.machine.audit import faults
 from tests.environment.machine.machine_cases import (
     Nobody,
     machine,

@@ -6,11 +6,11 @@ That nothing is in use twice and every limit is kept is in the audit of all runs
 import numpy as np
 import pytest
 from hpcrowd.environment.jobs import State
-from hpcrowd.environment.machine.audit import faults
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.environment.machine.audit import faults
 from tests.environment.machine.machine_cases import random_jobs, random_machine
 from tests.environment.schedulers.pool_cases import ran
 

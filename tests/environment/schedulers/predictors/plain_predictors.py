@@ -12,7 +12,6 @@ from math import exp, floor, inf, sqrt
 from typing import Any
 
 import numpy as np
-
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.schedulers.predictors.base import Predictor, not_begun
