@@ -7,12 +7,10 @@ infinite; quantiles and ranks take them as they are, the CRPS needs the horizon.
 
 Sources:
 
-- CRPS, quantile and interval scores: Gneiting and Raftery 2007, JASA 102, sections 4.2 and 6.
+- CRPS and quantile scores: Gneiting and Raftery 2007, JASA 102, sections 4.2 and 6.
 - Fair CRPS of an ensemble: Ferro 2014, Q. J. R. Meteorol. Soc. 140, for members that are draws.
 - CRPS up to a horizon: threshold-weighted, Gneiting and Ranjan 2011, J. Bus. Econ. Stat. 29; for
   the weight 1 below the horizon it is the CRPS of what is cut off there.
-- Randomised PIT: Czado, Gneiting and Held 2009, Biometrics 65, section 2 (nonrandomised and
-  randomised), here for distributions with atoms, such as waits of 0.
 - Block bootstrap: Politis and Romano 1992, circular blocks, for scores that depend on those before.
 """
 
@@ -120,17 +118,6 @@ def crps(
     return result
 
 
-def crps_of_quantiles(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Floats:
-    """Return the CRPS of forecasts of which a few quantiles are known: twice the mean pinball loss.
-
-    Each level stands for those nearer to it than to another level; shape (cases,).
-    """
-    levels = _levels(levels)
-    edges = np.concatenate(([0.0], (levels[1:] + levels[:-1]) / 2, [1.0]))
-    result: Floats = 2 * pinball(predicted, outcomes, levels) @ np.diff(edges)
-    return result
-
-
 def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Floats:
     """Return the pinball (quantile) loss of quantiles; shape (cases, levels).
 
@@ -157,118 +144,16 @@ def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Flo
     return result
 
 
-def interval_score(
-    lower: ArrayLike, upper: ArrayLike, outcomes: ArrayLike, coverage: float
-) -> Floats:
-    """Return the interval score of central intervals: width, plus a penalty for each miss.
-
-    A miss costs ``2 / (1 - coverage)`` times its distance from the interval; shape (cases,). Cut
-    infinite ends and outcomes off at the horizon first.
-    """
-    if not 0 < coverage < 1:
-        raise QuantityError(f"coverage {echo(coverage)}: it lies between 0 and 1, such as 0.9")
-    lower, upper, outcomes = (np.asarray(one, float) for one in (lower, upper, outcomes))
-    missed = np.maximum(lower - outcomes, 0) + np.maximum(outcomes - upper, 0)
-    result: Floats = upper - lower + 2 / (1 - coverage) * missed
-    return result
-
-
 # ---- coverage ------------------------------------------------------------------------------------
 
 
 def covered(lower: ArrayLike, upper: ArrayLike, outcomes: ArrayLike) -> float:
     """Return the share of outcomes in closed intervals.
 
-    With atoms, such as waits of 0, a good interval covers more than its nominal share; see
-    :func:`central_coverage`.
+    With atoms, such as waits of 0, a good interval covers more than its nominal share.
     """
     lower, upper, outcomes = (np.asarray(one, float) for one in (lower, upper, outcomes))
     return float(((lower <= outcomes) & (outcomes <= upper)).mean())
-
-
-def pit(
-    members: ArrayLike,
-    outcomes: ArrayLike,
-    generator: np.random.Generator,
-    weights: ArrayLike | None = None,
-) -> Floats:
-    """Return the randomised probability integral transform of outcomes in ensembles.
-
-    Uniform between 0 and 1 for a calibrated forecast, also where values are equal. Without weights
-    the outcome takes a random place among the members equal to it, and a random value within that
-    place; this is exact for any number of members. With weights, it is a random value between the
-    distribution just below the outcome and at the outcome.
-
-    Parameters
-    ----------
-    members, outcomes, weights
-        As in :func:`crps`; infinite values are equal to each other.
-    generator
-        Where the random values come from.
-    """
-    equal = weights is None
-    members, weights = _ensemble(members, weights)
-    outcomes = _outcomes(outcomes, len(members))
-    random = generator.random(len(members))
-    below = (weights * (members < outcomes[:, None])).sum(axis=1)
-    tied = (weights * (members == outcomes[:, None])).sum(axis=1)
-    count = members.shape[1]
-    result: Floats = below + random * tied
-    if equal:
-        result = (below * count + random * (tied * count + 1)) / (count + 1)
-    np.clip(result, 0, 1, out=result)
-    return result
-
-
-def pit_of_quantiles(
-    predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike, generator: np.random.Generator
-) -> Floats:
-    """Return the randomised PIT of outcomes in forecasts of which a few quantiles are known.
-
-    Between two quantiles the distribution is linear. Quantiles that are equal are an atom, as is
-    the lowest one; an outcome there, below the lowest or above the highest quantile gets a random
-    value in the range of levels in question. Parameters are as in :func:`pinball`.
-    """
-    levels = _levels(levels)
-    predicted = _predicted(predicted, levels)
-    outcomes = _outcomes(outcomes, len(predicted))
-    random = generator.random(len(predicted))
-    ends = np.concatenate(([0.0], levels, [1.0]))
-    below = (predicted < outcomes[:, None]).sum(axis=1)
-    at = (predicted == outcomes[:, None]).sum(axis=1)
-    # Where the outcome equals no quantile: between the last below it and the next.
-    low, high = ends[below], ends[below + 1]
-    inner = (at == 0) & (below > 0) & (below < len(levels))
-    left = predicted[np.arange(len(below)), np.clip(below - 1, 0, None)]
-    right = predicted[np.arange(len(below)), np.clip(below, None, len(levels) - 1)]
-    bounded = inner & np.isfinite(right)
-    width = np.subtract(right, left, out=np.ones(len(below)), where=bounded)
-    from_left = np.subtract(outcomes, left, out=np.zeros(len(below)), where=bounded)
-    share = np.where(bounded, from_left / width, random)
-    between = low + share * (high - low)
-    first, last = ends[np.where(below == 0, 0, below + 1)], ends[below + at]
-    result: Floats = np.where(at > 0, first + random * (last - first), between)
-    return result
-
-
-def central_coverage(values: ArrayLike, coverages: ArrayLike) -> Floats:
-    """Return the share of outcomes in central intervals of forecasts, from their randomised PIT.
-
-    Parameters
-    ----------
-    values
-        From :func:`pit` or :func:`pit_of_quantiles`; shape (cases,).
-    coverages
-        Nominal shares, such as 0.5 and 0.9; shape (intervals,).
-
-    Returns
-    -------
-    shares
-        Shape (intervals,); equal to the nominal ones for a calibrated forecast, with atoms or not.
-    """
-    away = np.abs(np.asarray(values, float) - 0.5)
-    result: Floats = (away[:, None] <= _levels(coverages, "coverages") / 2).mean(axis=0)
-    return result
 
 
 # ---- differences ---------------------------------------------------------------------------------
@@ -360,10 +245,10 @@ def _outcomes(outcomes: ArrayLike, cases: int) -> Floats:
     return outcomes
 
 
-def _levels(levels: ArrayLike, name: str = "levels") -> Floats:
+def _levels(levels: ArrayLike) -> Floats:
     levels = np.atleast_1d(np.asarray(levels, float))
     if not ((levels > 0) & (levels < 1)).all() or (np.diff(levels) <= 0).any():
-        raise QuantityError(f"{name} {echo(levels.tolist())}: ascending, between 0 and 1")
+        raise QuantityError(f"levels {echo(levels.tolist())}: ascending, between 0 and 1")
     return levels
 
 

@@ -1,4 +1,4 @@
-"""Scores of forecasts: definitions, closed forms, coverage with atoms, intervals of differences."""
+"""Scores of forecasts: definitions, closed forms, intervals of differences."""
 
 import math
 from collections.abc import Callable
@@ -7,23 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.analysis.forecast.scores import (
-    central_coverage,
-    covered,
     crps,
-    crps_of_quantiles,
-    interval_score,
     mean_difference,
     pinball,
-    pit,
-    pit_of_quantiles,
     quantiles,
 )
 from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
-
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 #: Values that often tie, as waits of whole seconds do.
 VALUES = st.integers(0, 20).map(float)
@@ -50,7 +42,6 @@ def test_crps_of_a_normal_forecast(outcome):
     levels = (np.arange(2000) + 0.5) / 2000
     closed = outcome * (2 * norm.cdf(outcome) - 1) + 2 * norm.pdf(outcome) - 1 / math.sqrt(math.pi)
     predicted = norm.ppf(levels)[None, :]
-    assert [closed] == pytest.approx(crps_of_quantiles(predicted, [outcome], levels), abs=1e-3)
     assert [closed] == pytest.approx(crps(predicted, [outcome], fair=False), abs=1e-3)
     members = np.random.default_rng(0).normal(size=(40_000, 3))
     assert closed == pytest.approx(crps(members, np.full(40_000, outcome)).mean(), abs=0.012)
@@ -77,72 +68,13 @@ def test_quantiles_are_the_inverse_distribution(members, level, other):
 
 
 def test_scores_by_hand():
-    """Quantiles, pinball losses and interval scores; what is beyond the horizon is infinite."""
+    """Quantiles and pinball losses; what is beyond the horizon is infinite."""
     found = quantiles([[3, math.inf, 1, math.inf]], [0.25, 0.5, 0.51, 0.95])
     assert [[1, 3, math.inf, math.inf]] == found.tolist()
     assert [[1, 5]] == quantiles([[1, 5]], [0.75, 0.76], [3, 1]).tolist()
     assert [[0.5 * 4, 0.9 * 2]] == pinball([[6, 8]], [10], [0.5, 0.9]).tolist()
     assert pytest.approx(0.1 * 5) == pinball([[15]], [10], [0.9]).item()
     assert [[math.inf, 0]] == pinball([[5, math.inf]], [math.inf], [0.5, 0.9]).tolist()
-    assert [10, 10 + 20 * 2, 10 + 20 * 3] == pytest.approx(
-        interval_score([5, 5, 5], [15, 15, 15], [5, 3, 18], 0.9).tolist()
-    )
-
-
-def uniform(values):
-    """Return the largest distance of the distribution of values from the uniform one."""
-    ordered = np.sort(values)
-    return float(np.abs(ordered - (np.arange(len(ordered)) + 0.5) / len(ordered)).max())
-
-
-@pytest.mark.parametrize("size", [1, 4, 50])
-def test_the_pit_is_uniform_with_atoms(size):
-    """Ensembles of waits of which 60 % are 0 and 10 % beyond the horizon are calibrated.
-
-    A closed central half from 0 on holds the whole atom.
-    """
-    draws = np.random.default_rng(size)
-    waits = draws.exponential(100, (20_000, size + 1))
-    waits[draws.random(waits.shape) < 0.6] = 0
-    waits[draws.random(waits.shape) < 0.1] = math.inf
-    values = pit(waits[:, 1:], waits[:, 0], draws)
-    assert uniform(values) < 1.63 / math.sqrt(20_000)
-    assert [0.5, 0.9] == pytest.approx(central_coverage(values, [0.5, 0.9]).tolist(), abs=0.012)
-    ends = quantiles(waits[:, 1:], [0.25, 0.75])
-    assert size != 50 or 0.7 < covered(ends[:, 0], ends[:, 1], waits[:, 0]) < 0.8
-
-
-def test_the_pit_with_weights():
-    """Members drawn from another law and weighted to the right one are calibrated."""
-    draws = np.random.default_rng(6)
-    members, outcomes = draws.uniform(0, 1, (4000, 200)), draws.beta(2, 1, 4000)
-    assert uniform(pit(members, outcomes, draws, weights=2 * members)) < 0.03
-    assert uniform(pit(members, outcomes, draws)) > 0.1
-
-
-#: What a stream draws first.
-DRAWN = np.random.default_rng(0).random()
-
-
-@pytest.mark.parametrize(
-    ("outcome", "expected", "predicted"),
-    [
-        (13, 0.05 + 0.2 * 0.3, None),
-        (30, 0.5 + 0.25 * 0.5, None),
-        (20, 0.25 + 0.25 * DRAWN, None),
-        (10, 0.05 * DRAWN, None),
-        (3, 0.05 * DRAWN, None),
-        (40, 0.75, None),
-        (50, 0.75 + 0.2 * DRAWN, None),
-        (99, 0.95 + 0.05 * DRAWN, (1, 2, 3, 4, 5)),
-        (0, 0.95 * DRAWN, (0, 0, 0, 0, 0)),
-    ],
-)
-def test_the_pit_of_quantiles(outcome, expected, predicted):
-    """Linear between quantiles; within the range of levels at and beyond the ends."""
-    ends = predicted or (10, 20, 20, 40, math.inf)
-    found = pit_of_quantiles([ends], [outcome], LEVELS, np.random.default_rng(0))
-    assert [expected] == pytest.approx(found)
 
 
 def test_intervals_of_differences_cover_dependent_scores():
@@ -177,7 +109,6 @@ WRONG: dict[str, Callable[[], Any]] = {
     "weights of members": lambda: quantiles([[1, 2]], [0.5], [0, 0]),
     r"levels \[0.9, 0.5\]: ascending": lambda: pinball([[6, 8]], [10], [0.9, 0.5]),
     r"shape \(1, 2\): give \(cases, 1\)": lambda: pinball([[6, 8]], [10], [0.9]),
-    "coverage 90": lambda: interval_score([1], [2], [3], 90),
     "one of each case": lambda: mean_difference([1, 2], [1], np.random.default_rng(0)),
     "leave such cases": lambda: mean_difference([math.inf], [1], np.random.default_rng(0)),
     "block 0": lambda: mean_difference([1, 1], [1, 2], np.random.default_rng(0), block=0),
