@@ -130,10 +130,7 @@ def show(found: Verdict, console: Console) -> None:
     from hpcrowd.scenarios.terminal import plain_table
 
     for title, heading, rows in tables(found):
-        table = plain_table(*heading, title=title)
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
+        console.print(plain_table(*heading, rows=rows, title=title))
         console.print()
 
 

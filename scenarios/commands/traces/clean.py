@@ -119,12 +119,10 @@ def _show(console: Console, trace: Trace, cleaned: Cleaned) -> None:
     console.print(f"{name}: {plural(cleaned.jobs, 'job')}, {plural(cleaned.users, 'user')}")
     show_reading(console, trace)
     columns = ("rule", "removes jobs", "jobs", "users", "of jobs", "of processor-seconds")
-    table = plain_table(*columns, words=2, whole=2)
-    for each in cleaned.rules:
-        table.add_row(each.rule, each.what, *_numbers(each))
+    rows = [(each.rule, each.what, *_numbers(each)) for each in cleaned.rules]
     if len(cleaned.rules) > 1:
-        table.add_row("together", "", *_numbers(cleaned.together))
-    console.print(table)
+        rows.append(("together", "", *_numbers(cleaned.together)))
+    console.print(plain_table(*columns, rows=rows, words=2, whole=2))
 
 
 def _numbers(each: Removed) -> tuple[str, ...]:
