@@ -40,7 +40,7 @@ class Images:
             return []
         self.tell(f"{run.label}: {one.title}")
         png = figure_png(one.draw(run), SCALE)
-        return [html.figure_of(html.Picture(png, one.told(run), f"{one.title}, {run_name(run)}"))]
+        return [html.figure_of(png, one.told(run), f"{one.title}, {run_name(run)}")]
 
     def scripts(self) -> list[str]:
         """Return the scripts that the pictures need."""

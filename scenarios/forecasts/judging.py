@@ -136,11 +136,9 @@ def show(found: Verdict, console: Console) -> None:
 
 def write(found: Verdict, folder: Path, configuration: dict[str, Any]) -> None:
     """Write what a judge finds: ``judgement.json``, and ``provenance.json``."""
-    from hpcrowd.analysis.results import versions, write_json
+    from hpcrowd.analysis.results import write_json, write_origin
     from hpcrowd.environment.output.whole import whole_folder
 
     with whole_folder(folder) as place:
         write_json(found.to_dict(), place / "judgement.json")
-        write_json(
-            {"configuration": configuration, "versions": versions()}, place / "provenance.json"
-        )
+        write_origin(place, configuration)
