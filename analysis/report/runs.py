@@ -39,8 +39,14 @@ from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric, words_
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png, run_name, write_picture
 from hpcrowd.analysis.pictures.waits import users_data
-from hpcrowd.analysis.report.figures import SUFFIXES, figures_of, write_figures
-from hpcrowd.analysis.report.images import SCALE, Images, Tell
+from hpcrowd.analysis.report.figures import (
+    SCALE,
+    SUFFIXES,
+    Images,
+    Tell,
+    figures_of,
+    write_figures,
+)
 from hpcrowd.analysis.report.words import MOST_DECISIONS, decision_rows, left_out, told
 from hpcrowd.analysis.results import provenance, version_of, write_origin
 from hpcrowd.analysis.run import Run
