@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcrowd.analysis.numbers import share_text
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.cleaning import (
@@ -126,5 +127,5 @@ def _show(console: Console, trace: Trace, cleaned: Cleaned) -> None:
 
 
 def _numbers(each: Removed) -> tuple[str, ...]:
-    shares = (f"{share:.1%}".replace("%", " %") for share in (each.job_share, each.work_share))
+    shares = map(share_text, (each.job_share, each.work_share))
     return f"{each.jobs:,}", f"{each.users:,}", *shares
