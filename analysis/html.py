@@ -108,14 +108,6 @@ MOST_LETTERS = 600
 GENERATOR = '<meta name="generator" content="hpcrowd">'
 
 
-class Picture(NamedTuple):
-    """A picture of a report."""
-
-    png: bytes
-    caption: str  #: what the picture shows
-    title: str = ""  #: short name, for screen readers
-
-
 class Section(NamedTuple):
     """A part of a page with its own heading."""
 
@@ -165,11 +157,11 @@ def list_of(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def figure_of(picture: Picture) -> str:
-    """Return a picture with its caption as HTML."""
-    data = b64encode(picture.png).decode("ascii")
-    caption = escape(picture.caption)
-    alt = f"{escape(picture.title)}. {caption}" if picture.title else caption
+def figure_of(png: bytes, caption: str, title: str = "") -> str:
+    """Return a picture with its caption as HTML; ``title`` is a short name, for screen readers."""
+    data = b64encode(png).decode("ascii")
+    caption = escape(caption)
+    alt = f"{escape(title)}. {caption}" if title else caption
     return (
         f'<figure><div class="card"><img alt="{alt}" src="data:image/png;base64,{data}"></div>'
         f"<figcaption>{caption}</figcaption></figure>"

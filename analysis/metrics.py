@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from hpcrowd.agents.work.graph import longest_paths
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.curves import Floats, processor_seconds, processors_in_use
+from hpcrowd.analysis.numbers import number_text, share_text, time_text
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
-from hpcrowd.environment.quantities import format_duration
 
 #: Run times below this count as this long in the bounded slowdown, s.
 BOUND = 10
@@ -394,15 +394,13 @@ def _users_who_submitted(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
 
 def format_metric(name: str, value: float | None) -> str:
     """Return the value of a metric as text, formatted by the unit in its name."""
-    if value is None:
-        return "-"
-    if name.startswith(("jobs_", "runs_")):
-        return f"{value:,.0f}"
     if name.endswith("_s"):
-        return format_duration(value)
+        return time_text(value)
     if name.endswith("utilization"):
-        return f"{100 * value:.1f} %"
-    return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
+        return share_text(value)
+    if value is not None and name.startswith(("jobs_", "runs_")):
+        return f"{value:,.0f}"
+    return number_text(value)
 
 
 def _groups(users: Int64s) -> tuple[Int64s, Callable[[NDArray[Any], np.ufunc], Floats]]:

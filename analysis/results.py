@@ -34,7 +34,7 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -136,6 +136,12 @@ def version_of(name: str) -> str:
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that affect the bytes of a run."""
     return {"python": platform.python_version()} | {name: version_of(name) for name in VERSIONS_OF}
+
+
+def write_origin(place: Path, configuration: Mapping[str, Any], **more: Any) -> None:
+    """Write ``provenance.json`` of what is no run: configuration, ``more``, and the versions."""
+    found = {"configuration": dict(configuration), **more, "versions": versions()}
+    write_json(found, place / "provenance.json")
 
 
 def provenance(run: Run) -> dict[str, Any]:

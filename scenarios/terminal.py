@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,13 +60,21 @@ def standard_output() -> Console:
     return Console(width=None if known else WIDTH, highlight=False, markup=False)
 
 
-def plain_table(*columns: str, words: int = 1, whole: int = 0, title: str = "") -> Table:
+def plain_table(
+    *columns: str,
+    rows: Iterable[Sequence[str]] = (),
+    words: int = 1,
+    whole: int = 0,
+    title: str = "",
+) -> Table:
     """Return a table without lines.
 
     Parameters
     ----------
     *columns
         The headings.
+    rows
+        The texts, row by row.
     words
         Number of columns, from the left, that hold words; the others hold numbers.
     whole
@@ -85,6 +93,8 @@ def plain_table(*columns: str, words: int = 1, whole: int = 0, title: str = "") 
             no_wrap=place < whole,
             overflow="ellipsis" if place < whole else "fold",
         )
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

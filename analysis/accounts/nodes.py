@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.numbers import share_text, time_text
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import JobTable, State
-from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster
@@ -219,8 +220,8 @@ def partition_rows(accounts: Mapping[str, Mapping[str, Any]]) -> list[list[str]]
             name if len(accounts) == 1 else f"{cluster}/{name}",
             f"{one['nodes']:,}",
             f"{one['jobs']:,}",
-            *(_time(one[key]) for key in ("wait_mean_s", "wait_median_s", "wait_max_s")),
-            *(_share(one[key]) for key in ("utilization", "gpu_utilization")),
+            *(time_text(one[key]) for key in ("wait_mean_s", "wait_median_s", "wait_max_s")),
+            *(share_text(one[key]) for key in ("utilization", "gpu_utilization")),
             *(f"{one[key]:,}" for key in ("jobs_rejected", "runs_preempted")),
         ]
         for cluster, account in accounts.items()
@@ -240,11 +241,3 @@ def partitions_in(
             for name in account["partitions"]
         )
     )
-
-
-def _time(seconds: float | None) -> str:
-    return "-" if seconds is None else format_duration(seconds)
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f} %"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.analysis.metrics import bounded_slowdown, taken_back
+from hpcrowd.analysis.numbers import mean_of, share_text, time_text
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.engine.attempts import RECORDED, Attempt
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
@@ -154,6 +155,9 @@ def _policies(account: Mapping[str, Any]) -> list[str]:
 SITE_COLUMNS = ("processors", "in use", "jobs", "by grid", "mean wait", "local", "by grid",
                 "at the broker", "bounded slowdown")  # fmt: skip
 
+#: Keys of the times in these tables.
+SITE_TIMES = ("wait_s", "wait_local_s", "wait_by_grid_s", "held_s")
+
 Bools = NDArray[np.bool_]
 
 
@@ -219,25 +223,18 @@ def grid_accounts(
 
 def site_rows(sites: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
     """Return printed rows of :func:`grid_accounts`: name, then :data:`SITE_COLUMNS`."""
-    rows = []
-    for name, account in sites.items():
-        times = [
-            "-" if account[key] is None else format_duration(account[key])
-            for key in ("wait_s", "wait_local_s", "wait_by_grid_s", "held_s")
+    return [
+        [
+            name,
+            f"{account['processors']:,}",
+            share_text(account["utilization"]),
+            f"{account['jobs']:,}",
+            f"{account['jobs_by_grid']:,}",
+            *(time_text(account[key]) for key in SITE_TIMES),
+            "-" if account["bounded_slowdown"] is None else f"{account['bounded_slowdown']:,.1f}",
         ]
-        used, slow = account["utilization"], account["bounded_slowdown"]
-        rows.append(
-            [
-                name,
-                f"{account['processors']:,}",
-                "-" if used is None else f"{100 * used:.1f} %",
-                f"{account['jobs']:,}",
-                f"{account['jobs_by_grid']:,}",
-                *times,
-                "-" if slow is None else f"{slow:,.1f}",
-            ]
-        )
-    return rows
+        for name, account in sites.items()
+    ]
 
 
 def _account(
@@ -263,18 +260,14 @@ def _account(
         "processors": processors,
         "jobs": int(mine.sum()),
         "jobs_by_grid": int((mine & by_grid).sum()),
-        "wait_s": _mean(wait[mine]),
-        "wait_local_s": _mean(wait[mine & ~by_grid]),
-        "wait_by_grid_s": _mean(wait[mine & by_grid]),
-        "held_s": _mean((jobs.enqueued - jobs.submit)[mine & by_grid]),
-        "bounded_slowdown": _mean(bounded_slowdown(response, run)),
+        "wait_s": mean_of(wait[mine]),
+        "wait_local_s": mean_of(wait[mine & ~by_grid]),
+        "wait_by_grid_s": mean_of(wait[mine & by_grid]),
+        "held_s": mean_of((jobs.enqueued - jobs.submit)[mine & by_grid]),
+        "bounded_slowdown": mean_of(bounded_slowdown(response, run)),
         "slowdown": float(response.mean() / run.mean()) if run.any() else None,
         "utilization": work / area if area else None,
     }
-
-
-def _mean(values: NDArray[Any]) -> float | None:
-    return float(values.mean()) if len(values) else None
 
 
 def component_lines(sites: Mapping[str, Mapping[str, Any]], most: int | None) -> list[str]:

@@ -151,10 +151,7 @@ def queue_multiples(groups: Sequence[Group], levels: Sequence[Floats], edges: In
     figure, panels, bottom = grid_of(groups, "Jobs in the queue", "; ".join(notes))
     clock = with_shared_clock(groups)
     for place, (axes, level) in enumerate(zip(panels, levels, strict=True)):
-        colour = plots.look_of(place)["color"]
-        if len(level) > 1:
-            axes.stairs(level.max(axis=0), edges, fill=True, color=colour, alpha=0.3)
-        axes.stairs(level.mean(axis=0), edges, fill=True, color=colour)
+        fill_level(axes, level, edges, plots.look_of(place)["color"])
         if lopsided:
             axes.set_yscale("symlog", linthresh=LINEAR_JOBS, linscale=1)
             marks = [0, *(10**power for power in range(1, 12) if 10**power <= 1.3 * highest)]
@@ -162,6 +159,13 @@ def queue_multiples(groups: Sequence[Group], levels: Sequence[Floats], edges: In
         axes.set_ylim(0, (1.3 if lopsided else 1.05) * highest)
         label_time(axes, clock, edges, last=place in bottom)
     return figure
+
+
+def fill_level(axes: Axes, level: Floats, edges: Int64s, colour: str) -> None:
+    """Draw a level (runs, bins): dark the mean over the runs, pale the highest of any run."""
+    if len(level) > 1:
+        axes.stairs(level.max(axis=0), edges, fill=True, color=colour, alpha=0.3)
+    axes.stairs(level.mean(axis=0), edges, fill=True, color=colour)
 
 
 def label_time(axes: Axes, clock: Run, edges: Int64s, *, last: bool) -> None:
@@ -198,15 +202,10 @@ def wait_shares(groups: Sequence[Group]) -> Figure:
     longest = max((int(wait.max()) for found in waits for wait in found if len(wait)), default=0)
     x = np.geomspace(1.0, max(float(longest), 60.0), POINTS)
     lines = [_shares(found, x) for found in waits]
-    labels = {s: text for s, text in plots.WAIT_LABELS.items() if s <= 1.5 * x[-1]}
     text = "Share of jobs that waited longer than ..."
 
     def finish(axes: Axes, *, labelled: bool = True) -> None:
-        from matplotlib.ticker import PercentFormatter
-
-        axes.set(xscale="log", xlim=(1, 1.5 * x[-1]), ylim=(0, 1))
-        plots.label_at(axes.xaxis, labels)
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        plots.wait_axes(axes, 1.5 * x[-1])
         axes.tick_params(axis="x", labelbottom=labelled)
 
     if len(groups) > MOST_OVERLAID:

@@ -17,6 +17,7 @@ from hpcrowd.analysis.comparison.multiples import (
     MOST_OVERLAID,
     Curve,
     draw_multiples,
+    fill_level,
     grid_of,
     headed,
     label_time,
@@ -137,10 +138,7 @@ def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) ->
     drawn = plots.panels(figure, len(groups), 1, **places)
     for place, (axes, group, level) in enumerate(zip(drawn, groups, levels, strict=True)):
         plots.tidy(axes, plots.shortened(group.title, 150))
-        colour = plots.COLOURS[colours[place % len(colours)]]
-        if len(level) > 1:
-            axes.stairs(level.max(axis=0), edges, fill=True, color=colour, alpha=0.3)
-        axes.stairs(level.mean(axis=0), edges, fill=True, color=colour)
+        fill_level(axes, level, edges, plots.COLOURS[colours[place % len(colours)]])
         axes.set_ylim(0, 1.05 * highest)
         plots.time_axis(axes, clock, *span, named=axes is drawn[-1])
         if axes is not drawn[-1]:
@@ -497,8 +495,6 @@ def _draw_shares(
 
     ``alone`` is the place of the only one with a colour; the others are grey, behind it.
     """
-    from matplotlib.ticker import PercentFormatter
-
     drawn = [(np.sort(values), place) for values, place in lines if len(values)]
     if not drawn:
         return plots.say_nothing(axes, nothing)
@@ -528,7 +524,6 @@ def _draw_shares(
     if alone is not None:  # a narrow panel has room for every second label
         shown = {0: "0"} | {second: text for second, text in shown.items() if abs(second) >= DAY}
     plots.label_at(axes.xaxis, shown)
-    axes.set_ylim(0, 1.01)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    plots.share_axis(axes, 1.01)
     axes.set_xlabel(name, fontsize=8.5)
     return None

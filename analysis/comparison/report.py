@@ -27,7 +27,7 @@ from hpcrowd.analysis.html import Section, paragraphs, table_of
 from hpcrowd.analysis.metrics import PER_USER, format_metric, words_of
 from hpcrowd.analysis.paired import Difference, Estimate, UserDifference
 from hpcrowd.analysis.pictures.plots import GROUP_COLOURS, figure_png
-from hpcrowd.analysis.results import provenance, versions, write_json
+from hpcrowd.analysis.results import provenance, write_json, write_origin
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.quantities import plural
 
@@ -221,17 +221,11 @@ def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> 
             (place / name).write_bytes(figure_png(drawing.draw(comparison.groups)))
         write_json(comparison.to_json(), place / "comparison.json")
         write_tables(comparison, place)
-        write_json(
-            {
-                "configuration": {
-                    "kind": "compare",
-                    "seed": comparison.seed,
-                    "runs": [run.configuration for run in comparison.runs],
-                },
-                "runs": [run.label for run in comparison.runs],
-                "versions": versions(),
-            },
-            place / "provenance.json",
+        configurations = [run.configuration for run in comparison.runs]
+        write_origin(
+            place,
+            {"kind": "compare", "seed": comparison.seed, "runs": configurations},
+            runs=[run.label for run in comparison.runs],
         )
 
 

@@ -26,10 +26,11 @@ import numpy as np
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds, processors_in_use
 from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize, words_of
+from hpcrowd.analysis.numbers import time_unit
 from hpcrowd.analysis.paired import CONFIDENCE, Estimate, over_seeds, ratio_over_seeds
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.output.whole import whole_file
@@ -153,9 +154,6 @@ def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | fl
 
 #: The axis whose values are replications.
 SEED = "seed"
-
-#: Units of printed times: smallest time shown in it (s), its length (s), name.
-TIME_UNITS = ((3 * DAY, DAY, "days"), (2 * HOUR, HOUR, "h"), (120, 60, "min"), (0, 1, "s"))
 
 #: Seeds below which the percentile bootstrap is too narrow: with 8 normal values a 95 % interval
 #: holds the mean in 89 of 100 cases, with 5 in 85 (our measurement).
@@ -436,8 +434,7 @@ def scale_of(metric: str, values: Sequence[float]) -> tuple[float, str]:
         return 0.01, "%"
     if not name.endswith("_s"):
         return 1.0, ""
-    largest = max((abs(value) for value in values), default=0.0)
-    return next((worth, unit) for least, worth, unit in TIME_UNITS if largest >= least)
+    return time_unit(max((abs(value) for value in values), default=0.0))
 
 
 def _number(value: float, sign: str = "") -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.energy.account import PARTS
+from hpcrowd.analysis.numbers import amount_text
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
@@ -31,29 +32,13 @@ def metrics_of(energy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def energy_text(kwh: float) -> str:
-    """Return an energy in a readable unit.
-
-    Examples
-    --------
-    >>> energy_text(0.25), energy_text(1234.5), energy_text(56_000)
-    ('0.250 kWh', '1,234 kWh', '56.0 MWh')
-    """
-    if abs(kwh) >= 10_000:
-        return f"{kwh / 1000:,.1f} MWh"
-    return f"{kwh:,.{3 if abs(kwh) < 1 else 1 if abs(kwh) < 100 else 0}f} kWh"
+    """Return an energy in a readable unit."""
+    return amount_text(kwh, "kWh", "MWh")
 
 
 def carbon_text(kg: float) -> str:
-    """Return a mass of carbon in a readable unit.
-
-    Examples
-    --------
-    >>> carbon_text(0.5), carbon_text(25_000)
-    ('0.500 kg', '25.0 t')
-    """
-    if abs(kg) >= 10_000:
-        return f"{kg / 1000:,.1f} t"
-    return f"{kg:,.{3 if abs(kg) < 1 else 1 if abs(kg) < 100 else 0}f} kg"
+    """Return a mass of carbon in a readable unit."""
+    return amount_text(kg, "kg", "t")
 
 
 def part_rows(energy: Mapping[str, Any]) -> list[tuple[str, ...]]:

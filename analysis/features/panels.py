@@ -16,6 +16,7 @@ from hpcrowd.analysis.pictures.plots import (
     label_at,
     look_of,
     say_nothing,
+    share_axis,
     shortened,
     tidy,
     wrapped,
@@ -166,10 +167,7 @@ def labels_of_shares(axes: Axes) -> None:
 
 def percent(axes: Axes) -> None:
     """Make the vertical axis one of 0 to 1, with labels in percent."""
-    from matplotlib.ticker import PercentFormatter
-
-    axes.set_ylim(0, 1.02)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    share_axis(axes, 1.02)
 
 
 def logarithmic_times(axes: Axes, first: float, last: float, *, vertical: bool = False) -> None:

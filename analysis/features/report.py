@@ -22,7 +22,7 @@ from hpcrowd.analysis.features.feature import Feature, Features, Group, Value
 from hpcrowd.analysis.features.panels import LETTERS, name_of, nothing, plain_name, title_of
 from hpcrowd.analysis.features.stats import GROUPS
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table, small_print, table_html
+from hpcrowd.analysis.html import figure_of, html_page, rows_table, small_print, table_html
 from hpcrowd.analysis.pictures.plots import figure_png, legend_figure, new_figure, tidy
 from hpcrowd.analysis.results import version_of, versions
 from hpcrowd.environment.clock import DAY
@@ -354,7 +354,7 @@ def features_html(measured: Sequence[Features], *, again: str = "") -> str:
 def pictures_of(group: Group, workloads: Sequence[Workload]) -> list[str]:
     """Return the pictures of a group of features as HTML."""
     return [
-        figure_of(Picture(figure_png(picture.draw(workloads)), picture.caption))
+        figure_of(figure_png(picture.draw(workloads)), picture.caption)
         for picture in PICTURES.values()
         if picture.group == group.name
     ]

@@ -25,7 +25,7 @@ from hpcrowd.analysis.forecast.bounds import over_futures
 from hpcrowd.analysis.forecast.effects import MEASURES
 from hpcrowd.analysis.pictures import fan
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.results import versions, write_json
+from hpcrowd.analysis.results import versions, write_json, write_origin
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import printable
 from hpcrowd.environment.output.whole import whole_folder
@@ -119,14 +119,8 @@ def write(
         for name, (png, _) in pngs.items():
             (place / f"{name}.png").write_bytes(png)
         (place / "report.html").write_text(text, encoding="utf-8")
-        write_json(
-            {
-                "configuration": dict(configuration or {}),
-                "trace": None if trace is None else dict(trace),
-                "versions": versions(),
-            },
-            place / "provenance.json",
-        )
+        origin = None if trace is None else dict(trace)
+        write_origin(place, configuration or {}, trace=origin)
 
 
 def pictures(
@@ -164,7 +158,7 @@ def page(
     """
     shown = pictures(answers, effects) if pngs is None else pngs
     figures = {
-        name: html.figure_of(html.Picture(png, fan.CAPTIONS[what][1], fan.CAPTIONS[what][0]))
+        name: html.figure_of(png, fan.CAPTIONS[what][1], fan.CAPTIONS[what][0])
         for name, (png, what) in shown.items()
     }
     sections = [*_sections(answers, effects, eaten, figures), _origin(answers, again)]

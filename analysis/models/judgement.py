@@ -252,7 +252,13 @@ def judgement_html(judgement: Judgement, *, again: str = "") -> str:
         "smallest and the largest of them.",
         *model.notes,
     ]
-    parts = ["<h2>Distances of distributions</h2>", _distances(judgement)]
+    rows = zip(distance_rows(judgement, "not available"), VARIABLES.values(), strict=True)
+    distances = table_of(
+        ("KS, mean", "spread", "Wasserstein over the trace's mean"),
+        [(title, cells, variable.unit) for (title, *cells), variable in rows],
+        "unit",
+    )
+    parts = ["<h2>Distances of distributions</h2>", distances]
     for group in GROUPS:
         parts.append(f"<h2>{escape(group.title)}</h2>")
         parts += [*pictures_of(group, workloads), _features(judgement, group.features)]
@@ -271,14 +277,20 @@ def _features(judgement: Judgement, features: Iterable[Feature]) -> str:
     return table_of(("trace", "generated, mean", "spread", "trace is"), rows, "definition")
 
 
-def _distances(judgement: Judgement) -> str:
+def distance_rows(judgement: Judgement, unknown: str) -> list[list[str]]:
+    """Return a row for each variable: title, KS distance, its spread, and Wasserstein distance.
+
+    ``unknown`` is what stands for a KS distance that is not known.
+    """
     rows = []
     for name, variable in VARIABLES.items():
         ks, moved = judgement.ks(name), judgement.wasserstein(name)
-        cells = (
-            "not available" if ks is None else f"{ks.mean:.3f}",
-            "" if ks is None or ks.sd is None else f"{ks.sd:.3f}",
-            "" if moved is None else f"{100 * moved.mean:.1f} %",
+        rows.append(
+            [
+                variable.title,
+                unknown if ks is None else f"{ks.mean:.3f}",
+                "" if ks is None or ks.sd is None else f"{ks.sd:.3f}",
+                "" if moved is None else f"{100 * moved.mean:,.1f} %",
+            ]
         )
-        rows.append((variable.title, cells, variable.unit))
-    return table_of(("KS, mean", "spread", "Wasserstein over the trace's mean"), rows, "unit")
+    return rows

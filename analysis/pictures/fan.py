@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.numbers import time_unit
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, moment
 from hpcrowd.environment.errors import printable
@@ -279,7 +280,7 @@ def _draw_effects(axes: Axes, rows: Sequence[Effect], title: str) -> None:
         plots.say_nothing(axes, "no job waits, and none comes")
         return
     largest = max(float(np.abs(one.bounds).max()) for one in rows)
-    size, unit = _time_unit(largest)
+    size, unit = time_unit(largest)
     axes.set_title(f"{title}, {unit}", **plots.TITLE)
     shade = plots.COLOURS["blue"]
     for place, one in enumerate(rows):
@@ -312,14 +313,6 @@ def _effect_name(one: Effect) -> str:
     if one.measure == "mean_wait_s":
         return "all jobs" if one.of == "all" else f"{one.of} proc."
     return safe(plots.shortened(one.of, NAME_LETTERS))
-
-
-def _time_unit(largest: float) -> tuple[int, str]:
-    """Return the unit of an axis with times up to ``largest``: its seconds and its name."""
-    for least, size, unit in ((3 * DAY, DAY, "days"), (2 * HOUR, HOUR, "h"), (120, 60, "min")):
-        if largest >= least:
-            return size, unit
-    return 1, "s"
 
 
 def _keep_apart(axes: Axes) -> None:

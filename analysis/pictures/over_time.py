@@ -158,19 +158,10 @@ def draw_exceedance(
         return plots.say_nothing(
             axes, "no job waited" if any(len(w) for _, w, *_ in lines) else "no job"
         )
-    from matplotlib.ticker import PercentFormatter
-
     for (name, _, colour, width), (x, share) in drawn:
         axes.plot(x, share, color=plots.COLOURS[colour], linewidth=width, label=name)
-    axes.set_xscale("log")
-    axes.set_ylim(0, 1)
     right = max(float(x[-1]) for _, (x, _) in drawn)
-    axes.set_xlim(1, max(1.5 * right, 60))
-    shown = {
-        second: text for second, text in plots.WAIT_LABELS.items() if second <= axes.get_xlim()[1]
-    }
-    plots.label_at(axes.xaxis, shown)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    plots.wait_axes(axes, max(1.5 * right, 60))
     axes.set_xlabel("wait", fontsize=8.5)
     axes.legend(**plots.LEGEND, loc="upper right")
 

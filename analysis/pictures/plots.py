@@ -255,6 +255,22 @@ def count_axis(axes: Axes) -> None:
     axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
 
 
+def share_axis(axes: Axes, top: float = 1.0) -> None:
+    """Make the vertical axis one of shares from 0 to ``top``, with labels in percent."""
+    from matplotlib.ticker import PercentFormatter
+
+    axes.set_ylim(0, top)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+
+def wait_axes(axes: Axes, longest: float) -> None:
+    """Make axes for the shares of jobs that waited longer than a time, up to ``longest`` s."""
+    axes.set_xscale("log")
+    axes.set_xlim(1, longest)
+    label_at(axes.xaxis, {s: text for s, text in WAIT_LABELS.items() if s <= longest})
+    share_axis(axes)
+
+
 def label_at(axis: Axis, labels: Mapping[Any, str], **look: Any) -> None:
     """Label an axis at these places only, such as round times on a logarithmic axis."""
     from matplotlib.ticker import FixedLocator, NullLocator

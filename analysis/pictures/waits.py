@@ -12,6 +12,7 @@ import numpy as np
 
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.metrics import bounded_slowdown, per_user
+from hpcrowd.analysis.numbers import number_text
 from hpcrowd.analysis.pictures import over_time, plots
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
@@ -326,7 +327,7 @@ def waits_by_class(run: Run) -> Figure:
             plots.say_nothing(axes, "no job ran")
         return figure
     _draw_cells(left, found, found.wait, "Blues", _short_time)
-    _draw_cells(right, found, found.slowdown, "Oranges", _short_number)
+    _draw_cells(right, found, found.slowdown, "Oranges", number_text)
     left.set_ylabel("processors", fontsize=8.5)
     right.set_yticks([])
     return figure
@@ -390,7 +391,3 @@ def _short_time(seconds: float) -> str:
             count = seconds / size
             return f"{count:.{1 if count < 100 else 0}f} {unit}"
     return f"{seconds:.0f} s"
-
-
-def _short_number(value: float) -> str:
-    return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f}"

@@ -18,6 +18,7 @@ from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.features.draw import FEWEST, think_quartiles
 from hpcrowd.analysis.features.panels import LETTERS, logarithmic_times
 from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.html import figure_of
 from hpcrowd.analysis.pictures import over_time, plots, power, waits
 from hpcrowd.analysis.pictures.density import density_of
 from hpcrowd.analysis.pictures.gantt import (
@@ -39,6 +40,12 @@ if TYPE_CHECKING:
 
 #: Formats that :func:`write_figures` writes.
 SUFFIXES = (".png", ".svg")
+
+#: Called before each picture with its title.
+Tell = Callable[[str], Any]
+
+#: Picture pixels per screen pixel; 2 is sharp in print, too.
+SCALE = 2
 
 
 @dataclass(frozen=True)
@@ -342,6 +349,36 @@ def figures_of(run: Run) -> Iterator[tuple[str, RunFigure]]:
     for name, one in RUN_FIGURES.items():
         if one.shown(run):
             yield name, one
+
+
+class Images:
+    """How a report shows its pictures: each as an image.
+
+    Attributes
+    ----------
+    tell
+        Called before each picture with its title.
+    lead
+        Sentences for the top of the page.
+    """
+
+    lead: tuple[str, ...] = ()
+
+    def __init__(self, tell: Tell) -> None:
+        self.tell = tell
+
+    def of(self, name: str, run: Run) -> list[str]:
+        """Return a picture of :data:`RUN_FIGURES` as HTML; empty if it does not apply."""
+        one = RUN_FIGURES[name]
+        if not one.shown(run):
+            return []
+        self.tell(f"{run.label}: {one.title}")
+        png = plots.figure_png(one.draw(run), SCALE)
+        return [figure_of(png, one.told(run), f"{one.title}, {plots.run_name(run)}")]
+
+    def scripts(self) -> list[str]:
+        """Return the scripts that the pictures need."""
+        return []
 
 
 def write_figures(run: Run, folder: str | Path) -> list[str]:

@@ -18,8 +18,7 @@ import numpy as np
 
 from hpcrowd.analysis.pictures.plots import run_name
 from hpcrowd.analysis.report.charts import CHARTS, wall_of
-from hpcrowd.analysis.report.figures import RUN_FIGURES
-from hpcrowd.analysis.report.images import Images, Tell
+from hpcrowd.analysis.report.figures import RUN_FIGURES, Images, Tell
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import UnavailableError, missing
 

@@ -39,10 +39,16 @@ from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric, words_
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png, run_name, write_picture
 from hpcrowd.analysis.pictures.waits import users_data
-from hpcrowd.analysis.report.figures import SUFFIXES, figures_of, write_figures
-from hpcrowd.analysis.report.images import SCALE, Images, Tell
+from hpcrowd.analysis.report.figures import (
+    SCALE,
+    SUFFIXES,
+    Images,
+    Tell,
+    figures_of,
+    write_figures,
+)
 from hpcrowd.analysis.report.words import MOST_DECISIONS, decision_rows, left_out, told
-from hpcrowd.analysis.results import provenance, version_of, versions, write_json
+from hpcrowd.analysis.results import provenance, version_of, write_origin
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError
@@ -169,14 +175,12 @@ def write_report_figures(runs: Sequence[Run] | Comparison, folder: str | Path) -
             part.mkdir()
             write_figures(group.first, part)
     origins = [provenance(run) for run in comparison.runs]
-    made = {"kind": "report", "runs": [one["configuration"] for one in origins]}
-    found = {
-        "configuration": made,
-        "runs": [run.label for run in comparison.runs],
-        "traces": [one["trace"] for one in origins],
-        "versions": versions(),
-    }
-    write_json(found, place / "provenance.json")
+    write_origin(
+        place,
+        {"kind": "report", "runs": [one["configuration"] for one in origins]},
+        runs=[run.label for run in comparison.runs],
+        traces=[one["trace"] for one in origins],
+    )
 
 
 def _compared(runs: Sequence[Run] | Comparison) -> Comparison:
@@ -206,7 +210,7 @@ def _side_by_side(comparison: Comparison, tell: Tell) -> Iterator[html.Section]:
     for drawing in PICTURES.values():
         tell(drawing.title)
         png = figure_png(drawing.draw(comparison.groups), SCALE)
-        parts.append(html.figure_of(html.Picture(png, drawing.caption, drawing.title)))
+        parts.append(html.figure_of(png, drawing.caption, drawing.title))
     yield html.Section("pictures", "Side by side", parts)
 
 

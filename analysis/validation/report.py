@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table
+from hpcrowd.analysis.html import figure_of, html_page, rows_table
 from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, figure_png, new_figure, tidy
-from hpcrowd.analysis.results import versions, write_csv, write_json
+from hpcrowd.analysis.results import write_csv, write_json, write_origin
 from hpcrowd.analysis.validation.across import (
     LEVEL,
     RANK_HEADING,
@@ -253,10 +253,7 @@ def write(found: Validation, folder: str | os.PathLike[str], title: str, source:
         write_csv(place / "validation.csv", COLUMNS, csv_rows(found))
         (place / "validation.png").write_bytes(picture)
         (place / "report.html").write_text(_page(found, title, picture), encoding="utf-8")
-        write_json(
-            {"configuration": found.settings, "trace": source, "versions": versions()},
-            place / "provenance.json",
-        )
+        write_origin(place, found.settings, trace=source)
 
 
 #: What the columns of the table over several logs mean.
@@ -294,7 +291,7 @@ def _page(found: Validation, title: str, picture: bytes) -> str:
         caption="; ".join(f"{TITLES[name]}: {UNITS[kind]}" for name, kind in RANKED.items())
         + "; 0 is perfect everywhere.",
     )
-    shown = figure_of(Picture(picture, "Scores and distances of all models with intervals"))
+    shown = figure_of(picture, "Scores and distances of all models with intervals")
     return html_page(f"Validation: {title}", [*headline(found), *notes(found)], [table, shown])
 
 

@@ -98,18 +98,25 @@ def tell_run(run: Run, *, as_json: bool) -> None:
     if as_json:
         print_json(run.summary())
         return
+    from hpcrowd.analysis.accounts.nodes import PARTITION_COLUMNS, partition_rows
+    from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, site_rows
+    from hpcrowd.analysis.energy.words import PART_COLUMNS, part_rows
     from hpcrowd.analysis.report.words import headline
 
     console = standard_output()
     for line in headline(run):
         console.print(line, soft_wrap=True)
-    console.print(sites_table(run) if run.sites else summary_table(run))
+    if run.sites:
+        console.print(plain_table("site", *SITE_COLUMNS, rows=site_rows(run.sites)))
+    else:
+        console.print(summary_table(run))
     if run.machines:
         console.print()
-        console.print(partitions_table(run))
+        rows = partition_rows(run.machines)
+        console.print(plain_table("partition", *PARTITION_COLUMNS, rows=rows))
     if run.energy:
         console.print()
-        console.print(energy_table(run))
+        console.print(plain_table("energy of", *PART_COLUMNS, rows=part_rows(run.energy)))
 
 
 def summary_table(run: Run) -> Table:
@@ -137,34 +144,4 @@ def summary_table(run: Run) -> Table:
         )
     for name, text, meaning in account_rows(run.accounts):
         table.add_row(name, text, "", "", "", *([meaning] if terminal else []))
-    return table
-
-
-def partitions_table(run: Run) -> Table:
-    """Return the outcome of the jobs, a line for each partition of a machine of nodes."""
-    from hpcrowd.analysis.accounts.nodes import PARTITION_COLUMNS, partition_rows
-
-    table = plain_table("partition", *PARTITION_COLUMNS)
-    for row in partition_rows(run.machines):
-        table.add_row(*row)
-    return table
-
-
-def energy_table(run: Run) -> Table:
-    """Return what energy was used for, a line for each part."""
-    from hpcrowd.analysis.energy.words import PART_COLUMNS, part_rows
-
-    table = plain_table("energy of", *PART_COLUMNS)
-    for row in part_rows(run.energy):
-        table.add_row(*row)
-    return table
-
-
-def sites_table(run: Run) -> Table:
-    """Return the outcome of the jobs, a line for each cluster and one for those of the grid."""
-    from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, site_rows
-
-    table = plain_table("site", *SITE_COLUMNS)
-    for row in site_rows(run.sites):
-        table.add_row(*row)
     return table

@@ -130,20 +130,15 @@ def show(found: Verdict, console: Console) -> None:
     from hpcrowd.scenarios.terminal import plain_table
 
     for title, heading, rows in tables(found):
-        table = plain_table(*heading, title=title)
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
+        console.print(plain_table(*heading, rows=rows, title=title))
         console.print()
 
 
 def write(found: Verdict, folder: Path, configuration: dict[str, Any]) -> None:
     """Write what a judge finds: ``judgement.json``, and ``provenance.json``."""
-    from hpcrowd.analysis.results import versions, write_json
+    from hpcrowd.analysis.results import write_json, write_origin
     from hpcrowd.environment.output.whole import whole_folder
 
     with whole_folder(folder) as place:
         write_json(found.to_dict(), place / "judgement.json")
-        write_json(
-            {"configuration": configuration, "versions": versions()}, place / "provenance.json"
-        )
+        write_origin(place, configuration)

@@ -61,18 +61,17 @@ def command(as_json: AsJson = False) -> None:
         wire = [described(name, preset) for name, preset in PRESETS.items()]
         print_json({"behaviours": wire, **found})
         return
-    table = plain_table("behaviour", "when x think x window", "what users keep", words=3, whole=2)
-    for name, preset in PRESETS.items():
-        parts = f"{preset.when} x {preset.think} x {preset.window}"
-        table.add_row(name, parts, preset.does)
+    columns = ("behaviour", "when x think x window", "what users keep")
+    rows = [
+        (name, f"{preset.when} x {preset.think} x {preset.window}", preset.does)
+        for name, preset in PRESETS.items()
+    ]
     console = standard_output()
-    console.print(table)
+    console.print(plain_table(*columns, rows=rows, words=3, whole=2))
     for title, key in (("reaction (do)", "reactions"), ("trigger (when)", "triggers")):
-        table = plain_table(title, "what it does" if key == "reactions" else "when", words=2)
-        for name, does in found[key].items():
-            table.add_row(name, does)
+        what = "what it does" if key == "reactions" else "when"
         console.print()
-        console.print(table)
+        console.print(plain_table(title, what, rows=found[key].items(), words=2))
     console.print(
         "\nA TOML file combines other parts, and several behaviours in one population: "
         "--users FILE.toml."

@@ -35,10 +35,10 @@ def command(as_json: AsJson = False) -> None:
     console = standard_output()
     for title, ones in kinds.items():
         more = ("arrives by",) if title == "models" else ()
-        table = plain_table(title, "what", "source", *more, words=4, whole=1)
-        for name, one in ones.items():
-            by = (one["arrivals"],) if title == "models" else ()
-            table.add_row(name, one["title"], one["source"], *by)
-        console.print(table)
+        rows = [
+            (name, one["title"], one["source"], *([one["arrivals"]] if more else []))
+            for name, one in ones.items()
+        ]
+        console.print(plain_table(title, "what", "source", *more, rows=rows, words=4, whole=1))
         console.print()
     console.print("fit a model: hpcrowd fit MODEL TRACE -o M.json; then hpcrowd generate M.json")

@@ -116,10 +116,8 @@ def command(
         return
     console = standard_output()
     if name is None:
-        table = plain_table("policy", "what it does", words=2, whole=1)
-        for policy in found:
-            table.add_row(policy.name, policy.does)
-        console.print(table)
+        named = [(policy.name, policy.does) for policy in found]
+        console.print(plain_table("policy", "what it does", rows=named, words=2, whole=1))
         console.print("\n`hpcrowd policies NAME` lists the options of NAME.")
         return
     policy = found[0]
@@ -127,8 +125,6 @@ def command(
     if not policy.options:
         console.print("It has no options.")
         return
-    table = plain_table("option", "default", "meaning", words=3, whole=2)
-    for option in policy.options:
-        table.add_row(option.name, option.default or "not set", option.meaning)
-    console.print(table)
+    rows = [(one.name, one.default or "not set", one.meaning) for one in policy.options]
+    console.print(plain_table("option", "default", "meaning", rows=rows, words=3, whole=2))
     console.print(f"\nSuch as --scheduler {policy.name}:OPTION=VALUE,...")

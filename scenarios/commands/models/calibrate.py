@@ -220,12 +220,13 @@ def _check(coverage: Coverage, console: Console) -> None:
 
     console.print(f"check: {len(coverage)} logs simulated with known parameters")
     heads = [f"in {100 * level:.0f} %" for level in LEVELS]
-    table = plain_table("parameter", *heads, "ranks, in tenths", "p of even ranks", whole=1)
+    rows = []
     for place, name in enumerate(coverage.names):
         shares = [f"{100 * coverage.share(place, level):.0f} %" for level in LEVELS]
         ranks = " ".join(map(str, coverage.histogram(place)))
-        table.add_row(short(name), *shares, ranks, f"{coverage.uniform(place):.2f}")
-    console.print(table)
+        rows.append((short(name), *shares, ranks, f"{coverage.uniform(place):.2f}"))
+    heads += ["ranks, in tenths", "p of even ranks"]
+    console.print(plain_table("parameter", *heads, rows=rows, whole=1))
     expected = " and ".join(
         f"{100 * low:.0f} to {100 * high:.0f} %" for low, high in map(coverage.expected, LEVELS)
     )

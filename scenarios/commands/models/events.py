@@ -148,10 +148,8 @@ def show_events(found: list[Event], clock: Clock) -> None:
     if not found:
         console.print("No outage, holiday or lasting change was found.")
         return
-    table = plain_table(*EVENTS, words=3, whole=2, title="What happened")
-    for row in event_rows(found, clock):
-        table.add_row(*row)
-    console.print(table)
+    rows = event_rows(found, clock)
+    console.print(plain_table(*EVENTS, rows=rows, words=3, whole=2, title="What happened"))
 
 
 def show_asked(asked: list[Asked], clock: Clock) -> None:
@@ -167,22 +165,18 @@ def show_asked(asked: list[Asked], clock: Clock) -> None:
     names = list(asked[0].foreseen)
     for days in HORIZONS:
         title = f"Jobs in {days} d after, as a multiple of those usual before"
-        table = plain_table(
-            "event", "local time", "recorded", *names, words=2, whole=2, title=title
-        )
-        for row in asked_rows(asked, clock, days, "jobs"):
-            table.add_row(*row)
-        console.print(table)
+        columns = ("event", "local time", "recorded", *names)
+        rows = asked_rows(asked, clock, days, "jobs")
+        console.print(plain_table(*columns, rows=rows, words=2, whole=2, title=title))
         console.print()
     titles = [measure.replace("_", " ") for measure in MEASURES]
     for ordinary, what in ((False, "events"), (True, "ordinary days")):
         judged = _judged(asked, ordinary=ordinary)
         for days in HORIZONS if judged else ():
             title = f"Error of the natural logarithm of these multiples, {days} d after {what}"
-            table = plain_table("model", *titles, "direction of jobs right", title=title)
-            for row in verdict_rows(judged, MEASURES, days):
-                table.add_row(*row)
-            console.print(table)
+            rows = verdict_rows(judged, MEASURES, days)
+            columns = ("model", *titles, "direction of jobs right")
+            console.print(plain_table(*columns, rows=rows, title=title))
             console.print()
     console.print(
         "Models say when the recorded work is submitted, not how much there is. In brackets: 95% "

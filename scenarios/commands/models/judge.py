@@ -83,10 +83,9 @@ def command(
 
 def show(found: Judgement) -> None:
     """Print distances, then features of trace and generated workloads."""
-    from hpcrowd.analysis.features.distance import VARIABLES
     from hpcrowd.analysis.features.report import format_value
     from hpcrowd.analysis.features.stats import GROUPS
-    from hpcrowd.analysis.models.judgement import format_spread, within
+    from hpcrowd.analysis.models.judgement import distance_rows, format_spread, within
 
     console = standard_output()
     model, count = found.model, len(found.replications)
@@ -97,17 +96,10 @@ def show(found: Judgement) -> None:
     for note in model.notes:
         console.print(f"  {note}")
 
-    view = plain_table("", "KS", "spread", "Wasserstein / mean", title="Distances of distributions")
-    for name, variable in VARIABLES.items():
-        ks, moved = found.ks(name), found.wasserstein(name)
-        view.add_row(
-            variable.title,
-            "n/a" if ks is None else f"{ks.mean:.3f}",
-            "" if ks is None or ks.sd is None else f"{ks.sd:.3f}",
-            "" if moved is None else f"{100 * moved.mean:,.1f} %",
-        )
+    rows = distance_rows(found, "n/a")
+    columns = ("", "KS", "spread", "Wasserstein / mean")
     console.print()
-    console.print(view)
+    console.print(plain_table(*columns, rows=rows, title="Distances of distributions"))
     reasons = Reasons()
     for group in GROUPS:
         view = plain_table("", "trace", "generated", "spread", "trace is", title=group.title)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hpcrowd.analysis.numbers import share_text
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
 from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_SEARCHES
 from hpcrowd.environment.quantities import parse_duration, plural
@@ -257,7 +258,7 @@ def _show(
         test = line.test
         table.add_row(
             line.model,
-            f"{test.underestimated_share:.1%}".replace("%", " %"),
+            share_text(test.underestimated_share),
             f"{test.mae_min:,.1f}",
             f"{test.wae_min:,.0f}",
             f"{test.fitness:.3f}",

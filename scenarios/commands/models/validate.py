@@ -235,10 +235,8 @@ def show_across(found: Across, console: Console) -> None:
 
     headings = (*RANK_HEADING, *TITLES.values())
     title = f"All {len(found.logs)} logs: mean ranks, and claims against all other models"
-    table = plain_table(*headings, whole=len(RANK_HEADING), title=title)
-    for row in rank_rows(found):
-        table.add_row(*row)
-    console.print(table)
+    rows = rank_rows(found)
+    console.print(plain_table(*headings, rows=rows, whole=len(RANK_HEADING), title=title))
     console.print(ACROSS_NOTE, highlight=False)
 
 

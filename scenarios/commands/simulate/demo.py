@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcrowd.analysis.html import Picture, figure_of, html_page, origin_of, table_of
+from hpcrowd.analysis.html import figure_of, html_page, origin_of, table_of
 from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
 from hpcrowd.environment.limits.numbers import MOST_DAYS
 from hpcrowd.scenarios.commands.options import AsJson, Seed
@@ -99,7 +99,7 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
     from hpcrowd.agents.generative.archetypes import DEMO_USERS, GROUP_NAMES
     from hpcrowd.analysis.comparison.pictures import draw_runs, queues
     from hpcrowd.analysis.pictures.plots import figure_png
-    from hpcrowd.analysis.results import provenance, write_json, write_run
+    from hpcrowd.analysis.results import provenance, write_origin, write_run
     from hpcrowd.scenarios.demo import PROCESSORS
 
     for run in runs:
@@ -107,20 +107,20 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
         folder.mkdir()
         write_run(run, folder)
     pictures = {
-        "comparison.png": Picture(
+        "comparison.png": (
             figure_png(draw_runs(runs, GROUP_NAMES, "The demo at a glance")),
             "The main metrics; mean waits of each kind of user (logarithmic scale); and when jobs "
             "are submitted in a mean week. Oblivious users submit the same under both schedulers.",
         ),
-        "queues.png": Picture(
+        "queues.png": (
             figure_png(queues(runs)),
             "Jobs in the queue over time, to the same scale. Users with feedback wait for "
             "their results before they submit again.",
         ),
     }
-    for name, picture in pictures.items():
-        (place / name).write_bytes(picture.png)
-    parts = [figure_of(picture) for picture in pictures.values()]
+    for name, (png, _) in pictures.items():
+        (place / name).write_bytes(png)
+    parts = [figure_of(png, caption) for png, caption in pictures.values()]
     parts += ["<h2>Metrics</h2>", metrics_table(runs)]
     parts += ["<h2>Differences between users</h2>", users_table(runs)]
     parts += ["<h2>Where this comes from</h2>"]
@@ -130,14 +130,8 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
     report = html_page(f"hpcrowd demo: {_days(days)}, seed {seed}", said, parts)
     (place / "report.html").write_text(report, encoding="utf-8")
     shared = {"kind": "demo", "days": days, "seed": seed, "processors": PROCESSORS}
-    write_json(
-        {
-            "configuration": shared | {"population": dict(DEMO_USERS)},
-            "runs": [run.label for run in runs],
-            "versions": provenance(runs[0])["versions"],
-        },
-        place / "provenance.json",
-    )
+    settings = shared | {"population": dict(DEMO_USERS)}
+    write_origin(place, settings, runs=[run.label for run in runs])
 
 
 def metrics_table(runs: Sequence[Run]) -> str:

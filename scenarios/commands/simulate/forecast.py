@@ -252,13 +252,12 @@ def _table(
 
     if not rows:
         return
-    table = plain_table(*heading, words=len(heading) if words is None else words, title=title)
-    for row in rows:
-        last = re.split(r"[;(]|: requests", row[-1])[0].strip() if reasons else row[-1]
-        table.add_row(*row[:-1], last)
+    if reasons:
+        rows = [[*row[:-1], re.split(r"[;(]|: requests", row[-1])[0].strip()] for row in rows]
+    words = len(heading) if words is None else words
     console = standard_output()
     console.print()
-    console.print(table)
+    console.print(plain_table(*heading, rows=rows, words=words, title=title))
 
 
 #: Most waiting jobs in a printed table, those that were submitted first.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcrowd.analysis.numbers import share_text
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.cleaning import (
@@ -119,14 +120,12 @@ def _show(console: Console, trace: Trace, cleaned: Cleaned) -> None:
     console.print(f"{name}: {plural(cleaned.jobs, 'job')}, {plural(cleaned.users, 'user')}")
     show_reading(console, trace)
     columns = ("rule", "removes jobs", "jobs", "users", "of jobs", "of processor-seconds")
-    table = plain_table(*columns, words=2, whole=2)
-    for each in cleaned.rules:
-        table.add_row(each.rule, each.what, *_numbers(each))
+    rows = [(each.rule, each.what, *_numbers(each)) for each in cleaned.rules]
     if len(cleaned.rules) > 1:
-        table.add_row("together", "", *_numbers(cleaned.together))
-    console.print(table)
+        rows.append(("together", "", *_numbers(cleaned.together)))
+    console.print(plain_table(*columns, rows=rows, words=2, whole=2))
 
 
 def _numbers(each: Removed) -> tuple[str, ...]:
-    shares = (f"{share:.1%}".replace("%", " %") for share in (each.job_share, each.work_share))
+    shares = map(share_text, (each.job_share, each.work_share))
     return f"{each.jobs:,}", f"{each.users:,}", *shares

@@ -157,15 +157,11 @@ def _list_formats(*, as_json: bool) -> None:
         found["table"]["maps"] = maps
         print_json(found)
         return
-    table = plain_table("format", "what it is", "names end in", words=3)
-    for one in FORMATS.values():
-        table.add_row(one.name, one.title, ", ".join(one.suffixes))
-    standard_output().print(table)
-    named = plain_table("--map", "what it reads", words=2)
-    for name, title in maps.items():
-        named.add_row(name, title)
-    standard_output().print()
-    standard_output().print(named)
+    console = standard_output()
+    rows = [(one.name, one.title, ", ".join(one.suffixes)) for one in FORMATS.values()]
+    console.print(plain_table("format", "what it is", "names end in", rows=rows, words=3))
+    console.print()
+    console.print(plain_table("--map", "what it reads", rows=maps.items(), words=2))
 
 
 @contextmanager

@@ -160,10 +160,8 @@ def _list(*, as_json: bool) -> None:
     console = standard_output()
     for group in GROUPS:
         columns = ("feature", "definition", "source")
-        table = plain_table(*columns, words=3, whole=1, title=group.title)
-        for one in group.features:
-            table.add_row(one.name, one.definition, one.source)
-        console.print(table)
+        rows = [(one.name, one.definition, one.source) for one in group.features]
+        console.print(plain_table(*columns, rows=rows, words=3, whole=1, title=group.title))
         console.print()
 
 

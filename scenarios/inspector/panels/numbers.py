@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.metrics import bounded_slowdown
+from hpcrowd.analysis.numbers import mean_of, time_text
 from hpcrowd.analysis.views import averages, lateness_now
-from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.views import Moment
@@ -25,9 +25,9 @@ def numbers(
     """
     jobs, now = moment.jobs, moment.now if until is None else until
     started, ended = moment.started, moment.ended
-    wait = _mean(jobs.start[started] - jobs.submit[started])
+    wait = mean_of(jobs.start[started] - jobs.submit[started])
     response = jobs.end[ended] - jobs.submit[ended]
-    slowdown = _mean(bounded_slowdown(response, jobs.lasted[ended]))
+    slowdown = mean_of(bounded_slowdown(response, jobs.lasted[ended]))
     late = lateness_now(moment).mean
     waiting = moment.waiting
     values = [
@@ -60,10 +60,6 @@ def utilization_until(moment: Moment, now: int) -> float | None:
     return 100 * used / (float(size[0]) * (now - first)) if size[0] else None
 
 
-def _mean(values: Any) -> float | None:
-    return float(values.mean()) if len(values) else None
-
-
 def number(
     key: str, words: str, unit: str, value: float | None, better: str, text: str = ""
 ) -> dict[str, Any]:
@@ -75,10 +71,8 @@ def number(
 
 
 def _text(value: float | None, unit: str) -> str:
-    if value is None:
-        return "-"
-    if unit == "s":
-        return format_duration(value)
+    if value is None or unit == "s":
+        return time_text(value)
     if unit == "%":
         return f"{value:.1f} %"
     return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"

@@ -1,4 +1,4 @@
-"""Scores of forecasts: definitions, closed forms, coverage with atoms, intervals of differences."""
+"""Scores of forecasts: definitions, closed forms, intervals of differences."""
 
 import math
 from collections.abc import Callable

@@ -9,7 +9,6 @@ from hpcrowd.analysis.html import (
     DARK,
     GENERATOR,
     LIGHT,
-    Picture,
     Section,
     figure_of,
     html_page,
@@ -199,7 +198,7 @@ def test_many_runs(runs, monkeypatch):
 
 def test_parts_of_pages():
     """Text is escaped everywhere; tables say which cells name rows and columns."""
-    page = html_page("<Demo> & more", ["a < b"], [figure_of(Picture(b"\x89PNG", 'says "so"', "T"))])
+    page = html_page("<Demo> & more", ["a < b"], [figure_of(b"\x89PNG", 'says "so"', "T")])
     assert GENERATOR in page
     assert "&lt;Demo&gt; &amp; more" in page
     assert "a &lt; b" in page
