@@ -16,6 +16,7 @@ from hpcrowd.analysis.forecast.effects import EatenUp, Effects, eaten_up, effect
 from hpcrowd.analysis.forecast.futures import USERS, Future, Outset
 from hpcrowd.analysis.forecast.hindsight import LEAST_CASES, Learned
 from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.cluster import HOME, ClusterSpec
 from hpcrowd.environment.errors import QuantityError, check_choice, missing, not_one_of
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.environment.quantities import format_duration, plural
@@ -188,9 +189,9 @@ class Forecast:
         if self.platform is not None:
             from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 
+            home = ClusterSpec(state.processors)
             platform = PlatformConfig.read(self.platform)
-            platform.check(state.clock, {"home": state.processors})
-            changes = [*platform.of(state.clock)]
+            changes = [*platform.on({HOME: home}, state.clock)[HOME].platform]
         if site is not None and state.jobs.requests is None:
             from hpcrowd.environment.machine.requests import Requests
 
