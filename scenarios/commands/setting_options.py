@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, get_args
+from dataclasses import Field, fields, is_dataclass
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from pydantic.fields import FieldInfo
@@ -44,32 +44,104 @@ def takes_settings(
     names = only or tuple(kind.settings())
     chosen = {name: kind.model_fields[name] for name in names}
 
-    def decorate(command: Command) -> Command:
-        def run(**given: Any) -> None:
-            settings = {}
-            for name, field in chosen.items():
-                value = given.pop(name)
-                if is_dataclass(field.default):
-                    parts = [one.name for one in fields(field.default)]
-                    settings[name] = named_numbers(name, value, parts)
-                elif value is not None:
-                    settings[name] = value
-            command(**{into: settings}, **given)
+    options = [_option(name, field, given_by_file=bool(only)) for name, field in chosen.items()]
 
-        parameters = []
-        for parameter in inspect.signature(command, eval_str=True).parameters.values():
-            if parameter.name == into:
-                parameters += [
-                    _option(name, field, given_by_file=bool(only)) for name, field in chosen.items()
-                ]
-            else:
-                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-        run.__doc__ = command.__doc__
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return run
+    def collected(given: dict[str, Any]) -> dict[str, Any]:
+        settings = {}
+        for name, field in chosen.items():
+            value = given.pop(name)
+            if is_dataclass(field.default):
+                parts = [one.name for one in fields(field.default)]
+                settings[name] = named_numbers(name, value, parts)
+            elif value is not None:
+                settings[name] = value
+        return settings
 
-    return decorate
+    return lambda command: _expanded(command, into, options, collected)
+
+
+def takes_fields(settings: type, names: Sequence[str], into: str) -> Callable[[Command], Command]:
+    """Give a command an option for each of some fields of a dataclass.
+
+    The options take the place of one of the command's parameters, which receives a dictionary of
+    the values of all these fields.
+
+    Parameters
+    ----------
+    settings
+        The dataclass. The metadata of a field has ``about``, its meaning; and, if it needs them,
+        ``option``, the option if it is not called like the field, and ``metavar``, ``min`` and
+        ``max`` as for ``typer.Option``.
+    names
+        Names of the fields, in the order of the help.
+    into
+        The parameter of the command.
+    """
+    known = {one.name: one for one in fields(settings)}
+    kinds = get_type_hints(settings)
+    options = [_field_option(known[name], kinds[name]) for name in names]
+
+    def collected(given: dict[str, Any]) -> dict[str, Any]:
+        values = {name: given.pop(name) for name in names}
+        return {
+            name: tuple(value or ()) if known[name].default == () else value
+            for name, value in values.items()
+        }
+
+    return lambda command: _expanded(command, into, options, collected)
+
+
+def _field_option(field: Field[Any], kind: Any) -> inspect.Parameter:
+    """Return the parameter of a command for a field of a dataclass."""
+    more = dict(field.metadata)
+    about, default = more.pop("about"), field.default
+    option = more.pop("option", f"--{field.name}")
+    if default == ():
+        kind, default = list[get_args(kind)[0]] | None, None  # type: ignore[misc]
+    elif kind is Any:
+        kind = str | None
+    return inspect.Parameter(
+        field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, typer.Option(option, help=sentence(about), **more)],
+    )
+
+
+def _expanded(
+    command: Command,
+    into: str,
+    options: Sequence[inspect.Parameter],
+    collected: Callable[[dict[str, Any]], dict[str, Any]],
+) -> Command:
+    """Return a command that has options instead of one parameter.
+
+    Parameters
+    ----------
+    command
+        The command.
+    into
+        The parameter.
+    options
+        The options.
+    collected
+        Takes their values out of those of all parameters, and returns that of ``into``.
+    """
+
+    def run(**given: Any) -> None:
+        settings = collected(given)
+        command(**{into: settings}, **given)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        if parameter.name == into:
+            parameters += options
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 #: How traces are read: settings that have a value, for :func:`reading_options`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.forecast.answers import Answers, Submissions, answers_of, reasons_now
 from hpcrowd.analysis.forecast.effects import EatenUp, Effects, eaten_up, effects_of
-from hpcrowd.analysis.forecast.futures import USERS, Future, Outset
+from hpcrowd.analysis.forecast.futures import Future, Outset
 from hpcrowd.analysis.forecast.hindsight import LEAST_CASES, Learned
-from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.cluster import HOME, ClusterSpec
 from hpcrowd.environment.errors import QuantityError, check_choice, missing, not_one_of
-from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.formats.common.names import forget_names
@@ -32,6 +32,7 @@ from hpcrowd.scenarios.forecasts.inputs import (
 )
 from hpcrowd.scenarios.forecasts.judging import hindsight_of
 from hpcrowd.scenarios.forecasts.making import make_futures, usual_engine
+from hpcrowd.scenarios.forecasts.settings import ForecastSettings
 from hpcrowd.scenarios.forecasts.site import with_known_qos, without_impossible_jobs
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import parse_moment
@@ -48,14 +49,8 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.forecast.judge import Subject
     from hpcrowd.environment.traces.trace import Trace
 
-#: Longest forecast, days.
-MOST_DAYS = 366
-
 #: Shortest record that bounds of starts are learned from, s (our choice).
 SHORTEST_RECORD = 2 * DAY
-
-#: What a change may change.
-CHANGES = ("processors", "scheduler", "overrun", "estimates", "machine")
 
 #: Called with what is done, how much of it, and of how much.
 Progress = Callable[[str, int, int], Any]
@@ -83,71 +78,8 @@ class Found:
     futures: list[Future]
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """The settings of a forecast; see the options of ``hpcrowd forecast``.
-
-    Attributes
-    ----------
-    source
-        A file: a snapshot, the queue of a Slurm, or a trace; or a state, or a trace.
-    at, past, machine, processors, how
-        How the state is found in it.
-    days, futures, seed
-        How far, how many, and the seed of everything random.
-    jobs, instead
-        Jobs that one would submit, in words; and what one would submit instead of them.
-    changes
-        Changes to compare with, ``NAME=VALUE``.
-    users, scheduler, estimates, overrun, platform
-        What goes on in the futures.
-    hindcasts
-        Earlier moments that bounds of starts are learned from.
-    keep, executor, workers, address
-        Where futures are kept, and what makes them.
-    """
-
-    source: Path | ClusterState | Trace
-    at: Any = None
-    past: Path | None = None
-    machine: tuple[Path, ...] = ()
-    processors: int | None = None
-    how: Mapping[str, Any] = field(default_factory=dict)
-    days: float = 7.0
-    futures: int = 200
-    seed: int = 0
-    jobs: tuple[str, ...] = ()
-    instead: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
-    users: str = "think-time"
-    scheduler: str | None = None
-    estimates: str = "requested"
-    overrun: str = "keep"
-    platform: Path | None = None
-    hindcasts: int = 100
-    keep: Path | None = None
-    executor: str = "processes"
-    workers: int | None = None
-    address: str | None = None
-
-    def __post_init__(self) -> None:
-        check_within("days", self.days, 1 / 24, MOST_DAYS)
-        check_choice("overrun", self.overrun, ("keep", "kill"))
-        if self.users not in USERS and not self.users.startswith("learned:"):
-            raise QuantityError(f"users {self.users!r}: {not_one_of(self.users, USERS)}")
-        if self.instead and not self.jobs:
-            raise QuantityError("--instead: instead of what? Give that with --job")
-        for change in self.changes:
-            name, equals, value = change.partition("=")
-            if not equals or not value or name not in CHANGES:
-                raise QuantityError(
-                    f"--change {change!r}: write NAME=VALUE, with a name of {', '.join(CHANGES)}"
-                )
-
-    @property
-    def horizon(self) -> int:
-        """How far, in whole hours, s."""
-        return max(round(self.days * DAY / HOUR), 1) * HOUR
+class Forecast(ForecastSettings):
+    """The settings of a forecast; see the options of ``hpcrowd forecast``."""
 
     def state(self) -> ClusterState:
         """Return the state that the futures begin with.
@@ -188,9 +120,9 @@ class Forecast:
         if self.platform is not None:
             from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 
+            home = ClusterSpec(state.processors)
             platform = PlatformConfig.read(self.platform)
-            platform.check(state.clock, {"home": state.processors})
-            changes = [*platform.of(state.clock)]
+            changes = [*platform.on({HOME: home}, state.clock)[HOME].platform]
         if site is not None and state.jobs.requests is None:
             from hpcrowd.environment.machine.requests import Requests
 

@@ -38,9 +38,12 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.agents.behaviours.user import User
     from hpcrowd.agents.work.recorded import Work
-    from hpcrowd.analysis.energy.account import EnergyAccount
     from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.cluster import ClusterSpec
+    from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 
 
 #: Called with the simulation now and then.
@@ -231,6 +234,55 @@ class Scenario(Strict):
         """
         raise NotImplementedError(f"{type(self).__name__} has to define stage()")
 
+    def simulation(
+        self,
+        jobs: JobTable,
+        clusters: Mapping[str, ClusterSpec],
+        clock: Clock,
+        changes: PlatformConfig | None = None,
+        **more: Any,
+    ) -> Simulation:
+        """Return the simulation of jobs on the clusters of this run.
+
+        Parameters
+        ----------
+        jobs
+            The table.
+        clusters
+            The clusters by name, the first one with speed 1.
+        clock
+            Local time.
+        changes
+            What changes on the clusters during the run; None for nothing.
+        **more
+            Further arguments of :class:`~hpcrowd.environment.simulation.Simulation`.
+
+        Raises
+        ------
+        QuantityError
+            When a change is not possible on these clusters.
+        """
+        from hpcrowd.environment.simulation import Simulation
+
+        if changes is not None:
+            clusters = changes.on(clusters, clock)
+            more["resubmit_after"] = changes.resubmit_after
+        (name, home), *others = clusters.items()
+        return Simulation(
+            jobs,
+            home.processors,
+            home.scheduler,
+            estimates=home.estimates,
+            others=dict(others),
+            clock=clock,
+            seed=self.seed,
+            platform=home.platform,
+            name=name,
+            machine=home.machine,
+            power=home.power,
+            **more,
+        )
+
     def run(
         self, prepared: Any, progress: Watch | None = None, log: DecisionLog | None = None
     ) -> Run:
@@ -331,15 +383,6 @@ def with_settings[F: Callable[..., Any]](
         return function
 
     return decorate
-
-
-def energy_account(model: Simulation) -> EnergyAccount | None:
-    """Return the energy of a finished run; None, without a look, if its power is not described."""
-    if model.power is None:
-        return None
-    from hpcrowd.analysis.energy.record import account_of
-
-    return account_of(model)
 
 
 def checksum(path: Path) -> str:

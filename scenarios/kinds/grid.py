@@ -38,7 +38,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
@@ -355,7 +355,6 @@ class GridConfig(Scenario):
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.cluster import ClusterSpec
         from hpcrowd.environment.grid.broker import GridSpec
-        from hpcrowd.environment.simulation import RESUBMIT_AFTER, Simulation
 
         began = time.perf_counter()
         streams = Streams(self.seed)
@@ -366,35 +365,16 @@ class GridConfig(Scenario):
         if split is not None:
             work = split.work
         jobs = work.jobs
+        first = next(iter(self.clusters.values())).speed
         clusters = {
-            name: ClusterSpec(site.processors, site.scheduler, site.speed, self.estimates_of(name))
+            name: ClusterSpec(
+                site.processors, site.scheduler, site.speed / first, self.estimates_of(name)
+            )
             for name, site in self.clusters.items()
         }
+        grid = GridSpec(self.broker, split is not None and split.any)
         changes = self.platform
-        if changes is not None:
-            changes.check(prepared.clock, {name: one.processors for name, one in clusters.items()})
-            clusters = {
-                name: replace(spec, platform=changes.of(prepared.clock, name))
-                for name, spec in clusters.items()
-            }
-        # Speeds are relative to the first cluster.
-        first, *others = clusters
-        model = Simulation(
-            jobs,
-            clusters[first].processors,
-            clusters[first].scheduler,
-            estimates=clusters[first].estimates,
-            others={
-                name: replace(clusters[name], speed=clusters[name].speed / clusters[first].speed)
-                for name in others
-            },
-            clock=prepared.clock,
-            seed=self.seed,
-            platform=clusters[first].platform,
-            resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
-            grid=GridSpec(self.broker, split is not None and split.any),
-            name=first,
-        )
+        model = self.simulation(jobs, clusters, prepared.clock, changes, grid=grid)
         broker = model.broker
         assert broker is not None
         for rows in split.rows if split is not None else ():

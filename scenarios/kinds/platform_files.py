@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.cluster import ClusterSpec
     from hpcrowd.environment.platform.changes import Change
 
 
@@ -191,15 +193,15 @@ class PlatformConfig(FileConfig):
                     raise self._mistake(f"changes[{place}]: {error}") from None
         return made
 
-    def check(self, clock: Clock, sizes: Mapping[str, int]) -> None:
-        """Check that changes are possible, and do not contradict each other.
+    def on(self, clusters: Mapping[str, ClusterSpec], clock: Clock) -> dict[str, ClusterSpec]:
+        """Return the clusters of a run with the changes, if these are possible.
 
         Parameters
         ----------
+        clusters
+            The clusters by name.
         clock
             Of the run.
-        sizes
-            Processors of each cluster by its name.
 
         Raises
         ------
@@ -209,17 +211,20 @@ class PlatformConfig(FileConfig):
         from hpcrowd.environment.platform.changes import check_changes
 
         for place, change in enumerate(self.changes):
-            if change.cluster not in sizes:
+            if change.cluster not in clusters:
                 raise self._mistake(
                     f"changes[{place}]: cluster {change.cluster!r}: no such cluster; choose "
-                    f"{', '.join(sizes)}"
+                    f"{', '.join(clusters)}"
                 )
-        for name, processors in sizes.items():
+        changed = {}
+        for name, cluster in clusters.items():
             changes = self.of(clock, name)
             try:
-                check_changes(changes, processors)
+                check_changes(changes, cluster.processors)
             except QuantityError as error:
                 raise self._mistake(f"cluster {name}: {error}") from None
+            changed[name] = replace(cluster, platform=changes)
+        return changed
 
     def _mistake(self, what: str) -> QuantityError:
         return QuantityError(f"{self.file.name if self.file else self.name}: {what}")

@@ -20,19 +20,12 @@ from hpcrowd.environment.limits.numbers import (
     MOST_PROCESSORS,
 )
 from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, energy_account, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, with_settings
+from hpcrowd.scenarios.kinds.cluster_settings import ClusterScenario
 from hpcrowd.scenarios.kinds.fields import (
-    MACHINE,
-    POWER,
-    MachineChoice,
-    PowerChoice,
     Processors,
     SchedulerChoice,
     checked_learned,
-    checked_machine,
-    checked_power,
-    files_of,
-    site_of,
     size_of,
 )
 
@@ -40,13 +33,12 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.analysis.models.model import WorkloadModel
     from hpcrowd.analysis.run import Run
-    from hpcrowd.environment.machine.model import Machine
 
 #: Users as the workload model makes them, and those who follow a learned model.
 MODEL, LEARNED = "model", "learned"
 
 
-class PopulateConfig(Scenario):
+class PopulateConfig(ClusterScenario):
     """Simulate users made from a workload model, each waiting for its results."""
 
     INPUT: ClassVar[str] = "model"
@@ -74,8 +66,6 @@ class PopulateConfig(Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the model's"
     )
-    machine: MachineChoice | None = Field(None, description=MACHINE)
-    power: PowerChoice | None = Field(None, description=POWER)
     scheduler: SchedulerChoice = Field("easy", description="scheduling policy, as for replay")
     users: str = Field(
         MODEL,
@@ -86,18 +76,6 @@ class PopulateConfig(Scenario):
         False,
         description="users do not wait for results, but act as if each job had started at once",
     )
-
-    @field_validator("machine")
-    @classmethod
-    def _readable_machine(cls, machine: Any, info: ValidationInfo) -> Any:
-        """Read the machine, so that mistakes are found before anything runs."""
-        return checked_machine(machine, info.data["folder"])
-
-    @field_validator("power", mode="before")
-    @classmethod
-    def _readable_power(cls, power: Any, info: ValidationInfo) -> Any:
-        """Read the description, so that mistakes are found before anything runs."""
-        return checked_power(power, info.data["folder"])
 
     @field_validator("users")
     @classmethod
@@ -126,36 +104,12 @@ class PopulateConfig(Scenario):
     @override
     def files(self) -> dict[str, Path]:
         """Return the file of the model, if it is in one, and those of the machine."""
-        found = files_of(self.machine, self.folder)
-        if self.power is not None and self.power.file is not None:
-            found["power"] = self.power.file
+        found = super().files()
         if self.model is None:
             return found
         place = self.folder / self.model
         in_file = self.model.endswith(".json") or place.is_file()
         return {"model": place, **found} if in_file else found
-
-    @override
-    def completed(self) -> dict[str, Any]:
-        found = super().completed()
-        if isinstance(self.machine, str):
-            from hpcrowd.environment.machine.files.given import located_text
-
-            found["machine"] = located_text(self.machine, self.folder)
-        return found
-
-    @override
-    def identity(self) -> dict[str, Any]:
-        found = super().identity()
-        if (site := self.site()) is not None:
-            found["machine"] = site.model_dump_json(exclude_defaults=True)
-        if self.power is not None:
-            found["files_of_power"] = self.power.files()
-        return found
-
-    def site(self) -> Machine | None:
-        """Return the machine of nodes; None for equal processors."""
-        return site_of(self.machine, self.folder)
 
     def read(self, model: str) -> WorkloadModel:
         """Return a model by its file or name; a published one is for the machine, if there is one.
@@ -187,9 +141,9 @@ class PopulateConfig(Scenario):
         from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
         from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.run import Run
-        from hpcrowd.environment.clock import DAY
+        from hpcrowd.environment.clock import DAY, Clock
+        from hpcrowd.environment.cluster import HOME, ClusterSpec
         from hpcrowd.environment.jobs import JobTable
-        from hpcrowd.environment.simulation import Simulation
 
         began = time.perf_counter()
         site = self.site()
@@ -216,14 +170,9 @@ class PopulateConfig(Scenario):
             from hpcrowd.environment.machine.requests import Requests
 
             jobs.requests = Requests()
-        simulation = Simulation(
-            jobs,
-            processors,
-            self.scheduler,
-            seed=self.seed,
-            machine=site,
-            power=None if self.power is None else self.power.made(),
-        )
+        power = None if self.power is None else self.power.made()
+        home = ClusterSpec(processors, self.scheduler, machine=site, power=power)
+        simulation = self.simulation(jobs, {HOME: home}, Clock())
         simulation.hold()
         behaviour = None
         if self.users != MODEL:
@@ -244,12 +193,6 @@ class PopulateConfig(Scenario):
 
         def finish() -> Run:
             told = "oblivious users" if self.oblivious else "users who wait"
-            machines: dict[str, Any] = {}
-            rejections: dict[int, str] = {}
-            if site is not None:
-                from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
-
-                machines, rejections = machines_of(simulation), rejections_of(simulation)
             outcome = jobs_of(simulation)
             return Run(
                 jobs=outcome,
@@ -264,9 +207,7 @@ class PopulateConfig(Scenario):
                 },
                 clock=simulation.clock,
                 after=None if self.oblivious else units_after(simulation, agents),
-                machines=machines,
-                rejections=rejections,
-                energy_account=energy_account(simulation),
+                **self.accounts(simulation),
                 remarks=[]
                 if measured is None
                 else measured.remarks(outcome, prepared.name, days=round(self.days)),

@@ -24,7 +24,7 @@ from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, energy_account, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, with_settings
 from hpcrowd.scenarios.kinds.fields import checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.units import Units
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.environment.platform.changes import Change
     from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
     from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
@@ -82,7 +81,7 @@ class Prepared:
 class ReplayConfig(TraceScenario):
     """Replay a trace with users who react to the scheduler."""
 
-    AFTER: ClassVar[Mapping[str, str]] = {"platform": "overrun"}
+    AFTER: ClassVar[Mapping[str, str]] = {**TraceScenario.AFTER, "platform": "overrun"}
     PREPARED_FROM: ClassVar[tuple[str, ...]] = (
         "trace", "job_processors", "requested", "sessions", "strict", *READING,
     )  # fmt: skip
@@ -220,7 +219,7 @@ class ReplayConfig(TraceScenario):
         from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import Clock
-        from hpcrowd.environment.simulation import RESUBMIT_AFTER
+        from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.streams import Streams
 
         began = time.perf_counter()
@@ -235,23 +234,9 @@ class ReplayConfig(TraceScenario):
         casting = Casting.of(record, behaviour, Streams(self.seed))
         jobs, work = casting.jobs, casting.replayed
         others = self.population.others() if self.population else {}
-        platform: list[Change] = []
-        if (changes := self.platform) is not None:
-            sizes = {name: spec.processors for name, spec in others.items()}
-            changes.check(clock, {"home": self.size(trace)} | sizes)
-            platform = changes.of(clock)
-            others = {
-                name: replace(spec, platform=changes.of(clock, name))
-                for name, spec in others.items()
-            }
-        model = self.simulation(
-            jobs,
-            trace,
-            clock,
-            others=others or None,
-            platform=platform,
-            resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
-        )
+        clusters = {HOME: self.cluster(trace), **others}
+        overrun = trace.header.overrun(self.overrun)
+        model = self.simulation(jobs, clusters, clock, self.platform, overrun=overrun)
         kept = trace.extra and self.holds == "recorded"
         of = _source_row(converted.source_row[casting.rows], len(jobs))
         rules = None
@@ -276,12 +261,6 @@ class ReplayConfig(TraceScenario):
                 from hpcrowd.environment.holds.recorded import as_recorded
 
                 holds = as_recorded(trace, jobs, rows)
-            machines: dict[str, Any] = {}
-            rejections: dict[int, str] = {}
-            if self.machine is not None:
-                from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
-
-                machines, rejections = machines_of(model), rejections_of(model)
             outcome = jobs_of(model)
             return Run(
                 jobs=outcome,
@@ -297,9 +276,7 @@ class ReplayConfig(TraceScenario):
                 reactions=_reactions(users),
                 platform=accounts_of(model),
                 attempts=attempts_of(model),
-                machines=machines,
-                rejections=rejections,
-                energy_account=energy_account(model),
+                **self.accounts(model),
                 holds=holds,
                 depends=({} if model.holds is None else model.holds.preceding())
                 | {row: before for user in users for row, before in user.preceded.items()},

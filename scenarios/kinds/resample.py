@@ -23,7 +23,7 @@ from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, energy_account, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -66,7 +66,11 @@ NONE = "none"
 class ResampleConfig(TraceScenario):
     """Simulate a population resampled from a trace."""
 
-    AFTER: ClassVar[Mapping[str, str]] = {"unit": "sessions", "warm_up": "overrun"}
+    AFTER: ClassVar[Mapping[str, str]] = {
+        **TraceScenario.AFTER,
+        "unit": "sessions",
+        "warm_up": "overrun",
+    }
     PREPARED_FROM: ClassVar[tuple[str, ...]] = ("trace", *READING)
 
     kind: Literal["resample"] = Field("resample", description="a population like that of a trace")
@@ -262,6 +266,7 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.analysis.accounts.reactions import notes_of
         from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.run import Run
+        from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams
 
@@ -289,7 +294,9 @@ class ResampleConfig(TraceScenario):
             from hpcrowd.environment.machine.requests import Requests
 
             jobs.requests = Requests()
-        simulation = self.simulation(jobs, prepared, people.clock)
+        overrun = prepared.header.overrun(self.overrun)
+        home = self.cluster(prepared)
+        simulation = self.simulation(jobs, {HOME: home}, people.clock, overrun=overrun)
         simulation.hold()
         living.visits.log = log
         users = add_members(
@@ -307,12 +314,6 @@ class ResampleConfig(TraceScenario):
         name = Path(prepared.source).name
 
         def finish() -> Run:
-            machines: dict[str, Any] = {}
-            rejections: dict[int, str] = {}
-            if self.machine is not None:
-                from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
-
-                machines, rejections = machines_of(simulation), rejections_of(simulation)
             outcome = jobs_of(simulation)
             return Run(
                 jobs=outcome,
@@ -332,9 +333,7 @@ class ResampleConfig(TraceScenario):
                 after=None if self.users == "rigid" else units_after(simulation, users),
                 reactions=() if self.reactions is None else notes_of(users),
                 attempts=attempts_of(simulation),
-                machines=machines,
-                rejections=rejections,
-                energy_account=energy_account(simulation),
+                **self.accounts(simulation),
                 population={
                     "pool": pool_accounts(people),
                     **population_accounts(

@@ -27,29 +27,21 @@ from hpcrowd.environment.traces.trace import (
     assumed,
     jobs_from_trace,
 )
-from hpcrowd.scenarios.kinds.base import Scenario, checksum
+from hpcrowd.scenarios.kinds.base import checksum
+from hpcrowd.scenarios.kinds.cluster_settings import ClusterScenario
 from hpcrowd.scenarios.kinds.fields import (
     FOLDER,
-    MACHINE,
-    POWER,
-    MachineChoice,
-    PowerChoice,
     Processors,
     SchedulerChoice,
     Sessions,
     Strict,
-    checked_machine,
-    checked_power,
-    files_of,
-    site_of,
     size_of,
 )
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.environment.cluster import ClusterSpec
     from hpcrowd.environment.jobs import Int64s, JobTable
-    from hpcrowd.environment.machine.model import Machine
-    from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
 
@@ -172,7 +164,7 @@ class TraceReading(Strict):
         return reading_options(**given, strict=getattr(self, "strict", False))
 
 
-class TraceScenario(TraceReading, Scenario):
+class TraceScenario(TraceReading, ClusterScenario):
     """The settings of a run that begins with a trace."""
 
     INPUT: ClassVar[str] = "trace"
@@ -198,8 +190,6 @@ class TraceScenario(TraceReading, Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the trace's such as 2x"
     )
-    machine: MachineChoice | None = Field(None, description=MACHINE)
-    power: PowerChoice | None = Field(None, description=POWER)
     speed: str = Field("1x", description="speed of the processors; run times are divided by it")
     requested: str = Field(
         "given",
@@ -251,18 +241,6 @@ class TraceScenario(TraceReading, Scenario):
         value = value.item() if isinstance(value, np.generic) else value
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
-    @field_validator("machine")
-    @classmethod
-    def _readable_machine(cls, machine: Any, info: ValidationInfo) -> Any:
-        """Read the machine, so that mistakes are found before anything runs."""
-        return checked_machine(machine, info.data["folder"])
-
-    @field_validator("power", mode="before")
-    @classmethod
-    def _readable_power(cls, power: Any, info: ValidationInfo) -> Any:
-        """Read the description, so that mistakes are found before anything runs."""
-        return checked_power(power, info.data["folder"])
-
     @field_validator("speed")
     @classmethod
     def _known_speed(cls, speed: str) -> str:
@@ -278,7 +256,7 @@ class TraceScenario(TraceReading, Scenario):
     @override
     @classmethod
     def shared_settings(cls) -> tuple[str, ...]:
-        others = ("trace", "strict", *READING, *Scenario.model_fields)
+        others = ("trace", "strict", *READING, *ClusterScenario.model_fields)
         names = [name for name in TraceScenario.model_fields if name not in others]
         return (*names, "seed", "strict", *READING)
 
@@ -291,21 +269,13 @@ class TraceScenario(TraceReading, Scenario):
             found["map"] = map_file(self.map, self.folder)
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             found["estimates"] = Path(self.estimates)
-        found |= files_of(self.machine, self.folder)
-        if self.power is not None and self.power.file is not None:
-            found["power"] = self.power.file
-        return found
+        return found | super().files()
 
     @override
     def completed(self) -> dict[str, Any]:
         scheduler = text_of("scheduler", self.scheduler)
         scheduler = located(_queues_in(scheduler, Path.cwd()), Path.cwd())
-        found = {**super().completed(), "scheduler": scheduler}
-        if isinstance(self.machine, str):
-            from hpcrowd.environment.machine.files.given import located_text
-
-            found["machine"] = located_text(self.machine, self.folder)
-        return found
+        return {**super().completed(), "scheduler": scheduler}
 
     @override
     def identity(self) -> dict[str, Any]:
@@ -313,10 +283,6 @@ class TraceScenario(TraceReading, Scenario):
         queues = _QUEUE_FILE.search(str(self.scheduler))
         if queues:
             found["scheduler"] = _QUEUE_FILE.sub(checksum(Path(queues[0])), str(self.scheduler))
-        if (site := self.site()) is not None:
-            found["machine"] = site.model_dump_json(exclude_defaults=True)
-        if self.power is not None:
-            found["files_of_power"] = self.power.files()
         return found
 
     @override
@@ -425,10 +391,6 @@ class TraceScenario(TraceReading, Scenario):
 
             jobs.requests = requests_of(trace, rows)
 
-    def site(self) -> Machine | None:
-        """Return the machine of nodes; None for equal processors."""
-        return site_of(self.machine, self.folder)
-
     def size(self, trace: Trace) -> int:
         """Return the processors of the cluster; multiples are of the machine of the trace.
 
@@ -461,33 +423,16 @@ class TraceScenario(TraceReading, Scenario):
             "(AllowOveruse: No); --overrun keep lets them run"
         ]
 
-    def simulation(self, jobs: JobTable, trace: Trace, clock: Clock, **more: Any) -> Simulation:
-        """Return the simulation of jobs on the cluster that the settings describe.
+    def cluster(self, trace: Trace) -> ClusterSpec:
+        """Return the cluster that the settings describe, for the jobs of a trace."""
+        from hpcrowd.environment.cluster import ClusterSpec
 
-        Parameters
-        ----------
-        jobs
-            The table.
-        trace
-            What was recorded.
-        clock
-            Local time.
-        **more
-            Further arguments of :class:`~hpcrowd.environment.simulation.Simulation`.
-        """
-        from hpcrowd.environment.simulation import Simulation
-
-        return Simulation(
-            jobs,
+        return ClusterSpec(
             self.size(trace),
             self.scheduler,
             estimates=self.estimates,
-            overrun=trace.header.overrun(self.overrun),  # type: ignore[arg-type]
-            clock=clock,
-            seed=self.seed,
             machine=self.site(),
             power=None if self.power is None else self.power.made(trace),
-            **more,
         )
 
 

@@ -10,110 +10,52 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcrowd.analysis.forecast.futures import USERS
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.limits.numbers import MOST_RUNS
 from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Seed, Workers
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces, takes_fields
+from hpcrowd.scenarios.forecasts.settings import ForecastSettings
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.forecast.answers import Answers
     from hpcrowd.scenarios.forecasts.forecast import Forecast
 
 
+#: Settings that are options beside those that other commands have, too.
+SETTINGS = (
+    "at", "past", "machine", "processors", "days", "futures", "jobs", "instead", "changes",
+    "users", "scheduler", "estimates", "overrun", "platform", "hindcasts",
+)  # fmt: skip
+
+StateSource = Annotated[
+    Path,
+    typer.Argument(
+        metavar="STATE",
+        help="A snapshot of --snapshot; the queue of a Slurm (squeue -a -r -o %all, squeue "
+        "--json, scontrol -a show job); a trace in any format; or a folder of results.",
+    ),
+]
+
+Watching = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Read the state again every so often, forecast again, and note in --out how "
+        "earlier forecasts fared.",
+    ),
+]
+
+KeepFutures = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Keep futures there, and go on with those that are there."),
+]
+
+
 @reads_traces
+@takes_fields(ForecastSettings, SETTINGS, into="settings")
 def command(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="STATE",
-            help="A snapshot of --snapshot; the queue of a Slurm (squeue -a -r -o %all, squeue "
-            "--json, scontrol -a show job); a trace in any format; or a folder of results.",
-        ),
-    ],
+    source: StateSource,
     how: Reading,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHEN",
-            help="Moment of a trace, a date or 30d since its origin, its last submission unless "
-            "given; or when the queue was printed.",
-        ),
-    ] = None,
-    past: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Accounting of the last weeks, for a queue of Slurm."),
-    ] = None,
-    machine: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Nodes, partitions and rules of the machine: slurm.conf, scontrol show node, or a "
-            "TOML file of `hpcrowd machine`; may be given several times.",
-        ),
-    ] = None,
-    processors: Annotated[
-        int | None, typer.Option(min=1, help="Size of the machine; as the input says unless given.")
-    ] = None,
-    days: Annotated[float, typer.Option(help="How many days to foresee.")] = 7.0,
-    futures: Annotated[
-        int, typer.Option(min=1, max=MOST_RUNS, help="How many futures to simulate.")
-    ] = 200,
-    job: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="JOB",
-            help="A job that one would submit now: '64 processors for 6 h', '4 x 16 processors for "
-            "6 h', with ', user NAME' and ', in QUEUE' if you like.",
-        ),
-    ] = None,
-    instead: Annotated[
-        list[str] | None,
-        typer.Option(metavar="JOB", help="What one would submit instead of it, to compare."),
-    ] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="A change to compare with: processors=128, scheduler=sjf, overrun=kill, "
-            "estimates=exact, machine=FILE; may be given several times.",
-        ),
-    ] = None,
-    users: Annotated[
-        str,
-        typer.Option(help=f"How users behave: {', '.join(USERS)}, or learned:FILE."),
-    ] = "think-time",
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Scheduling policy; easy unless given, and slurm with a machine of Slurm."
-        ),
-    ] = None,
-    estimates: Annotated[
-        str, typer.Option(help="Run times that the scheduler assumes, as for `hpcrowd replay`.")
-    ] = "requested",
-    overrun: Annotated[
-        str,
-        typer.Option(
-            help="Whether jobs that exceed their requested time continue (keep) or end (kill)."
-        ),
-    ] = "keep",
-    platform: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML file of changes of the machine during the run, such as failures.",
-        ),
-    ] = None,
-    hindcasts: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=10_000,
-            help="Earlier moments that bounds of starts are learned from; 0 leaves them as the "
-            "futures say.",
-        ),
-    ] = 100,
+    settings: dict[str, Any],
     judge: Annotated[
         bool,
         typer.Option(
@@ -124,24 +66,12 @@ def command(
     moments: Annotated[
         int, typer.Option(min=1, max=10_000, help="How many moments --judge looks at.")
     ] = 200,
-    watch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="Read the state again every so often, forecast again, and note in --out how "
-            "earlier forecasts fared.",
-        ),
-    ] = None,
+    watch: Watching = None,
     snapshot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the state to a file, and forecast nothing."),
     ] = None,
-    keep: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Keep futures there, and go on with those that are there."
-        ),
-    ] = None,
+    keep: KeepFutures = None,
     executor: Executor = "processes",
     workers: Workers = None,
     address: Address = None,
@@ -165,12 +95,8 @@ def command(
     from hpcrowd.scenarios.forecasts.forecast import Forecast
 
     given = Forecast(
-        source=source, how=how, at=at, past=past, machine=tuple(machine or ()),
-        processors=processors, days=days, futures=futures, jobs=tuple(job or ()),
-        instead=tuple(instead or ()), changes=tuple(change or ()), users=users,
-        scheduler=scheduler, estimates=estimates, overrun=overrun, platform=platform,
-        hindcasts=hindcasts, keep=keep, executor=executor, workers=workers, address=address,
-        seed=seed,
+        source=source, how=how, keep=keep, executor=executor, workers=workers, address=address,
+        seed=seed, **settings,
     )  # fmt: skip
     if judge:
         _judge(given, moments, out, as_json=as_json)

@@ -1,0 +1,155 @@
+"""The settings of a forecast, from which the options of ``hpcrowd forecast`` are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hpcrowd.analysis.forecast.futures import USERS
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
+from hpcrowd.environment.limits.numbers import MOST_RUNS, check_within
+from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.traces.trace import Trace
+
+#: Longest forecast, days.
+MOST_DAYS = 366
+
+#: What a change may change.
+CHANGES = ("processors", "scheduler", "overrun", "estimates", "machine")
+
+
+def _option(about: str, **more: Any) -> dict[str, Any]:
+    """Return how a setting becomes an option, see ``scenarios.commands.setting_options``."""
+    return {"about": about, **more}
+
+
+@dataclass(frozen=True)
+class ForecastSettings:
+    """The settings of a forecast.
+
+    Attributes
+    ----------
+    source
+        A file: a snapshot, the queue of a Slurm, or a trace; or a state, or a trace.
+    how
+        How a trace is read.
+    seed
+        Seed of everything random.
+    keep, executor, workers, address
+        Where futures are kept, and what makes them.
+
+    The others have their meanings beside them.
+    """
+
+    source: Path | ClusterState | Trace
+    at: Any = field(
+        default=None,
+        metadata=_option(
+            "moment of a trace, a date or 30d since its origin, its last submission unless given; "
+            "or when the queue was printed",
+            metavar="WHEN",
+        ),
+    )
+    past: Path | None = field(
+        default=None,
+        metadata=_option("accounting of the last weeks, for a queue of Slurm", metavar="FILE"),
+    )
+    machine: tuple[Path, ...] = field(
+        default=(),
+        metadata=_option(
+            "nodes, partitions and rules of the machine: slurm.conf, scontrol show node, or a TOML "
+            "file of `hpcrowd machine`; may be given several times",
+            metavar="FILE",
+        ),
+    )
+    processors: int | None = field(
+        default=None, metadata=_option("size of the machine; as the input says unless given", min=1)
+    )
+    how: Mapping[str, Any] = field(default_factory=dict)
+    days: float = field(default=7.0, metadata=_option("how many days to foresee"))
+    futures: int = field(
+        default=200, metadata=_option("how many futures to simulate", min=1, max=MOST_RUNS)
+    )
+    seed: int = 0
+    jobs: tuple[str, ...] = field(
+        default=(),
+        metadata=_option(
+            "a job that one would submit now: '64 processors for 6 h', '4 x 16 processors for 6 "
+            "h', with ', user NAME' and ', in QUEUE' if you like",
+            option="--job",
+            metavar="JOB",
+        ),
+    )
+    instead: tuple[str, ...] = field(
+        default=(),
+        metadata=_option("what one would submit instead of it, to compare", metavar="JOB"),
+    )
+    changes: tuple[str, ...] = field(
+        default=(),
+        metadata=_option(
+            "a change to compare with: processors=128, scheduler=sjf, overrun=kill, "
+            "estimates=exact, machine=FILE; may be given several times",
+            option="--change",
+            metavar="NAME=VALUE",
+        ),
+    )
+    users: str = field(
+        default="think-time",
+        metadata=_option(f"how users behave: {', '.join(USERS)}, or learned:FILE"),
+    )
+    scheduler: str | None = field(
+        default=None,
+        metadata=_option("scheduling policy; easy unless given, and slurm with a machine of Slurm"),
+    )
+    estimates: str = field(
+        default="requested",
+        metadata=_option("run times that the scheduler assumes, as for `hpcrowd replay`"),
+    )
+    overrun: str = field(
+        default="keep",
+        metadata=_option(
+            "whether jobs that exceed their requested time continue (keep) or end (kill)"
+        ),
+    )
+    platform: Path | None = field(
+        default=None,
+        metadata=_option(
+            "TOML file of changes of the machine during the run, such as failures",
+            metavar="FILE",
+        ),
+    )
+    hindcasts: int = field(
+        default=100,
+        metadata=_option(
+            "earlier moments that bounds of starts are learned from; 0 leaves them as the futures "
+            "say",
+            min=0,
+            max=10_000,
+        ),
+    )
+    keep: Path | None = None
+    executor: str = "processes"
+    workers: int | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        check_within("days", self.days, 1 / 24, MOST_DAYS)
+        check_choice("overrun", self.overrun, ("keep", "kill"))
+        if self.users not in USERS and not self.users.startswith("learned:"):
+            raise QuantityError(f"users {self.users!r}: {not_one_of(self.users, USERS)}")
+        if self.instead and not self.jobs:
+            raise QuantityError("--instead: instead of what? Give that with --job")
+        for change in self.changes:
+            name, equals, value = change.partition("=")
+            if not equals or not value or name not in CHANGES:
+                raise QuantityError(
+                    f"--change {change!r}: write NAME=VALUE, with a name of {', '.join(CHANGES)}"
+                )
+
+    @property
+    def horizon(self) -> int:
+        """How far, in whole hours, s."""
+        return max(round(self.days * DAY / HOUR), 1) * HOUR

@@ -1,0 +1,93 @@
+"""Settings of runs on one cluster, of equal processors or of nodes, with or without power."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, override
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.fields import (
+    MACHINE,
+    POWER,
+    MachineChoice,
+    PowerChoice,
+    checked_machine,
+    checked_power,
+    files_of,
+    site_of,
+)
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.model import Machine
+    from hpcrowd.environment.simulation import Simulation
+
+
+class ClusterScenario(Scenario):
+    """The settings that all runs on one cluster have in common."""
+
+    AFTER: ClassVar[Mapping[str, str]] = {"machine": "processors", "power": "machine"}
+
+    machine: MachineChoice | None = Field(None, description=MACHINE)
+    power: PowerChoice | None = Field(None, description=POWER)
+
+    @field_validator("machine")
+    @classmethod
+    def _readable_machine(cls, machine: Any, info: ValidationInfo) -> Any:
+        """Read the machine, so that mistakes are found before anything runs."""
+        return checked_machine(machine, info.data["folder"])
+
+    @field_validator("power", mode="before")
+    @classmethod
+    def _readable_power(cls, power: Any, info: ValidationInfo) -> Any:
+        """Read the description, so that mistakes are found before anything runs."""
+        return checked_power(power, info.data["folder"])
+
+    @override
+    def files(self) -> dict[str, Path]:
+        """Return the files of the machine and of its power."""
+        found = files_of(self.machine, self.folder)
+        if self.power is not None and self.power.file is not None:
+            found["power"] = self.power.file
+        return found
+
+    @override
+    def completed(self) -> dict[str, Any]:
+        found = super().completed()
+        if isinstance(self.machine, str):
+            from hpcrowd.environment.machine.files.given import located_text
+
+            found["machine"] = located_text(self.machine, self.folder)
+        return found
+
+    @override
+    def identity(self) -> dict[str, Any]:
+        found = super().identity()
+        if (site := self.site()) is not None:
+            found["machine"] = site.model_dump_json(exclude_defaults=True)
+        if self.power is not None:
+            found["files_of_power"] = self.power.files()
+        return found
+
+    def site(self) -> Machine | None:
+        """Return the machine of nodes; None for equal processors."""
+        return site_of(self.machine, self.folder)
+
+    def accounts(self, model: Simulation) -> dict[str, Any]:
+        """Return what the cluster did, as fields of :class:`hpcrowd.analysis.run.Run`.
+
+        These are the nodes, the reasons of rejections, and the energy; each only if it is
+        described.
+        """
+        found: dict[str, Any] = {}
+        if self.machine is not None:
+            from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
+
+            found = {"machines": machines_of(model), "rejections": rejections_of(model)}
+        if model.power is not None:
+            from hpcrowd.analysis.energy.record import account_of
+
+            found["energy_account"] = account_of(model)
+        return found
