@@ -81,39 +81,48 @@ def script(
     *,
     also: str = "",
     module: str = "",
+    takes: str = "TRACE",
+    read: Callable[..., Any] = read_trace,
 ) -> Callable[..., int]:
     """Return the main function of a script.
 
     It takes the arguments of the command line, those of this process unless given, prints the
-    tables of the trace that they name, and returns the exit code.
+    tables of the inputs that they name, and returns the exit code.
 
     Parameters
     ----------
     name
         Of the script.
     make
-        Replays the trace and returns the tables.
+        Replays what was read and returns the tables.
     also
-        Meaning of a second argument, a file to write, which ``make`` gets too; empty for none.
+        Meaning of a last argument, a file to write, which ``make`` gets too; empty for none.
     module
         The module to run; the script of that name here unless given.
+    takes
+        The arguments that name inputs, separated by spaces; in brackets if they may be left out.
+    read
+        Reads the inputs; called with these arguments.
     """
+    inputs = takes.count(" ") + 1
+    counts = {inputs, inputs + bool(also)} | ({0} if takes.startswith("[") else set())
 
     def main(arguments: Sequence[str] | None = None) -> int:
-        given = sys.argv[1:] if arguments is None else arguments
+        given = list(sys.argv[1:] if arguments is None else arguments)
         force = bool(also) and "--force" in given
-        arguments = [one for one in given if not (force and one == "--force")]
-        if not 1 <= len(arguments) <= (2 if also else 1) or arguments[0].startswith("-"):
-            what = f"TRACE [{also} [--force]]" if also else "TRACE"
+        given = [one for one in given if not (force and one == "--force")]
+        if len(given) not in counts or any(one.startswith("-") for one in given):
+            what = f"{takes} [{also} [--force]]" if also else takes
             run = module or f"{__package__}.{name}"
-            say(f"usage: python -m {run} {what} (in SWF, plain or gzipped)")
+            form = "the made-up site without" if 0 in counts else "in SWF, plain or gzipped"
+            say(f"usage: python -m {run} {what} ({form})")
             return 2
         written().clear()
-        outputs = dict(zip([also], map(Path, arguments[1:]), strict=False))
+        outputs = dict(zip([also], map(Path, given[inputs:]), strict=False))
         try:
-            with writing([Path(arguments[0])], force=force):
+            with writing([Path(one) for one in given[:inputs]], force=force):
                 check_outputs(outputs)
-                tables = make(read_trace(arguments[0]), *arguments[1:])
+                tables = make(read(*given[:inputs]), *given[inputs:])
         except HpcrowdError as error:
             say(f"{name}: {error}")
             return 2

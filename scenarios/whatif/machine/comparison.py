@@ -7,7 +7,6 @@ think times; one table compares the runs.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ import numpy as np
 
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.clock import HOUR, WEEK
-from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.jobs import Int64s, JobTable, name_of
 from hpcrowd.environment.machine.demand import partitions_asked
 from hpcrowd.environment.machine.files.given import machine_given
@@ -29,10 +27,8 @@ from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.cli import interrupted
-from hpcrowd.scenarios.terminal import say
 from hpcrowd.scenarios.whatif.machine.made_up import made_up_log, made_up_machine
-from hpcrowd.scenarios.whatif.scripts import USERS, ScriptTable
+from hpcrowd.scenarios.whatif.scripts import USERS, ScriptTable, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -90,6 +86,11 @@ def made_up_site() -> Site:
 def read_site(log: str, machine: str) -> Site:
     """Return the site of a log in any format, and of a machine as ``--machine`` takes it."""
     return Site(read_trace(log), machine_given(machine))
+
+
+def site_of(*files: str) -> Site:
+    """Return the site of a log and a machine, or the made-up site without them."""
+    return read_site(*files) if files else made_up_site()
 
 
 @dataclass(frozen=True)
@@ -327,8 +328,7 @@ def _percent(share: float | None) -> str:
 def machine_script(name: str, change: Callable[[Site], Change]) -> Callable[..., int]:
     """Return the main function of a script.
 
-    It takes the arguments of the command line, those of this process unless given: a log and a
-    machine, or none for the made-up site. It prints the table, and returns the exit code.
+    It takes a log and a machine, or none for the made-up site, and prints the table.
 
     Parameters
     ----------
@@ -338,22 +338,9 @@ def machine_script(name: str, change: Callable[[Site], Change]) -> Callable[...,
         Returns the change of a site that the script asks about.
     """
 
-    def main(arguments: Sequence[str] | None = None) -> int:
-        given = sys.argv[1:] if arguments is None else arguments
-        if len(given) not in (0, 2) or any(one.startswith("-") for one in given):
-            say(f"usage: python -m {__package__}.{name} [LOG MACHINE] (the made-up site without)")
-            return 2
-        try:
-            site = read_site(*given) if given else made_up_site()
-            asked = change(site)
-            table = machine_what_if(site, asked).table(f"{asked.title}: {site.name}")
-        except HpcrowdError as error:
-            say(f"{name}: {error}")
-            return 2
-        except KeyboardInterrupt:
-            say(f"{name}: {interrupted()}")
-            return 130
-        table.show()
-        return 0
+    def tables(site: Site) -> list[ScriptTable]:
+        asked = change(site)
+        return [machine_what_if(site, asked).table(f"{asked.title}: {site.name}")]
 
-    return main
+    module = f"{__package__}.{name}"
+    return script(name, tables, module=module, takes="[LOG MACHINE]", read=site_of)
