@@ -332,9 +332,10 @@ def rules_of(study: str, checks: Mapping[str, Callable[..., Finding]]) -> tuple[
         Its folder, whose ``statements.csv`` has a line for each: name, section, words with the
         rule, and settings between spaces, none for all.
     checks
-        How each is checked, by name; see :class:`Rule`.
+        How each is checked, by name, in the same order; see :class:`Rule`.
     """
     rows = csv_rows(Path(__file__).parent / study / "statements.csv")
+    assert [row["name"] for row in rows] == list(checks), f"{study}: other checks than statements"
     return tuple(
         Rule(
             row["name"],
