@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import (
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     GridRun,
     Plan,
     Task,
     Work,
     grid_workloads,
     run_grid,
+    stored_arrivals,
 )
-from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import stored_arrivals
 from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
 #: Grid load of the runs, and patterns of the grid's and of local jobs: long queues everywhere.

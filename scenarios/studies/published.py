@@ -47,6 +47,11 @@ class Printed:
         return 0.5 * 10.0**-self.decimals
 
 
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a file of comma-separated values, each a dict of the texts by column."""
+    return list(csv.DictReader(path.read_text("utf-8").splitlines()))
+
+
 def published_rows(name: str) -> list[dict[str, str]]:
     """Return the rows of a published table, each a dict of the texts by column.
 
@@ -62,4 +67,4 @@ def published_rows(name: str) -> list[dict[str, str]]:
     """
     files = {path.stem: path for path in sorted(Path(__file__).parent.glob("*/published/*.csv"))}
     check_choice("published table", name, files)
-    return list(csv.DictReader(files[name].read_text("utf-8").splitlines()))
+    return csv_rows(files[name])

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies import render
+from hpcrowd.scenarios.studies.published import csv_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
 from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
 from hpcrowd.scenarios.unfinished import Unfinished
@@ -320,6 +321,31 @@ class Rule:
             numbers, text, holds = {}, f"not available: {error}", None
         holds = None if holds is None else bool(holds)  # comparisons of arrays give numpy's
         return Claim(self.name, self.section, self.what, setting, numbers, text, holds)
+
+
+def rules_of(study: str, checks: Mapping[str, Callable[..., Finding]]) -> tuple[Rule, ...]:
+    """Return the statements of a study, in the order of the text.
+
+    Parameters
+    ----------
+    study
+        Its folder, whose ``statements.csv`` has a line for each: name, section, words with the
+        rule, and settings between spaces, none for all.
+    checks
+        How each is checked, by name, in the same order; see :class:`Rule`.
+    """
+    rows = csv_rows(Path(__file__).parent / study / "statements.csv")
+    assert [row["name"] for row in rows] == list(checks), f"{study}: other checks than statements"
+    return tuple(
+        Rule(
+            row["name"],
+            row["section"],
+            row["what"],
+            checks[row["name"]],
+            tuple(row["settings"].split()) or None,
+        )
+        for row in rows
+    )
 
 
 def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:

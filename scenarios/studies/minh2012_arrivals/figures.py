@@ -21,10 +21,10 @@ from hpcrowd.analysis.pictures.plots import (
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     LEIDEN,
+    PATTERNS,
     POLICIES,
     log_ratio,
 )
-from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import PATTERNS
 from hpcrowd.scenarios.studies.minh2012_correlation.figures import (
     LINE,
     TICKS,

@@ -17,16 +17,14 @@ from hpcrowd.analysis.pictures.plots import (
     tidy,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
+    CATEGORIZED,
+    OVERLOADED,
     POLICIES,
+    UNCATEGORIZED,
     CorrelationRuns,
     Floats,
     LocalityRuns,
     interval,
-)
-from hpcrowd.scenarios.studies.minh2012_correlation.statements import (
-    CATEGORIZED,
-    OVERLOADED,
-    UNCATEGORIZED,
     load_name,
 )
 

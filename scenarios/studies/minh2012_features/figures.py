@@ -22,8 +22,7 @@ from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, new_figure
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.scenarios.studies.minh2012_features.measures import TraceOutcomes
-from hpcrowd.scenarios.studies.minh2012_features.statements import LAGS, WHITE_NOISE
+from hpcrowd.scenarios.studies.minh2012_features.measures import LAGS, WHITE_NOISE, TraceOutcomes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,13 +16,19 @@ from hpcrowd.analysis.features.panels import (
     percent,
 )
 from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, legend_above, new_figure, tidy
-from hpcrowd.scenarios.studies.minh2012_models.arrivals import LAGS, TIME_SCALES_S, Curve
-from hpcrowd.scenarios.studies.minh2012_models.measures import (
+from hpcrowd.scenarios.studies.minh2012_models.experiments import (
     REQUIRED_WAY,
     SCHEDULED,
     TraceModels,
 )
-from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, POLICIES, REQUIRED_LOADS
+from hpcrowd.scenarios.studies.minh2012_models.measures import (
+    LAGS,
+    LOADS,
+    POLICIES,
+    REQUIRED_LOADS,
+    TIME_SCALES_S,
+    Curve,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.scenarios.studies.minh2012_models.arrivals import TIME_SCALES_S
-from hpcrowd.scenarios.studies.minh2012_models.scheduling import LOADS, POLICIES, Schedule
-from hpcrowd.scenarios.studies.study import Finding, Rule
+from hpcrowd.scenarios.studies.minh2012_models.measures import (
+    LOADS,
+    POLICIES,
+    TIME_SCALES_S,
+    Schedule,
+)
+from hpcrowd.scenarios.studies.study import Finding, rules_of
 
 if TYPE_CHECKING:
-    from hpcrowd.scenarios.studies.minh2012_models.arrivals import ArrivalRuns
-    from hpcrowd.scenarios.studies.minh2012_models.measures import TraceModels
+    from hpcrowd.scenarios.studies.minh2012_models.experiments import TraceModels
+    from hpcrowd.scenarios.studies.minh2012_models.measures import ArrivalRuns
 
 
 #: "Not able to mimic burstiness": less than half the CV of the trace; the thesis has 12 to 27 %.
@@ -187,97 +191,41 @@ def _near_average(one: TraceModels) -> Finding:
 
 
 #: The statements.
-RULES = (
-    Rule(
-        "plain: no zeros", "4.2, Table 4.1",
-        "The plain model has no empty interval: zeros of its rates; 0 % at each time scale, as "
-        "printed",
-        _scales(
-            lambda runs: runs.mean("plain", "zeros"), lambda found: max(found) < NO_ZEROS,
-            1, 100, " %",
+RULES = rules_of(
+    "minh2012_models",
+    {
+        "plain: no zeros": _scales(
+            lambda runs: runs.mean("plain", "zeros"),
+            lambda found: max(found) < NO_ZEROS,
+            1,
+            100,
+            " %",
         ),
-    ),
-    Rule(
-        "plain: not bursty", "4.2, Table 4.1",
-        "The plain model cannot mimic burstiness: CV over the trace's; less than half at each time "
-        "scale",
-        _scales(_cv_ratio("plain"), lambda found: max(found) < MUCH_LESS),
-    ),
-    Rule(
-        "modified: zeros kept", "4.4",
-        "As many zeros as in the trace, but for what is cut off: difference; within 2 points",
-        _scales(
+        "plain: not bursty": _scales(_cv_ratio("plain"), lambda found: max(found) < MUCH_LESS),
+        "modified: zeros kept": _scales(
             _off("zeros"), lambda found: max(map(abs, found)) <= ZEROS_NEAR, 1, 100, " points"
         ),
-    ),
-    Rule(
-        "modified: dependence kept", "4.5.1, Table 4.2",
-        "Long range dependence is kept: Hurst parameter less the trace's; within 0.1",
-        _scales(_off("hurst"), lambda found: max(map(abs, found)) <= HURST_NEAR),
-    ),
-    Rule(
-        "modified: dependence stable", "4.5.1, Table 4.2",
-        "Stable over time scales: Hurst parameter; they differ by at most 0.1",
-        _scales(_modified("hurst"), lambda found: max(found) - min(found) <= HURST_STABLE),
-    ),
-    Rule(
-        "modified: burstiness better", "4.5.2, Table 4.3",
-        "Controls burstiness better than the plain model: CV over the trace's; nearer to 1 at each "
-        "time scale",
-        _modified_is_better,
-    ),
-    Rule(
-        "modified: burstiness stable", "4.5.2, Table 4.3",
-        "Stable over time scales: CV; the largest at most 1.2 times the smallest",
-        _scales(_modified("cv"), lambda found: max(found) <= CV_STABLE * min(found)),
-    ),
-    Rule(
-        "modified: times between jobs fit", "4.5.2, Fig. 4.6",
-        "Interarrival times are fitted nicely: KS distance; below 0.1 at each time scale",
-        _scales(_modified("ks"), lambda found: max(found) < CLOSE, 3),
-    ),
-    Rule(
-        "bags: sizes fit", "5.2.1, Fig. 5.1",
-        "Nicely fits bag sizes: KS distance; below 0.1", _distance("bags"),
-    ),
-    Rule(
-        "bags: mean size fits", "5.2.1, Fig. 5.1",
-        "Nicely fits bag sizes: mean of bags of two or more; within a fifth", _bag_mean,
-    ),
-    Rule(
-        "bags: run times fit", "5.2.1, Fig. 5.1",
-        "Nicely fits run times of bags: KS distance; below 0.1", _distance("bag_run_time"),
-    ),
-    Rule(
-        "spatial burstiness kept", "5.2.2, Table 5.1",
-        "Captures spatial burstiness, which a uniform model cannot: entropy, distance to the "
-        "trace's; less than a fifth of the uniform model's",
-        _entropy,
-    ),
-    Rule(
-        "distributions match", "5.2.3, Fig. 5.2",
-        "Run times and processors match: KS distances; below 0.1",
-        _distance("run_time", "processors"),
-    ),
-    Rule(
-        "correlation kept", "5.2.4, Table 5.2",
-        "Correlation close to the trace's: Spearman's less the trace's; within 0.07", _correlation,
-    ),
-    Rule(
-        "slowdown rises", "5.2.5, Fig. 5.3",
-        "Slowdown grows quickly towards saturation: mean at the largest load over that at the "
-        "smallest; more at each load, trace and mean",
-        _rising,
-    ),
-    Rule(
-        "trace covered", "5.2.5, Fig. 5.3",
-        "The trace is covered by the generated workloads: points in the band; all, at all loads",
-        _covered,
-    ),
-    Rule(
-        "trace near the average", "5.2.5, Fig. 5.3",
-        "The trace is close to the average: slowdown over the mean, loads from 0.7 on; between a "
-        "half and two",
-        _near_average,
-    ),
-)  # fmt: skip
+        "modified: dependence kept": _scales(
+            _off("hurst"), lambda found: max(map(abs, found)) <= HURST_NEAR
+        ),
+        "modified: dependence stable": _scales(
+            _modified("hurst"), lambda found: max(found) - min(found) <= HURST_STABLE
+        ),
+        "modified: burstiness better": _modified_is_better,
+        "modified: burstiness stable": _scales(
+            _modified("cv"), lambda found: max(found) <= CV_STABLE * min(found)
+        ),
+        "modified: times between jobs fit": _scales(
+            _modified("ks"), lambda found: max(found) < CLOSE, 3
+        ),
+        "bags: sizes fit": _distance("bags"),
+        "bags: mean size fits": _bag_mean,
+        "bags: run times fit": _distance("bag_run_time"),
+        "spatial burstiness kept": _entropy,
+        "distributions match": _distance("run_time", "processors"),
+        "correlation kept": _correlation,
+        "slowdown rises": _rising,
+        "trace covered": _covered,
+        "trace near the average": _near_average,
+    },
+)

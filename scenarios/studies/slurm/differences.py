@@ -12,9 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.studies.slurm.records import Submission
+from hpcrowd.scenarios.studies.slurm.records import Key, Submission, Try
 from hpcrowd.scenarios.studies.slurm.schedules import TOTAL, At, Schedule, nearest
-from hpcrowd.scenarios.studies.slurm.tries import Key, Try
 
 #: Causes, the first that applies; the text is for tables.
 CAUSES = {

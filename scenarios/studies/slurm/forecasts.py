@@ -36,10 +36,8 @@ from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import Ask, joined
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.studies.running import run_tasks
-from hpcrowd.scenarios.studies.slurm.records import Record
-from hpcrowd.scenarios.studies.slurm.samples import Queued, read_expected, read_queue
-from hpcrowd.scenarios.studies.slurm.schedules import nearest
-from hpcrowd.scenarios.studies.slurm.tries import Key, Try
+from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
+from hpcrowd.scenarios.studies.slurm.schedules import Queued, nearest, read_expected, read_queue
 from hpcrowd.scenarios.studies.slurm.workload import Workload, workload_of
 
 if TYPE_CHECKING:

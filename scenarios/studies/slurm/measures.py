@@ -8,17 +8,18 @@ values, without interpolation.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from hpcrowd.analysis.features.series import pearson, spearman
+from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import UNKNOWN, Float64s
-from hpcrowd.scenarios.studies.slurm.records import Submission
+from hpcrowd.scenarios.studies.slurm.records import Key, Submission, Try
 from hpcrowd.scenarios.studies.slurm.schedules import At, Schedule, nearest
-from hpcrowd.scenarios.studies.slurm.tries import Key, Try
 
 #: s within which starts count as equal.
 WITHIN = (5, 60, 600)
@@ -192,8 +193,8 @@ def distance(pairs: Sequence[tuple[Try, Try]], known: int | None = None) -> Dist
         shift=mean(starts[:, 1] - starts[:, 0]),
         waits=(means[0], means[1]),
         median_waits=(medians[0], medians[1]),
-        pearson=correlation(waits[:, 0], waits[:, 1]),
-        spearman=correlation(ranks(waits[:, 0]), ranks(waits[:, 1])),
+        pearson=or_nan(pearson, waits[:, 0], waits[:, 1]),
+        spearman=or_nan(spearman, waits[:, 0], waits[:, 1]),
         nodes=mean(nodes),
         states=mean(states),
     )
@@ -209,19 +210,14 @@ def median(values: Float64s) -> float:
     return float(np.median(values)) if len(values) else math.nan
 
 
-def correlation(one: Float64s, other: Float64s) -> float:
-    """Return Pearson's correlation; nan of fewer than three values, or if some are all equal."""
-    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
+def or_nan(
+    find: Callable[[ArrayLike, ArrayLike], float], one: ArrayLike, other: ArrayLike
+) -> float:
+    """Return a correlation of two series; nan where it is not available."""
+    try:
+        return find(one, other)
+    except UnavailableError:
         return math.nan
-    return float(np.corrcoef(one, other)[0, 1])
-
-
-def ranks(values: Float64s) -> Float64s:
-    """Return the ranks; equal values share the mean of theirs."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    shared: Float64s = (last - (count - 1) / 2)[place]
-    return shared
 
 
 def agreement(first: At[str], second: At[str], only: Collection[Key] = ()) -> Agreement:

@@ -21,10 +21,9 @@ from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.measures import compare, mean
 from hpcrowd.scenarios.studies.slurm.outcomes import Spread, plans_of
-from hpcrowd.scenarios.studies.slurm.phases import drawn_phases
 from hpcrowd.scenarios.studies.slurm.records import Record
 from hpcrowd.scenarios.studies.slurm.schedules import schedule_of
-from hpcrowd.scenarios.studies.slurm.workload import Workload, workload_of
+from hpcrowd.scenarios.studies.slurm.workload import Workload, drawn_phases, workload_of
 from hpcrowd.scenarios.terminal import Progress
 
 #: Headings of the table.

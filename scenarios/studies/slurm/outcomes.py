@@ -1,7 +1,7 @@
 """How near simulations of a plan come, given how much recorded runs of it differ.
 
 A plan is simulated several times, with other phases each time, see
-:mod:`hpcrowd.scenarios.studies.slurm.phases`. Every figure is the median over these draws.
+:mod:`hpcrowd.scenarios.studies.slurm.workload`. Every figure is the median over these draws.
 """
 
 from __future__ import annotations

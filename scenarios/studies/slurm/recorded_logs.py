@@ -29,19 +29,17 @@ from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
 from hpcrowd.scenarios.studies.slurm.records import (
+    Key,
     Record,
     Rows,
     Submission,
-    file_of,
-    load,
-    text_of,
-)
-from hpcrowd.scenarios.studies.slurm.tries import (
-    Key,
     Try,
     by_job,
     counted,
+    file_of,
+    load,
     read_jobs,
+    text_of,
     tries_of,
 )
 

@@ -25,13 +25,10 @@ from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.schedulers.slurm.priority import Factors
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.studies.slurm.outcomes import Simulated
-from hpcrowd.scenarios.studies.slurm.phases import drawn_phases
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
-from hpcrowd.scenarios.studies.slurm.records import Record
-from hpcrowd.scenarios.studies.slurm.samples import KEPT, KEPT_WORD
-from hpcrowd.scenarios.studies.slurm.schedules import TOTAL, Schedule, schedule_of
-from hpcrowd.scenarios.studies.slurm.tries import Key, Try
-from hpcrowd.scenarios.studies.slurm.workload import Workload, workload_of
+from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
+from hpcrowd.scenarios.studies.slurm.schedules import KEPT, KEPT_WORD, TOTAL, Schedule, schedule_of
+from hpcrowd.scenarios.studies.slurm.workload import Workload, drawn_phases, workload_of
 
 #: s that a job takes beyond its program, from its start to its end: the median of ten thousand
 #: records of the referee's runs.
@@ -72,7 +69,7 @@ def replay(record: Record, number: int = 0, seed: int = 0) -> Simulated:
     record
         The recorded run.
     number, seed
-        See :func:`~hpcrowd.scenarios.studies.slurm.phases.drawn_phases`. Only the first draw has
+        See :func:`~hpcrowd.scenarios.studies.slurm.workload.drawn_phases`. Only the first draw has
         priorities on the record, as they hardly depend on phases.
     """
     machine = machine_of(record)

@@ -6,18 +6,24 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
-from hpcrowd.scenarios.studies.energy.measures import USUAL, Measured, Savings
-from hpcrowd.scenarios.studies.energy.run import ANSWERS, CALL_DAY, CALL_HOURS, calls_of, run_energy
-from hpcrowd.scenarios.studies.energy.setting import (
+from hpcrowd.scenarios.studies.energy.measures import (
     INTENSITY,
     NIGHT_BEGINS,
     NIGHT_ENDS,
+    USUAL,
+    Measured,
+    Savings,
     carbon_signal,
     day_cap,
 )
-from hpcrowd.scenarios.studies.energy.tables import (
+from hpcrowd.scenarios.studies.energy.run import (
+    ANSWERS,
+    CALL_DAY,
+    CALL_HOURS,
     SAVING_HEAD,
+    calls_of,
     draw_savings,
+    run_energy,
     saving_rows,
     summary_lines,
     tables,

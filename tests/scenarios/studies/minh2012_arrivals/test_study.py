@@ -13,33 +13,29 @@ from hpcrowd.environment.grid.das3 import DAS3, das3_clusters
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.streams import Streams
-from hpcrowd.scenarios.studies.minh2012_arrivals import statements
-from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import (
+from hpcrowd.scenarios.studies.minh2012_arrivals import study as declared
+from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
+    LOG,
+    MEASURES,
+    PATTERNS,
     QUICK,
+    Arrivals,
     GridRun,
     Plan,
     Task,
     Work,
+    arrivals_of,
+    drawn,
+    fit_arrivals,
     grid_workloads,
-)
-from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
-from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
-    MEASURES,
     log_ratio,
+    stored_arrivals,
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
     Minh2012Arrivals,
     reproduce_minh2012_arrivals,
     whole_plan,
-)
-from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import (
-    LOG,
-    PATTERNS,
-    Arrivals,
-    arrivals_of,
-    drawn,
-    fit_arrivals,
-    stored_arrivals,
 )
 from hpcrowd.scenarios.studies.refresh import stored_study
 from hpcrowd.scenarios.unfinished import ENDING, Interrupted, Unfinished
@@ -348,8 +344,8 @@ LOADS, GRID_LOADS = (0.5, 0.7, 0.8, 0.9), (0.2, 0.4, 0.6, 0.8, 1.0)
 def test_intervals_decide(low, high, one_is_larger, about_one):
     """A ratio is larger than 1, about 1, neither, or nobody knows, by its whole interval."""
     ratio = Estimate((log(low) + log(high)) / 2, log(low), log(high), COUNT)
-    assert one_is_larger is statements.larger(ratio)[2]
-    assert about_one is statements.alike(ratio)[2]
+    assert one_is_larger is declared.larger(ratio)[2]
+    assert about_one is declared.alike(ratio)[2]
 
 
 def test_one_ratio_that_contradicts_decides():
@@ -357,8 +353,8 @@ def test_one_ratio_that_contradicts_decides():
     up, down, one = (
         Estimate(log(mean), log(mean - 0.01), log(mean + 0.01), COUNT) for mean in (2.0, 0.5, 1.0)
     )
-    assert [True, False] == [statements.in_order(up, other)[2] for other in (up, down)]
-    assert [True, False] == [statements.alike(one, other)[2] for other in (one, up)]
+    assert [True, False] == [declared.in_order(up, other)[2] for other in (up, down)]
+    assert [True, False] == [declared.alike(one, other)[2] for other in (one, up)]
 
 
 def test_ratios_are_geometric_and_paired():
@@ -368,9 +364,9 @@ def test_ratios_are_geometric_and_paired():
     wide = np.array([1.0, 10.0, 1000.0])
     estimate = log_ratio(3 * wide, wide)
     assert pytest.approx([log(3.0)] * 2) == [estimate.low, estimate.high]
-    rules = (*statements.CLUSTER_RULES, *statements.GRID_RULES)
+    rules = (*declared.CLUSTER_RULES, *declared.GRID_RULES)
     assert len(rules) == len({rule.name for rule in rules}) == len({rule.what for rule in rules})
     assert all(rule.section.startswith("6.4.") for rule in rules)
-    for tried, loads in ((statements.CLUSTER_RULES, LOADS), (statements.GRID_RULES, GRID_LOADS)):
+    for tried, loads in ((declared.CLUSTER_RULES, LOADS), (declared.GRID_RULES, GRID_LOADS)):
         applies = [rule.applies for rule in tried if rule.applies is not None]
         assert all(any(each(None, load) for load in loads) for each in applies)

@@ -13,19 +13,21 @@ from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.scenarios.studies.minh2012_correlation import experiments
+from hpcrowd.scenarios.studies.minh2012_correlation import measures
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     DEGREES,
     CorrelationRuns,
+    Workload,
+    modelled,
     slowdown,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.statements import CATEGORIZED, LOAD_RULES
 from hpcrowd.scenarios.studies.minh2012_correlation.study import (
+    CATEGORIZED,
+    LOAD_RULES,
     Minh2012Correlation,
     reproduce_minh2012_correlation,
     signs_of,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Workload, modelled
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.refresh import stored_study
 
@@ -49,7 +51,7 @@ def test_everything_is_run(small):
         assert (2, 2, 2, 2) == case.slowdown.shape
         assert case.slowdown.min() >= 1
     assert ["HPC2N", "DAS2-fs1"] == list(small.weeks)
-    assert {*experiments.STUDIED} - {"HPC2N", "DAS2-fs1"} == set(small.absent)
+    assert {*measures.STUDIED} - {"HPC2N", "DAS2-fs1"} == set(small.absent)
     low, middle, high = small.correlation.correlation
     assert low.max() < -0.95
     assert high.min() > 0.95
@@ -62,11 +64,11 @@ def test_only_completed_jobs_count(make_trace):
     """Jobs of other status than 1 are left out; those that stay are in order of submission."""
     rows = ((30, 5, 1, 1), (10, 6, 2, 1), (20, 7, 3, 0))
     jobs = [job(at, run, width, 1, status=status) for at, run, width, status in rows]
-    found = experiments.completed_jobs(make_trace(*jobs))
+    found = measures.completed_jobs(make_trace(*jobs))
     assert [0, 20] == (found.submit - found.submit[0]).tolist()
     assert ([6, 5], [2, 1]) == (found.run_time.tolist(), found.processors.tolist())
     with pytest.raises(TraceError, match="no job has status 1, completed; take another trace"):
-        experiments.completed_jobs(make_trace(jobs[2]))
+        measures.completed_jobs(make_trace(jobs[2]))
 
 
 # ---- stored runs -----------------------------------------------------------------------------
@@ -82,16 +84,16 @@ def study():
 def work(study, read_trace):
     """Return what runs some of its tasks again: one load each."""
     trace = read_trace("HPC2N-2002-2.2-cln")
-    plan = replace(experiments.Plan(), seed=study.seed, loads=(0.9,), locality_loads=(0.8,))
+    plan = replace(measures.Plan(), seed=study.seed, loads=(0.9,), locality_loads=(0.8,))
     model = Locality.fit(features.Workload.from_trace(trace))
-    return experiments.Work(
-        plan, {experiments.HPC: model}, {experiments.HPC: trace.processors}, experiments.CASES[:1]
+    return measures.Work(
+        plan, {measures.HPC: model}, {measures.HPC: trace.processors}, measures.CASES[:1]
     )
 
 
 def test_stored_study_has_its_full_size(study):
     """As many workloads and jobs as in the thesis, all policies; eleven degrees as in Table 7.1."""
-    plan = experiments.Plan()
+    plan = measures.Plan()
     assert (plan.replications, plan.jobs) == (study.replications, study.jobs)
     runs = study.correlation
     assert (plan.policies, plan.degrees, plan.loads) == (runs.policies, runs.degrees, runs.loads)
@@ -107,11 +109,11 @@ def test_stored_runs_come_out_again(study, work):
     """Workloads run again under every policy, and with and without locality, are as stored."""
     runs = study.correlation
     for degree, replication in ((0, 3), (8, 11)):
-        correlation, found = work(experiments.Task("correlation", degree, replication))
+        correlation, found = work(measures.Task("correlation", degree, replication))
         assert pytest.approx(runs.correlation[degree, replication], rel=NEAR) == correlation
         kept = runs.slowdown[:, runs.loads.index(0.9), degree, replication]
         assert np.allclose(kept, found[:, 0], rtol=NEAR)
-    correlation, found = work(experiments.Task("locality", 0, 7))
+    correlation, found = work(measures.Task("locality", 0, 7))
     case = study.locality[0]
     assert pytest.approx(case.correlation[7], rel=NEAR) == correlation
     assert np.allclose(case.slowdown[:, :, case.loads.index(0.8), 7], found[:, :, 0], rtol=NEAR)
@@ -172,7 +174,7 @@ def test_hpc2n_is_needed(tmp_path, make_trace):
 def test_wrong_plans_are_refused(changes, words):
     """A plan that cannot be run is reported before anything is read."""
     with pytest.raises(QuantityError, match=re.escape(words)):
-        experiments.Plan(**changes)
+        measures.Plan(**changes)
 
 
 # ---- load, locality and slowdown as the thesis defines them ----------------------------------
@@ -211,8 +213,8 @@ def test_workloads_of_the_model(model):
     offered = (jobs.run_time * jobs.processors).sum() / (16 * jobs.recorded_submit[-1])
     assert pytest.approx(0.8, rel=5 / np.sqrt(20_000)) == offered
     workload = modelled(model, 200, 16, Streams(1))
-    assert 1 == experiments.slowdown_of(workload, 0.0001, 16, "fcfs")
-    assert 10 < experiments.slowdown_of(workload, 100.0, 16, "fcfs")
+    assert 1 == measures.slowdown_of(workload, 0.0001, 16, "fcfs")
+    assert 10 < measures.slowdown_of(workload, 100.0, 16, "fcfs")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +250,7 @@ def test_what_is_shuffled(model):
     at, same = (one.jobs(0.9, 8).recorded_submit.tolist() for one in (workload, shuffled))
     assert at == same
     workload = modelled(model, 40, 16, Streams(6))
-    other = experiments.with_degree(workload, -1, np.random.default_rng(7))
+    other = measures.with_degree(workload, -1, np.random.default_rng(7))
     assert workload.run_time.tolist() == other.run_time.tolist()
     assert workload.gaps.tolist() == other.gaps.tolist()
     longest, shortest = np.argmax(other.run_time), np.argmin(other.run_time)

@@ -8,17 +8,17 @@ from hpcrowd.analysis.features.feature import Value
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.scenarios.studies.minh2012_features import measures
 from hpcrowd.scenarios.studies.minh2012_features.figures import PANELS, sheet
-from hpcrowd.scenarios.studies.minh2012_features.statements import RULES
+from hpcrowd.scenarios.studies.minh2012_features.measures import (
+    CHECKED,
+    TABLES,
+    published_figures,
+)
 from hpcrowd.scenarios.studies.minh2012_features.study import (
+    RULES,
     Minh2012Features,
     figure_rows,
     reached_text,
     reproduce_minh2012_features,
-)
-from hpcrowd.scenarios.studies.minh2012_features.tables import (
-    CHECKED,
-    TABLES,
-    published_figures,
 )
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.render import statement_tables

@@ -8,38 +8,39 @@ from hpcrowd.analysis.features.sizes import normalized_entropy
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.scenarios.studies.minh2012_models.arrivals import (
-    CHOSEN,
-    FITS,
-    TIME_SCALES_S,
-    ArrivalRuns,
-    Arrivals,
-    study_arrivals,
-)
 from hpcrowd.scenarios.studies.minh2012_models.experiments import (
     PLANNED,
-    fitted,
-    simulated,
-    slowdown_on,
-)
-from hpcrowd.scenarios.studies.minh2012_models.jobs import JobRuns, measured, study_jobs, uniform
-from hpcrowd.scenarios.studies.minh2012_models.measures import (
     PUBLISHED_SERIES,
     REQUIRED_WAY,
     TABLED,
     TraceModels,
+    fitted,
     published,
+    simulated,
+    slowdown_on,
 )
-from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
+from hpcrowd.scenarios.studies.minh2012_models.measures import (
+    CHOSEN,
+    FITS,
     LOADS,
     REQUIRED_LOADS,
+    TIME_SCALES_S,
+    ArrivalRuns,
+    Arrivals,
+    JobRuns,
     Points,
     Schedule,
+    measured_jobs,
+    study_arrivals,
+    study_jobs,
     system_of,
+    uniform,
 )
 from hpcrowd.scenarios.studies.minh2012_models.statements import RULES
-from hpcrowd.scenarios.studies.minh2012_models.study import SEEDS, STUDIED, Minh2012Models
-from hpcrowd.scenarios.studies.minh2012_models.tables import (
+from hpcrowd.scenarios.studies.minh2012_models.study import (
+    SEEDS,
+    STUDIED,
+    Minh2012Models,
     arrival_table,
     distance_table,
     schedule_table,
@@ -117,12 +118,12 @@ def test_a_short_trace_shows_why_no_model_fits():
 def test_a_workload_is_not_a_distance_from_itself():
     """Longer jobs are at some distance; sizes of bags as drawn are compared too."""
     workload = bursts()
-    assert {0.0} == set(measured(workload, workload).distances.values())
+    assert {0.0} == set(measured_jobs(workload, workload).distances.values())
     longer = replace(workload, run_time=workload.run_time * 10, _known={})
-    found = measured(longer, workload).distances
+    found = measured_jobs(longer, workload).distances
     assert (0.0, True) == (found["processors"], found["run_time"] > 0.5)
     workload = Workload.of([0, 5, 500, 900], [10.0, 10.0, 20.0, 30.0], user=[1, 1, 2, 3])
-    found = measured(workload, workload, np.array([1.0, 1.0, 1.0, 2.0]))
+    found = measured_jobs(workload, workload, np.array([1.0, 1.0, 1.0, 2.0]))
     assert 0 == found.distances["bags"]
     assert pytest.approx(3 / 4 - 2 / 3) == found.distances["bags_drawn"]
     assert (2.0, 2.0) == (found.figures["bag_mean"], found.figures["bag_largest"])
@@ -272,7 +273,7 @@ def required_study(name, workload):
     jobs = [study_jobs(model, workload, seed) for seed in range(SEEDS)]
     made = [simulated(generated(model, workload, seed), plan) for seed in range(SEEDS)]
     naive = [naive for _, naive in jobs if naive is not None]
-    itself = measured(workload, workload)
+    itself = measured_jobs(workload, workload)
     one = TraceModels(
         trace=name,
         workload=workload,

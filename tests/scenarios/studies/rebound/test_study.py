@@ -9,14 +9,16 @@ from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.studies.rebound import run as rebound
-from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, rebound_of
-from hpcrowd.scenarios.studies.rebound.pauses import pause_slope
-from hpcrowd.scenarios.studies.rebound.run import REPLAY, USERS, run_rebound, slopes_rows
-from hpcrowd.scenarios.studies.rebound.tables import (
+from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, pause_slope, rebound_of
+from hpcrowd.scenarios.studies.rebound.run import (
+    REPLAY,
+    USERS,
     absolute_rows,
     draw_rebound,
     rebound_rows,
     relative_rows,
+    run_rebound,
+    slopes_rows,
     summary_lines,
     tables,
     variant_table,

@@ -12,12 +12,12 @@ from hpcrowd.environment.machine.model import (
 )
 from hpcrowd.scenarios.studies.slurm.mechanisms import MECHANISMS, effect_rows, effects_of
 from hpcrowd.scenarios.studies.slurm.outcomes import Simulated, Spread
-from hpcrowd.scenarios.studies.slurm.phases import drawn_phases
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
 from hpcrowd.scenarios.studies.slurm.records import load
 from hpcrowd.scenarios.studies.slurm.schedules import schedule_of
 from hpcrowd.scenarios.studies.slurm.simulated import replay
 from hpcrowd.scenarios.studies.slurm.study import compare_records, reproduce_slurm
+from hpcrowd.scenarios.studies.slurm.workload import drawn_phases
 
 from tests.scenarios.studies.study_cases import CONF, shown
 

@@ -23,9 +23,8 @@ from hpcrowd.environment.state.begin import begin_from
 from hpcrowd.environment.state.checks import check_state
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.studies.slurm import forecasts
-from hpcrowd.scenarios.studies.slurm.records import load
+from hpcrowd.scenarios.studies.slurm.records import Key, load
 from hpcrowd.scenarios.studies.slurm.study import reproduce_slurm
-from hpcrowd.scenarios.studies.slurm.tries import Key
 
 SITE = Machine(
     nodes=(NodeType(name="n[1-4]", cores=8),), partitions=(Partition(name="all", default=True),)

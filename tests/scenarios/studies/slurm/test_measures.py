@@ -7,10 +7,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.features.series import pearson, spearman
 from hpcrowd.scenarios.studies.slurm import measures
-from hpcrowd.scenarios.studies.slurm.records import load
+from hpcrowd.scenarios.studies.slurm.records import Key, Try, load
 from hpcrowd.scenarios.studies.slurm.schedules import schedule_of
-from hpcrowd.scenarios.studies.slurm.tries import Key, Try
 
 J = [Key(plan, -1) for plan in range(9)]
 
@@ -53,8 +53,10 @@ def test_starts_are_compared_without_the_sign():
     found = measures.distance([(tried(J[0], 0, -1), tried(J[0], 0, 5))])
     assert (0, 1) == (found.jobs, found.only)
     assert all(map(math.isnan, (found.mean, found.median, found.p90, found.pearson, found.nodes)))
-    assert math.isnan(measures.correlation(np.ones(5), np.arange(5.0)))
-    assert [1.5, 4, 1.5, 3] == measures.ranks(np.array([2.0, 9, 2, 5])).tolist()
+    assert math.isnan(measures.or_nan(pearson, np.ones(5), np.arange(5.0)))
+    assert math.isnan(measures.or_nan(spearman, np.ones(2), np.arange(2.0)))
+    tied = measures.or_nan(spearman, [2.0, 9, 2, 5], [1.5, 4, 1.5, 3])
+    assert 1 == pytest.approx(tied)
 
 
 def test_reasons_priorities_and_the_order_of_users():

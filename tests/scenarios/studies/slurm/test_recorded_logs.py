@@ -7,7 +7,7 @@ from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.scenarios.studies.slurm.recorded_logs import load_any
-from hpcrowd.scenarios.studies.slurm.tries import Key
+from hpcrowd.scenarios.studies.slurm.records import Key
 from hpcrowd.scenarios.studies.slurm.workload import workload_of
 
 

@@ -9,8 +9,7 @@ import pytest
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.scenarios.studies.slurm.records import load
-from hpcrowd.scenarios.studies.slurm.tries import Key
+from hpcrowd.scenarios.studies.slurm.records import Key, load
 from hpcrowd.scenarios.studies.slurm.workload import workload_of
 
 PLAN = """id,t,user,account,partition,qos,nodes,ntasks,cpus_per_task,ntasks_per_node,mem,gres,\

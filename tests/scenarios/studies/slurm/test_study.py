@@ -10,7 +10,7 @@ from hpcrowd.scenarios.studies.slurm.differences import by_cause, differences, p
 from hpcrowd.scenarios.studies.slurm.measures import mean
 from hpcrowd.scenarios.studies.slurm.mechanisms import MECHANISMS, effects_of
 from hpcrowd.scenarios.studies.slurm.outcomes import Simulated, Waits, plans_of
-from hpcrowd.scenarios.studies.slurm.records import Submission, load
+from hpcrowd.scenarios.studies.slurm.records import Key, Submission, Try, load
 from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
 from hpcrowd.scenarios.studies.slurm.study import (
     compare_records,
@@ -18,7 +18,6 @@ from hpcrowd.scenarios.studies.slurm.study import (
     reproduce_slurm,
     simulate_as_recorded,
 )
-from hpcrowd.scenarios.studies.slurm.tries import Key, Try
 
 from tests.scenarios.studies.study_cases import shown
 

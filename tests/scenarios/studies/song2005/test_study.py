@@ -7,8 +7,7 @@ import pytest
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.song2005 import measures
-from hpcrowd.scenarios.studies.song2005.statements import RULES
-from hpcrowd.scenarios.studies.song2005.study import STUDIED, reproduce_song2005
+from hpcrowd.scenarios.studies.song2005.study import RULES, STUDIED, reproduce_song2005
 
 from tests.scenarios.studies.study_cases import shown
 

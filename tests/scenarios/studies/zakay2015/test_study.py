@@ -11,8 +11,7 @@ from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import VERDICTS
 from hpcrowd.scenarios.studies.study import claims_of
 from hpcrowd.scenarios.studies.zakay2015 import measures, readings
-from hpcrowd.scenarios.studies.zakay2015.statements import RULES
-from hpcrowd.scenarios.studies.zakay2015.study import SEEDS, Zakay2015, study_log, table1_row
+from hpcrowd.scenarios.studies.zakay2015.study import RULES, SEEDS, Zakay2015, study_log, table1_row
 
 from tests.scenarios.studies.study_cases import KTH_FILE, log_of_one_job, shown, small_log
 
