@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from hpcrowd.agents.work.graph import longest_paths
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.curves import Floats, processor_seconds, processors_in_use
-from hpcrowd.analysis.numbers import number_text, share_text, time_text
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 
@@ -394,6 +393,8 @@ def _users_who_submitted(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
 
 def format_metric(name: str, value: float | None) -> str:
     """Return the value of a metric as text, formatted by the unit in its name."""
+    from hpcrowd.analysis.numbers import number_text, share_text, time_text
+
     if name.endswith("_s"):
         return time_text(value)
     if name.endswith("utilization"):

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.analysis.metrics import bounded_slowdown, taken_back
-from hpcrowd.analysis.numbers import mean_of, share_text, time_text
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.engine.attempts import RECORDED, Attempt
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
@@ -223,6 +222,8 @@ def grid_accounts(
 
 def site_rows(sites: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
     """Return printed rows of :func:`grid_accounts`: name, then :data:`SITE_COLUMNS`."""
+    from hpcrowd.analysis.numbers import share_text, time_text
+
     return [
         [
             name,
@@ -249,6 +250,8 @@ def _account(
 
     ``span`` is from when to when, s, and the processor-seconds that were there.
     """
+    from hpcrowd.analysis.numbers import mean_of
+
     begin, end, area = span
     taken = taken_back(jobs.take(np.flatnonzero(mine)), begin, end) if area else 0.0
     mine = mine & jobs.over
