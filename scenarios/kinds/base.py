@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.analysis.energy.account import EnergyAccount
     from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.holds.rules import Rules
     from hpcrowd.environment.simulation import Simulation
 
 
@@ -333,9 +334,17 @@ def with_settings[F: Callable[..., Any]](
     return decorate
 
 
+def hold(model: Simulation, rules: Rules | None = None) -> None:
+    """Hold jobs back as rules and parts of the run say, without a look if there are none."""
+    if rules is not None or len(model.parts):
+        from hpcrowd.environment.holds.held import hold as hold_jobs
+
+        hold_jobs(model, rules)
+
+
 def energy_account(model: Simulation) -> EnergyAccount | None:
     """Return the energy of a finished run; None, without a look, if its power is not described."""
-    if model.power is None:
+    if not len(model.parts):
         return None
     from hpcrowd.analysis.energy.record import account_of
 

@@ -20,7 +20,14 @@ from hpcrowd.environment.limits.numbers import (
     MOST_PROCESSORS,
 )
 from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, energy_account, with_settings
+from hpcrowd.scenarios.kinds.base import (
+    Scenario,
+    Staged,
+    Watch,
+    energy_account,
+    hold,
+    with_settings,
+)
 from hpcrowd.scenarios.kinds.fields import (
     MACHINE,
     POWER,
@@ -41,6 +48,7 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.models.model import WorkloadModel
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.machine.model import Machine
+    from hpcrowd.environment.parts.part import Part
 
 #: Users as the workload model makes them, and those who follow a learned model.
 MODEL, LEARNED = "model", "learned"
@@ -215,15 +223,20 @@ class PopulateConfig(Scenario):
             from hpcrowd.environment.machine.requests import Requests
 
             jobs.requests = Requests()
+        parts: list[Part] = []
+        if self.power is not None:
+            from hpcrowd.environment.power.in_use import PowerInUse
+
+            parts.append(PowerInUse(self.power.made()))
         simulation = Simulation(
             jobs,
             processors,
             self.scheduler,
             seed=self.seed,
             machine=site,
-            power=None if self.power is None else self.power.made(),
+            parts=parts,
         )
-        simulation.hold()
+        hold(simulation)
         behaviour = None
         if self.users != MODEL:
             from hpcrowd.agents.learned.model import LearnedModel

@@ -23,7 +23,7 @@ from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, energy_account, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, energy_account, hold, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -290,7 +290,7 @@ class ResampleConfig(TraceScenario):
 
             jobs.requests = Requests()
         simulation = self.simulation(jobs, prepared, people.clock)
-        simulation.hold()
+        hold(simulation)
         living.visits.log = log
         users = add_members(
             simulation,

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.machine.model import Machine
+    from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
@@ -477,6 +478,11 @@ class TraceScenario(TraceReading, Scenario):
         """
         from hpcrowd.environment.simulation import Simulation
 
+        parts: list[Part] = []
+        if self.power is not None:
+            from hpcrowd.environment.power.in_use import PowerInUse
+
+            parts.append(PowerInUse(self.power.made(trace)))
         return Simulation(
             jobs,
             self.size(trace),
@@ -486,7 +492,7 @@ class TraceScenario(TraceReading, Scenario):
             clock=clock,
             seed=self.seed,
             machine=self.site(),
-            power=None if self.power is None else self.power.made(trace),
+            parts=parts,
             **more,
         )
 
