@@ -13,6 +13,7 @@ from hpcrowd.environment import EASY, Column, JobTable, Simulation
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.plain import PlainEngine
+from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 
 KTH = "KTH-SP2-1996-2.1-cln"
@@ -100,7 +101,7 @@ def bench_held(benchmark: Any, load: Any, figure: Callable[..., None], share: fl
 
     def setup() -> tuple[tuple[Any, ...], dict[str, Any]]:
         model = Simulation(jobs.copy(), 100)
-        model.hold(Rules(nothing, nothing > 0, parents))
+        hold(model, Rules(nothing, nothing > 0, parents))
 
         def run() -> None:
             add_users(model, work, "rigid")

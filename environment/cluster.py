@@ -38,13 +38,9 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.engine.units import UnitTable
-    from hpcrowd.environment.holds.held import Holds
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.platform.changes import Change
     from hpcrowd.environment.platform.timeline import Lost, Timeline
-    from hpcrowd.environment.power.caps import CapPlan
-    from hpcrowd.environment.power.description import Power
-    from hpcrowd.environment.power.in_use import PowerInUse
 
 
 #: Name of the first cluster.
@@ -75,8 +71,6 @@ class ClusterSpec:
     machine
         The nodes, partitions and rules of a site; ``processors`` are its cores then. None for a
         pool of equal processors.
-    power
-        What it draws, with the rules that limit that during the run; None if that is not known.
 
     Raises
     ------
@@ -90,7 +84,6 @@ class ClusterSpec:
     estimates: str | Estimates | Predictor = "requested"
     platform: Sequence[Change] = ()
     machine: Machine | None = None
-    power: Power | None = None
 
     def __post_init__(self) -> None:
         # Of two clusters, one may be as slow and the other as fast as can be.
@@ -133,8 +126,6 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         Called with jobs that their users must submit again after a platform change.
     over
         Called with jobs that were taken back.
-    in_use
-        What its jobs draw, for a power cap.
 
     Attributes
     ----------
@@ -160,14 +151,14 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         units: UnitTable | None = None,
         lost: Lost,
         over: Callable[[Int64s], None],
-        in_use: PowerInUse | None = None,
     ) -> None:
         super().__init__(model)
-        self._over = over
+        self._over, self._lost = over, lost
         processors, scheduler, estimates = spec.processors, spec.scheduler, spec.estimates
         check_within("processors", processors, 1, MOST_PROCESSORS)
         check_choice("overrun", overrun, ("keep", "kill"))
         self.jobs = jobs
+        self.machine = spec.machine
         self.name = name
         self.number = number
         self.speed = spec.speed
@@ -199,17 +190,9 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.submit, self.submit_again = self.engine.submit, self.engine.submit_again
         #: Submits a unit of ``Simulation.own_units``, with its first job at a given second.
         self.submit_unit = self.engine.submit_unit
-        #: What holds jobs back before they are eligible; see ``Simulation.hold``.
-        self.holds: Holds | None = None
         self.timeline: Timeline | None = None
-        cap = None if in_use is None else _cap(spec, policy, in_use)
-        if spec.platform or adaptive is not None or cap is not None:
-            from hpcrowd.environment.platform.timeline import Timeline
-
-            self.timeline = Timeline(self.engine, spec.platform, model.streams, lost, adaptive, cap)
-            self.engine.timeline = self.timeline
-        if spec.power is not None and spec.power.sleep is not None and spec.machine is None:
-            self.engine.sleep_by(spec.power.sleep, spec.power.pool)
+        if spec.platform or adaptive is not None:
+            self.change(spec.platform, adaptive)
 
     @override
     def __setattr__(self, name: str, value: object) -> None:
@@ -278,7 +261,27 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 
     def take_out(self, rows: Int64s) -> None:
         """Take jobs back, of which nobody is notified yet."""
-        self.engine.cancel(rows if self.holds is None else self.holds.cancel(rows))
+        for part in self.model.parts.at("take_back"):
+            rows = part.take_back(rows)
+        self.engine.cancel(rows)
+
+    @property
+    def held(self) -> dict[int, str]:
+        """Which jobs are submitted but not in the queue yet, and what holds them, by row."""
+        found: dict[int, str] = {}
+        for part in self.model.parts.at("held"):
+            found |= part.held(self)
+        return found
+
+    def change(self, changes: Sequence[Change] = (), adaptive: Adaptive | None = None) -> Timeline:
+        """Return the timeline of changes, which begins with these; before the run."""
+        if self.timeline is None:
+            from hpcrowd.environment.platform.timeline import Timeline
+
+            streams = self.model.streams
+            self.timeline = Timeline(self.engine, changes, streams, self._lost, adaptive)
+            self.engine.timeline = self.timeline
+        return self.timeline
 
     @property
     def attempts(self) -> Sequence[Attempt]:
@@ -312,29 +315,6 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
                 f"{self.jobs.processors[row]} processors, {engine.free} are free; select() must "
                 "name each job at some time, or wake() must return when to call it again"
             )
-
-
-def _cap(spec: ClusterSpec, policy: Scheduler | None, in_use: PowerInUse) -> CapPlan | None:
-    """Return the power cap of a cluster, None if it has none.
-
-    Raises
-    ------
-    QuantityError
-        If the cluster cannot have one.
-    """
-    cap = in_use.power.cap
-    if cap is None:
-        return None
-    if spec.machine is not None:
-        raise QuantityError(
-            "power cap: of a pool of equal processors, not of a machine of nodes; leave out "
-            "--machine"
-        )
-    if policy is None:
-        raise QuantityError(
-            "power cap: the recorded schedule starts jobs whatever they draw; choose a scheduler"
-        )
-    return cap.of(in_use)
 
 
 def _on_machine(policy: Scheduler | None, spec: ClusterSpec, jobs: JobTable) -> Scheduler | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -20,6 +19,7 @@ from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, SimulationError, not_one_of
 from hpcrowd.environment.frame import Frame, mesa
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.parts.part import Part, Parts
 from hpcrowd.environment.registry import raised_by, said
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
@@ -33,12 +33,8 @@ if TYPE_CHECKING:
     from hpcrowd.environment.engine.lock_step import LockStep
     from hpcrowd.environment.grid.broker import GridBroker, GridSpec
     from hpcrowd.environment.grid.dispatch import Dispatch
-    from hpcrowd.environment.holds.held import Holds
-    from hpcrowd.environment.holds.rules import Rules
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.platform.changes import Change
-    from hpcrowd.environment.power.description import Power
-    from hpcrowd.environment.power.in_use import PowerInUse
 
 
 #: Events between two checks of the keyboard and the progress bar, at first and at most; between
@@ -114,8 +110,8 @@ class Simulation(Frame):
         Name of the first cluster.
     machine
         Nodes, partitions and rules of the first cluster; None for equal processors.
-    power
-        What the first cluster draws, with the rules that limit that during the run.
+    parts
+        What else acts in the run; see :mod:`hpcrowd.environment.parts.part`.
 
     Attributes
     ----------
@@ -125,10 +121,8 @@ class Simulation(Frame):
         All clusters by name.
     units
         The units that users wait for.
-    power
-        What jobs draw; None without a description of power.
-    holds
-        The jobs that are held before they are eligible; None if none ever is.
+    parts
+        What else acts in the run.
     streams
         Named random streams.
     time
@@ -161,7 +155,7 @@ class Simulation(Frame):
         grid: GridSpec | None = None,
         name: str = HOME,
         machine: Machine | None = None,
-        power: Power | None = None,
+        parts: Sequence[Part] = (),
     ) -> None:
         super().__init__(seed)
         self.jobs = jobs
@@ -177,20 +171,8 @@ class Simulation(Frame):
             estimates=estimates,
             platform=platform,
             machine=None if machine is None else machine.since(self.clock.unix_start),
-            power=power,
         )
         _check_apart([home, *(others or {}).values()])
-        for called, other in (others or {}).items():
-            if other.power is not None:
-                raise QuantityError(
-                    f"cluster {called!r} with power: only the first cluster has; give it to "
-                    "Simulation(power=...)"
-                )
-        self.power: PowerInUse | None = None
-        if power is not None:
-            from hpcrowd.environment.power.in_use import PowerInUse
-
-            self.power = PowerInUse(power, jobs, self.clock, machine=home.machine)
         for called, spec in (name, home), *(others or {}).items():
             if called in self.clusters:
                 raise QuantityError(f"cluster {called!r}: name of the first; choose another")
@@ -205,11 +187,14 @@ class Simulation(Frame):
                 units=units,
                 lost=self.on_lost,
                 over=self.on_taken_back,
-                in_use=self.power if spec is home else None,
             )
         self.cluster = self.clusters[name]
         engines = [cluster.engine for cluster in self.clusters.values()]
         self.units = engines[0].units
+        self._owners: list[Owner] = []
+        self.parts = Parts()
+        for part in parts:
+            self.attach(part)
         self.broker: GridBroker | None = None
         if grid is not None:
             from hpcrowd.environment.grid.broker import GridBroker
@@ -228,8 +213,6 @@ class Simulation(Frame):
 
             dispatch = None if self.broker is None else self.broker.dispatch
             self._engine = lock_step(engines, units, dispatch)
-        self._owners: list[Owner] = []
-        self.holds: Holds | None = None
         self._hourly: Any = None  # the alarm for agents with a step of their own
         self._ended = False
 
@@ -266,32 +249,20 @@ class Simulation(Frame):
         """Define all units at once, with their owners; see ``UnitTable.define``."""
         self.units.define(first, rows)
         self._owners = list(owners)
-        if self.holds is not None:
-            self.holds.follow(rows.tolist())
+        for part in self.parts.at("on_unit"):
+            part.on_unit(None, rows)
 
-    def hold(self, rules: Rules | None = None) -> None:
-        """Hold jobs back after their submission as rules say; before users join.
-
-        Jobs also wait for clean or cheap energy if the description of power says so. Nothing is
-        held under the recorded schedule, whose waits contain all of that.
-        """
-        window = None if self.power is None else self.power.window(self.streams)
-        if window is not None:
-            from hpcrowd.environment.holds.rules import Rules
-
-            rules = replace(rules or Rules.none(len(self.jobs)), window=window)
-        if rules is None:
-            return
-        from hpcrowd.environment.holds.held import Holds
-
-        self.holds = Holds(self, rules)
+    def attach(self, part: Part) -> None:
+        """Let a part act in the run from now on; before users join."""
+        self.parts.add(part)
+        part.attach(self)
 
     def add_unit(self, owner: Owner, rows: Int64s) -> int:
         """Define one more unit of ``owner`` and return its number; submit its jobs separately."""
         unit = self.units.add(rows)
         self._owners.append(owner)
-        if self.holds is not None and owner is not self.holds:
-            self.holds.follow(rows.tolist())
+        for part in self.parts.at("on_unit"):
+            part.on_unit(owner, rows)
         return unit
 
     def submit(self, owner: Owner, rows: Int64s, at: ArrayLike, cluster: str | None = None) -> int:
@@ -365,6 +336,19 @@ class Simulation(Frame):
             self.broker.dispatch.withdraw(rows[where == self.broker.number])
         self.jobs.submit[rows] = self.jobs.cluster[rows] = UNKNOWN
 
+    def end(self) -> dict[str, Any]:
+        """End the run, and return what its parts account for, by name."""
+        found: dict[str, Any] = {}
+        for part in self.parts.at("end"):
+            found |= part.end()
+        return found
+
+    def leave_out(self, rows: Int64s) -> None:
+        """Note that users decided not to submit these jobs, which are renounced."""
+        self.jobs.column(Column.STATE)[rows] = State.RENOUNCED
+        for part in self.parts.at("on_left_out"):
+            part.on_left_out(rows)
+
     def on_taken_back(self, rows: Int64s) -> None:
         """Notify users of units that are over because jobs were taken back, after this."""
         self._engine.look_again()
@@ -416,7 +400,10 @@ class Simulation(Frame):
 
     def unit_of(self, row: int) -> int:
         """Return the unit of a user that a job belongs to; -1 for none."""
-        return int(self.jobs.unit[row]) if self.holds is None else self.holds.unit_of(row)
+        unit = int(self.jobs.unit[row])
+        for part in self.parts.at("unit_of"):
+            unit = part.unit_of(row, unit)
+        return unit
 
     @property
     def events(self) -> int:
@@ -438,7 +425,8 @@ class Simulation(Frame):
             return False
         # When it halted in the second of the last completion, a pass is still to come.
         waits = any(len(one.waiting) for one in self.clusters.values())
-        return self._ended or not (waits or self.holds)
+        keeps = any(part.keeps_jobs() for part in self.parts.at("keeps_jobs"))
+        return self._ended or not (waits or keeps)
 
     def run(
         self,
@@ -483,7 +471,7 @@ class Simulation(Frame):
                 else:
                     break
             elif stop == Stop.DONE:
-                if self.holds and self.holds.let_go():
+                if any(part.go_on() for part in self.parts.at("go_on")):
                     continue
                 for cluster in self.clusters.values():
                     cluster.check_none_lost()

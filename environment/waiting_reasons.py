@@ -207,15 +207,13 @@ def _recorded(jobs: JobTable, rows: Int64s, now: int) -> Iterator[WaitingReason]
 
 def _not_eligible(cluster: Cluster) -> list[WaitingReason]:
     """Return why jobs are held before they come into the queue of a cluster."""
-    holds, jobs, now = cluster.holds, cluster.jobs, cluster.engine.now
-    if holds is None:
-        return []
+    jobs, now = cluster.jobs, cluster.engine.now
     return [
         WaitingReason(
             row, ReasonCode.HELD, now, int(jobs.processors[row]), UNKNOWN,
-            note=f"held by {holds.cause_of(row)}",
+            note=f"held by {cause}",
         )
-        for row in holds.rows_at(cluster).tolist()
+        for row, cause in cluster.held.items()
     ]  # fmt: skip
 
 

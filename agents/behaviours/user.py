@@ -95,9 +95,7 @@ class User(mesa.Agent):  # type: ignore[misc]
         jobs, rows = self.model.jobs, self._rows()
         to_come = (jobs.submit[rows] == UNKNOWN) | (jobs.submit[rows] > self.model.time)
         left = rows[to_come & (jobs.state[rows] == State.UNFINISHED)]
-        jobs.state[left] = State.RENOUNCED
-        if self.model.holds is not None:
-            self.model.holds.left_out(left)
+        self.model.leave_out(left)
         self.behaviour = Gone(self.behaviour.units)
 
     def _rows(self) -> Int64s:

@@ -23,7 +23,7 @@ from hpcrowd.agents.behaviours.graph_data import JOBS, TIMES, UnitData, Wait, se
 from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.agents.work.graph import Dependencies
 from hpcrowd.environment.errors import QuantityError, SimulationError, echo
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,10 +31,20 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.work.units import Units
     from hpcrowd.environment.holds.held import Holds
+    from hpcrowd.environment.simulation import Simulation
 
     Base = nx.DiGraph[int]
 else:
     Base = nx.DiGraph  # it takes no parameters when it runs
+
+
+def _holds_of(model: Simulation) -> Holds | None:
+    """Return the held jobs of a run; None, without a look, if no part acts in it."""
+    if not len(model.parts):
+        return None
+    from hpcrowd.environment.holds.held import Holds
+
+    return model.parts.of(Holds)
 
 
 class UserGraph(Base):
@@ -71,8 +81,9 @@ class UserGraph(Base):
             super().add_node(unit, start=int(units.start[unit]))
         for before, after, times in user.behaviour.edges(user):
             super().add_edge(before, after, **times)
-        if user.model.holds is not None:
-            self._show_dependencies(user, user.model.holds)
+        holds = _holds_of(user.model)
+        if holds is not None:
+            self._show_dependencies(user, holds)
         self._user = user
         self._over: dict[int, int] = {}  # s; when units were over
         self._sent: dict[int, int] = {}  # s; the last submission of units
@@ -374,7 +385,7 @@ class UserGraph(Base):
 
     def forget(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Let jobs no longer depend on others, as (row of the other, row)."""
-        holds = self._holder.model.holds
+        holds = _holds_of(self._holder.model)
         for parent, row in pairs:
             assert holds is not None
             holds.remove(parent, row)
@@ -404,9 +415,7 @@ class UserGraph(Base):
         recorded, end = jobs.recorded_submit[rows], self.fact(unit, "end")
         lasted = 0 if end is None else end - int(recorded[0])
         between = {"think_time": lasted, "inter_arrival": int(recorded[-1] - recorded[0])}
-        jobs.column(Column.STATE)[rows] = State.RENOUNCED
-        if self._user.model.holds is not None:
-            self._user.model.holds.left_out(rows)
+        self._user.model.leave_out(rows)
         super().remove_node(unit)
         for follower, left in after:
             for earlier, times in before:

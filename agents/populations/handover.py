@@ -157,7 +157,7 @@ class Handover:
         rows = np.concatenate([user.recorded_rows, *(graph.rows_of(one) for one in graph.added)])
         stays = self._stays(rows)
         counted = user.counted
-        if counted is None and self._unit_of(int(rows[0])) != UNKNOWN:
+        if counted is None and self.model.unit_of(int(rows[0])) != UNKNOWN:
             counted = self.units_before
         self._prepare()
         for event in user.due.values():
@@ -302,17 +302,12 @@ class Handover:
             left = rows[jobs.state[rows] == State.UNFINISHED]
             if len(left):
                 number = (
-                    self._unit_of(int(left[0])) if unit in added else model.add_unit(user, left)
+                    model.unit_of(int(left[0])) if unit in added else model.add_unit(user, left)
                 )
                 numbers[number] = unit
         user.renumbered = numbers
         user.counted = self.units
         user.finished = len(rows_of) - len(numbers)
-
-    def _unit_of(self, row: int) -> int:
-        """Return the number by which the engine knows the unit of a job; -1 for none."""
-        holds = self.model.holds
-        return int(self.jobs.unit[row]) if holds is None else holds.unit_of(row)
 
 
 def _edges(user: ReplayUser, behaviour: Behaviour[ReplayUser]) -> dict[tuple[int, int], Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from hpcrowd.analysis.energy.account import PARTS, Blocks, EnergyAccount, Rates, Rest
 from hpcrowd.environment.engine.attempts import Runs, runs_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
+from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.steps import Steps
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from hpcrowd.environment.machine.held import HeldRun
     from hpcrowd.environment.machine.layout import Layout
     from hpcrowd.environment.power.description import NodePower, Power
-    from hpcrowd.environment.power.in_use import PowerInUse
     from hpcrowd.environment.power.sleep import SleepRule
     from hpcrowd.environment.simulation import Simulation
 
@@ -43,7 +43,7 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
     It goes from the first submission to the last end of a run of a job, or to second ``until`` of a
     run that goes on.
     """
-    cluster, in_use = model.cluster, model.power
+    cluster, in_use = model.cluster, model.parts.of(PowerInUse)
     if in_use is None:
         return None
     power, jobs = in_use.power, cluster.jobs
@@ -59,7 +59,7 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
         watts = in_use.watts(np.arange(len(jobs)))
         blocks = pool_blocks(runs, watts, power.pool, begin, end, cluster.number)
         there = _beside(cluster, power, runs.stopped, begin, end)
-    rates, notes = _rates(model, power, begin, end)
+    rates, notes = _rates(model, in_use, begin, end)
     if ledger is not None and power.sleep is not None:
         notes.append(
             "nodes sleep where they would be on again for their next job, as if that were known: "
@@ -89,8 +89,8 @@ def _span(runs: JobTable, cluster: Cluster, until: int | None) -> tuple[int, int
     return begin, max(begin, int(runs.end[over].max(initial=UNKNOWN)))
 
 
-def _rates(model: Simulation, power: Power, begin: int, end: int) -> tuple[Rates, list[str]]:
-    assert model.power is not None
+def _rates(model: Simulation, in_use: PowerInUse, begin: int, end: int) -> tuple[Rates, list[str]]:
+    power = in_use.power
     levels_of = getattr(model.cluster.timeline, "levels", ())
     speed = None
     if power.cap is not None and power.cap.law is not None and len(levels_of) > 1:
@@ -101,7 +101,7 @@ def _rates(model: Simulation, power: Power, begin: int, end: int) -> tuple[Rates
     notes = []
     for name in ("pue", "carbon", "tariff"):
         if getattr(power, name) is not None:
-            found[name], note = model.power.over(name, begin, end)
+            found[name], note = in_use.over(name, begin, end)
             notes += [note] if note else []
     pue = found["pue"]
     assert pue is not None

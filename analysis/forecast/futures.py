@@ -356,12 +356,12 @@ class Outset:
         """Let jobs that wait for others join the queue when these are over."""
         if not self._parents:
             return
+        from hpcrowd.environment.holds.held import hold
         from hpcrowd.environment.holds.rules import Rules
 
         size = len(simulation.jobs)
-        simulation.hold(
-            Rules(np.zeros(size, np.int64), np.zeros(size, np.bool_), parents=self._parents)
-        )
+        rules = Rules(np.zeros(size, np.int64), np.zeros(size, np.bool_), parents=self._parents)
+        hold(simulation, rules)
         simulation.submit(_Nobody(), np.array(sorted(self._parents)), self.state.now)
 
     def _add_users(self, simulation: Simulation, streams: Streams, until: int) -> None:

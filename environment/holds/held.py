@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcrowd.environment.holds.again import Again
 from hpcrowd.environment.holds.rules import Cause, Condition, Rules, account_of
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
+from hpcrowd.environment.parts.part import Part
 from hpcrowd.environment.quantities import time_at_speed
 
 #: Why jobs were let go that waited for each other.
@@ -39,13 +40,25 @@ if TYPE_CHECKING:
     from hpcrowd.environment.simulation import Simulation  # circle: for its type only
 
 
-class Holds:
-    """The held jobs of a run.
+def hold(model: Simulation, rules: Rules | None = None) -> None:
+    """Hold jobs back after their submission as rules say; before users join.
+
+    Jobs also wait for the window of another part, such as for clean or cheap energy. Nothing is
+    held under the recorded schedule, whose waits contain all of that.
+    """
+    for part in model.parts.at("window"):
+        window = part.window()
+        if window is not None:
+            rules = replace(rules or Rules.none(len(model.jobs)), window=window)
+    if rules is not None:
+        model.attach(Holds(rules))
+
+
+class Holds(Part):
+    """The held jobs of a run: those that are submitted after this is attached.
 
     Parameters
     ----------
-    model
-        The simulation; jobs submitted from now on are held.
     rules
         What holds them.
 
@@ -55,10 +68,9 @@ class Holds:
         Jobs that were taken back because a job that they depend on did not end as they asked.
     """
 
-    def __init__(self, model: Simulation, rules: Rules) -> None:
+    def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.impossible = 0
-        self._model = model
         self._concerned = rules.concerned
         self._children: dict[int, list[int]] = defaultdict(list)
         for row, parents in rules.parents.items():
@@ -76,17 +88,26 @@ class Holds:
         self._awaited = frozenset(rules.awaited)
         self._row: dict[int, int] = {}  # of the units of single jobs
         self._unit: dict[int, int] = {}  # units of the users of these jobs
-        self._runs = {row: Again(model, row, runs) for row, runs in rules.runs.items()}
+
+    @override
+    def attach(self, model: Simulation) -> None:
+        self._model = model
+        self._runs = {row: Again(model, row, runs) for row, runs in self.rules.runs.items()}
         for cluster in model.clusters.values():
-            cluster.holds = self
             if cluster.engine.scheduler is not None:  # recorded waits contain all of that
                 cluster.submit = partial(self._submit, cluster, cluster.submit)
                 cluster.submit_again = partial(self._submit_again, cluster, cluster.submit_again)
                 cluster.submit_unit = partial(self._submit_unit, cluster, cluster.submit_unit)
         self.follow(self._awaited)
 
-    def __len__(self) -> int:
-        return len(self._held)
+    @override
+    def keeps_jobs(self) -> bool:
+        return bool(self._held)
+
+    @override
+    def on_unit(self, owner: object, rows: Int64s) -> None:
+        if owner is not self:
+            self.follow(rows.tolist())
 
     def follow(self, rows: Iterable[int]) -> None:
         """Notice from now on when these jobs are over, if others wait for them.
@@ -98,9 +119,9 @@ class Holds:
             self._unit[row] = int(units[row])
             self._row[self._model.add_unit(self, np.array([row]))] = row
 
-    def unit_of(self, row: int) -> int:
-        """Return the unit of its user that a job belongs to; -1 for none."""
-        return self._unit.get(row, int(self._model.jobs.unit[row]))
+    @override
+    def unit_of(self, row: int, unit: int) -> int:
+        return self._unit.get(row, unit)
 
     def restore(self) -> None:
         """Put the units of users back into the table, when the run is over."""
@@ -110,15 +131,16 @@ class Holds:
         for one in self._runs.values():
             one.restore()
 
-    def rows_at(self, cluster: Cluster) -> Int64s:
-        """Return the rows of the jobs that are held at a cluster, in order."""
+    @override
+    def end(self) -> dict[str, Any]:
+        self.restore()
+        return {"holds": self.account(), "depends": self.preceding()}
+
+    @override
+    def held(self, cluster: Cluster) -> dict[int, str]:
         submit, now = self._model.jobs.submit, self._model.time
         held = (row for row, at in self._held.items() if at is cluster)
-        return np.array(sorted(row for row in held if 0 <= submit[row] <= now), np.int64)
-
-    def cause_of(self, row: int) -> Cause:
-        """Return why a job is held, or was held last."""
-        return self._cause[row]
+        return {row: self._cause[row] for row in sorted(held) if 0 <= submit[row] <= now}
 
     def account(self) -> dict[str, Any]:
         """Return how many jobs were held before their first run, for how long, and why, for JSON.
@@ -309,7 +331,7 @@ class Holds:
         if self._never(row):
             self.impossible += 1
             self._cause[row] = Cause.DEPENDENCY
-            self.cancel(np.array([row]))
+            self.take_back(np.array([row]))
             self._model.on_taken_back(np.array([row]))
             return
         if self._waits_for_window(row):
@@ -420,8 +442,8 @@ class Holds:
             for other in sorted(one for one in self._held if rules.array.get(one) == array):
                 self._try(other)
 
-    def cancel(self, rows: Int64s) -> Int64s:
-        """Take jobs back that are held, or are to come; return the others."""
+    @override
+    def take_back(self, rows: Int64s) -> Int64s:
         jobs, now = self._model.jobs, self._model.time
         others = []
         for row in rows.tolist():
@@ -439,8 +461,8 @@ class Holds:
                 others.append(row)
         return np.array(others, np.int64)
 
-    def left_out(self, rows: Int64s) -> None:
-        """Let jobs go that wait for jobs which their users decided not to run."""
+    @override
+    def on_left_out(self, rows: Int64s) -> None:
         for row in rows.tolist():
             if row in self._unit:
                 self._model.call_at(self._model.time, self._ended, row)
@@ -454,8 +476,11 @@ class Holds:
         self.rules = replace(self.rules, parents=parents)
         self._model.call_at(self._model.time, self._try, row)
 
-    def let_go(self) -> bool:
-        """Let jobs go that wait for jobs which nobody will submit, when nothing else happens."""
+    @override
+    def go_on(self) -> bool:
+        if not self._held:
+            return False
+        # They wait for jobs which nobody will submit.
         jobs, before = self._model.jobs, len(self._held)
         self._absent |= {
             one.row

@@ -75,8 +75,6 @@ class Timeline:
         Called with jobs that their users must submit again.
     adaptive
         The adaptive scheduler that chooses the policy from the beginning, if any.
-    cap
-        A cap on the power of the machine, if any.
 
     Attributes
     ----------
@@ -112,14 +110,8 @@ class Timeline:
         streams: Streams,
         lost: Lost,
         adaptive: Adaptive | None = None,
-        cap: CapPlan | None = None,
     ) -> None:
         check_changes(changes, engine.processors)
-        if cap is not None:
-            resizes = {one.at: one.processors for one in changes if isinstance(one, Resize)}
-            cap.check({0: engine.processors} | resizes)
-            if not changes and len(cap.limits) == 1:
-                engine.most = cap.most(engine.processors)
         self.engine = engine
         self.next_at, self.quiet = FOREVER, False
         self.attempts = engine.attempts
@@ -147,12 +139,35 @@ class Timeline:
         self._over: list[int] = []
         self._told: list[int] = []
         self._successor: Scheduler | None = None
-        self._cap, self._cap_changes = cap, False
+        self._cap: CapPlan | None = None
+        self._cap_changes = False
         self._speed = Fraction(1)  # by changes of speed, without the clock under a cap
-        if self.slows or any(isinstance(change, SpeedChange) for change in changes):
-            engine.work = np.full(len(engine.jobs), UNKNOWN)
+        if any(isinstance(change, SpeedChange) for change in changes):
+            self._note_work()
         for change, name in zip(changes, stream_names(changes), strict=True):
             self._plan(change, streams.within("failures", engine.number, *name))
+        self._look_ahead()
+
+    def _note_work(self) -> None:
+        """Let the engine keep how long jobs run at full speed, since speeds change."""
+        self.engine.work = np.full(len(self.engine.jobs), UNKNOWN)
+
+    def limit(self, cap: CapPlan) -> None:
+        """Keep what runs within a cap on the power of the machine; before the run.
+
+        Raises
+        ------
+        QuantityError
+            If the limit is below the power of the idle machine.
+        """
+        engine = self.engine
+        resizes = {one.at: one.processors for one in self._changes if isinstance(one, Resize)}
+        cap.check({0: engine.processors} | resizes)
+        if not self._changes and len(cap.limits) == 1:
+            engine.most = cap.most(engine.processors)
+        if cap.law is not None:
+            self._note_work()
+        self._cap = cap
         self._plan_cap(0)
         self._look_ahead()
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.environment.clock import DAY, Clock
+from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import Float64s, Int64s, JobTable
+from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.machine.hostlists import expand
+from hpcrowd.environment.parts.part import Part
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.quantities import KWH, format_duration
 from hpcrowd.environment.signals.signal import Signal
@@ -20,58 +21,70 @@ from hpcrowd.environment.signals.steps import Steps
 from hpcrowd.environment.signals.walls import check_span
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.cluster import Cluster  # circle: for its type only
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.power.windows import OpenWindow
-    from hpcrowd.environment.streams import Streams
+    from hpcrowd.environment.simulation import Simulation  # circle: for its type only
 
 #: s of a signal that jobs foresee without a record, which says how long a run is.
 FORESEEN = 5 * 364 * DAY
 
 
-class PowerInUse:
-    """The power of the jobs of a run.
+class PowerInUse(Part):
+    """The power of the jobs of a run, and the rules that limit it on the first cluster.
 
     Parameters
     ----------
     power
         The description of the machine; its draw is fitted already, see ``Draw.fitted``.
-    jobs
-        The table of jobs.
-    clock
-        Local time, for cooling by outside temperature.
     measured
         W per processor that was measured of each job; -1 for unknown, or for the jobs of the table
         beyond. None if nothing was measured.
-    machine
-        Nodes and their names; None for equal processors.
 
     Attributes
     ----------
     types
-        The type of each node of the machine, by name.
-
-    Raises
-    ------
-    QuantityError
-        If the description does not fit the machine.
-    SignalError
-        If a signal does not cover the first submission in the record.
+        The type of each node of the machine, by name; empty for equal processors.
     """
 
-    def __init__(
-        self,
-        power: Power,
-        jobs: JobTable,
-        clock: Clock,
-        measured: Float64s | None = None,
-        machine: Machine | None = None,
-    ) -> None:
-        self.power, self.jobs, self.clock = power, jobs, clock
-        self.measured = measured
+    def __init__(self, power: Power, measured: Float64s | None = None) -> None:
+        self.power, self.measured = power, measured
         self.types: dict[str, NodePower] = {}
-        if machine is not None:
-            self.types = types_of(power, machine)
+
+    @override
+    def attach(self, model: Simulation) -> None:
+        """Count the power of the jobs of a simulation, and limit it as the description says.
+
+        Raises
+        ------
+        QuantityError
+            If the description does not fit the machine.
+        SignalError
+            If a signal does not cover the first submission in the record.
+        """
+        self.jobs, self.clock, self._streams = model.jobs, model.clock, model.streams
+        cluster, power = model.cluster, self.power
+        if cluster.machine is not None:
+            self.types = types_of(power, cluster.machine)
         self._check_cover()
+        if power.cap is not None:
+            self._check_can_cap(cluster)
+            cluster.change().limit(power.cap.of(self))
+        if power.sleep is not None and cluster.machine is None:
+            cluster.engine.sleep_by(power.sleep, power.pool)
+
+    @staticmethod
+    def _check_can_cap(cluster: Cluster) -> None:
+        if cluster.machine is not None:
+            raise QuantityError(
+                "power cap: of a pool of equal processors, not of a machine of nodes; leave out "
+                "--machine"
+            )
+        if cluster.engine.scheduler is None:
+            raise QuantityError(
+                "power cap: the recorded schedule starts jobs whatever they draw; choose a "
+                "scheduler"
+            )
 
     def _check_cover(self) -> None:
         """Check that signals cover the first submission, before a run rather than after it."""
@@ -154,7 +167,8 @@ class PowerInUse:
         signal = getattr(value, "temperature", getattr(value, "energy", value))
         return signal if isinstance(signal, Signal) and signal.repeat == "no" else None
 
-    def window(self, streams: Streams) -> OpenWindow | None:
+    @override
+    def window(self) -> OpenWindow | None:
         """Return what decides in a run when jobs join the queue; None if they always do at once.
 
         Raises
@@ -172,7 +186,7 @@ class PowerInUse:
                 f"table [{name}]"
             )
         steps, _ = self.over(name, self._from(name), self.last_second(name) or self.foreseen)
-        return start.rule(steps, streams, self.clock)
+        return start.rule(steps, self._streams, self.clock)
 
     @cached_property
     def mean_pue(self) -> float:

@@ -184,11 +184,8 @@ class ClusterState:
             jobs.take(rows), now, simulation.clock, engine.processors, simulated=True, source=source
         )
         held: dict[int, str] = {}
-        if cluster.holds is not None:
-            for row in cluster.holds.rows_at(cluster).tolist():
-                if submit[row] <= now:
-                    place = int(np.searchsorted(rows, row))
-                    held[place] = HELD_BACK.format(cluster.holds.cause_of(row))
+        for row, cause in cluster.held.items():
+            held[int(np.searchsorted(rows, row))] = HELD_BACK.format(cause)
         placed: dict[int, Placed] = {}
         if engine.scheduler is not None and engine.scheduler.nodes:
             policy: Any = engine.scheduler

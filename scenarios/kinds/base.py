@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.cluster import ClusterSpec
+    from hpcrowd.environment.holds.rules import Rules
     from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
@@ -279,7 +280,6 @@ class Scenario(Strict):
             platform=home.platform,
             name=name,
             machine=home.machine,
-            power=home.power,
             **more,
         )
 
@@ -383,6 +383,14 @@ def with_settings[F: Callable[..., Any]](
         return function
 
     return decorate
+
+
+def hold(model: Simulation, rules: Rules | None = None) -> None:
+    """Hold jobs back as rules and parts of the run say, without a look if there are none."""
+    if rules is not None or len(model.parts):
+        from hpcrowd.environment.holds.held import hold as hold_jobs
+
+        hold_jobs(model, rules)
 
 
 def checksum(path: Path) -> str:

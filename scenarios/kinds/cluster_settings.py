@@ -22,7 +22,9 @@ from hpcrowd.scenarios.kinds.fields import (
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.model import Machine
+    from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.environment.traces.trace import Trace
 
 
 class ClusterScenario(Scenario):
@@ -75,6 +77,14 @@ class ClusterScenario(Scenario):
         """Return the machine of nodes; None for equal processors."""
         return site_of(self.machine, self.folder)
 
+    def parts(self, trace: Trace | None = None) -> list[Part]:
+        """Return what else acts in the run: the power of the cluster, if it is described."""
+        if self.power is None:
+            return []
+        from hpcrowd.environment.power.in_use import PowerInUse
+
+        return [PowerInUse(self.power.made(trace))]
+
     def accounts(self, model: Simulation) -> dict[str, Any]:
         """Return what the cluster did, as fields of :class:`hpcrowd.analysis.run.Run`.
 
@@ -86,7 +96,7 @@ class ClusterScenario(Scenario):
             from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
 
             found = {"machines": machines_of(model), "rejections": rejections_of(model)}
-        if model.power is not None:
+        if len(model.parts):
             from hpcrowd.analysis.energy.record import account_of
 
             found["energy_account"] = account_of(model)

@@ -20,7 +20,7 @@ from hpcrowd.environment.limits.numbers import (
     MOST_PROCESSORS,
 )
 from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.scenarios.kinds.base import Staged, Watch, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, hold, with_settings
 from hpcrowd.scenarios.kinds.cluster_settings import ClusterScenario
 from hpcrowd.scenarios.kinds.fields import (
     Processors,
@@ -170,10 +170,9 @@ class PopulateConfig(ClusterScenario):
             from hpcrowd.environment.machine.requests import Requests
 
             jobs.requests = Requests()
-        power = None if self.power is None else self.power.made()
-        home = ClusterSpec(processors, self.scheduler, machine=site, power=power)
-        simulation = self.simulation(jobs, {HOME: home}, Clock())
-        simulation.hold()
+        home = ClusterSpec(processors, self.scheduler, machine=site)
+        simulation = self.simulation(jobs, {HOME: home}, Clock(), parts=self.parts())
+        hold(simulation)
         behaviour = None
         if self.users != MODEL:
             from hpcrowd.agents.learned.model import LearnedModel

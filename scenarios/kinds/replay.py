@@ -24,7 +24,7 @@ from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, hold, with_settings
 from hpcrowd.scenarios.kinds.fields import checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -236,7 +236,9 @@ class ReplayConfig(TraceScenario):
         others = self.population.others() if self.population else {}
         clusters = {HOME: self.cluster(trace), **others}
         overrun = trace.header.overrun(self.overrun)
-        model = self.simulation(jobs, clusters, clock, self.platform, overrun=overrun)
+        model = self.simulation(
+            jobs, clusters, clock, self.platform, overrun=overrun, parts=self.parts(trace)
+        )
         kept = trace.extra and self.holds == "recorded"
         of = _source_row(converted.source_row[casting.rows], len(jobs))
         rules = None
@@ -246,17 +248,19 @@ class ReplayConfig(TraceScenario):
             held = bool(kept) and self.scheduler != "recorded"
             run_time = self.conversion().run_time
             rules = recorded_rules(trace, jobs, of, held=held, run_time=run_time)
-        if model.power is not None and self.power is not None:
-            model.power.measured = self.power.measured(trace, of)
-        model.hold(rules)
+        if self.power is not None:
+            from hpcrowd.environment.power.in_use import PowerInUse
+
+            in_use = model.parts.of(PowerInUse)
+            assert in_use is not None  # see ClusterScenario.parts
+            in_use.measured = self.power.measured(trace, of)
+        hold(model, rules)
         users, generated = casting.join(model, log=log)
 
         def finish() -> Run:
             rows = _source_row(converted.source_row[casting.rows], len(jobs))  # users may add jobs
-            holds = {}
-            if model.holds is not None:
-                model.holds.restore()
-                holds = model.holds.account()
+            accounts = model.end()
+            holds = accounts.get("holds", {})
             if kept and self.scheduler == "recorded":
                 from hpcrowd.environment.holds.recorded import as_recorded
 
@@ -278,7 +282,7 @@ class ReplayConfig(TraceScenario):
                 attempts=attempts_of(model),
                 **self.accounts(model),
                 holds=holds,
-                depends=({} if model.holds is None else model.holds.preceding())
+                depends=accounts.get("depends", {})
                 | {row: before for user in users for row, before in user.preceded.items()},
                 remarks=self.limits(trace, converted.jobs)
                 + (

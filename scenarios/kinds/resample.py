@@ -23,7 +23,7 @@ from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, hold, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -295,9 +295,9 @@ class ResampleConfig(TraceScenario):
 
             jobs.requests = Requests()
         overrun = prepared.header.overrun(self.overrun)
-        home = self.cluster(prepared)
-        simulation = self.simulation(jobs, {HOME: home}, people.clock, overrun=overrun)
-        simulation.hold()
+        home, parts = self.cluster(prepared), self.parts(prepared)
+        simulation = self.simulation(jobs, {HOME: home}, people.clock, overrun=overrun, parts=parts)
+        hold(simulation)
         living.visits.log = log
         users = add_members(
             simulation,

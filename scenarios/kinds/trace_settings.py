@@ -432,7 +432,6 @@ class TraceScenario(TraceReading, ClusterScenario):
             self.scheduler,
             estimates=self.estimates,
             machine=self.site(),
-            power=None if self.power is None else self.power.made(trace),
         )
 
 

@@ -22,6 +22,7 @@ from hpcrowd.environment import JobTable, Simulation
 from hpcrowd.environment.clock import DAY, WEEK, Clock
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.power.description import NodePower, Power
+from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.tariff import Tariff, TariffPeriod
 from hpcrowd.scenarios.inspector.panels.about import clock_of
@@ -116,7 +117,7 @@ def test_prices_and_signals_are_refused_before_the_run(name, clock):
     jobs.erase_outcome()
 
     def simulated():
-        model = Simulation(jobs, 4, "easy", clock=CLOCKS[clock], power=power)
+        model = Simulation(jobs, 4, "easy", clock=CLOCKS[clock], parts=[PowerInUse(power)])
         model.submit(Nobody(), np.arange(3), jobs.recorded_submit)
         account_of(model.run()).summary()
 

@@ -206,13 +206,10 @@ def react(
     sessions: SessionDefinition = EVERY_JOB,
     log: DecisionLog | None = None,
     parts: dict[str, Any] | None = None,
-    power: Any = None,
     **options: Any,
 ) -> list[ReplayUser]:
     """Replay jobs with users who react; return the users."""
     model = Simulation(jobs, processors, **options)
-    if power is not None:
-        model.power = power
     users = join(model, *reactions, when=when, sessions=sessions, log=log, parts=parts)
     model.run()
     return users

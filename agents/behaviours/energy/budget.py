@@ -15,6 +15,7 @@ from hpcrowd.agents.behaviours.triggers import Trigger
 from hpcrowd.environment.clock import CYCLE, DAY, EPOCH, FIRST_MONDAY, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, State
+from hpcrowd.environment.power.in_use import PowerInUse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Intention
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.environment.jobs import Int64s, JobTable
-    from hpcrowd.environment.power.in_use import PowerInUse
     from hpcrowd.environment.simulation import Simulation
 
 #: Share of a budget by which sums of energies may exceed it, for their rounding.
@@ -158,7 +158,7 @@ class Budget(Trigger):
     @override
     def begin(self, user: ReplayUser) -> None:
         model = user.model
-        if model.power is None:
+        if model.parts.of(PowerInUse) is None:
             raise QuantityError(
                 f"trigger {self.when}: needs a description of power; give --power FILE"
             )
@@ -278,8 +278,9 @@ def _energy_used(model: Simulation, rows: Int64s) -> list[float]:
 
 def _power_of(model: Simulation) -> PowerInUse:
     """Return what gives the energy of jobs."""
-    assert model.power is not None  # see begin()
-    return model.power
+    in_use = model.parts.of(PowerInUse)
+    assert in_use is not None  # see begin()
+    return in_use
 
 
 def _by_record(jobs: JobTable) -> dict[int, float]:

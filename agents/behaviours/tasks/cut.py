@@ -29,6 +29,7 @@ from hpcrowd.agents.behaviours.tasks.new_jobs import NewJobs
 from hpcrowd.agents.behaviours.tasks.shapes import Rules, Shape, Task, adaptive, preferred
 from hpcrowd.agents.behaviours.user import Gone
 from hpcrowd.environment.errors import QuantityError, check_choice
+from hpcrowd.environment.holds.held import Holds
 from hpcrowd.environment.jobs import UNKNOWN, Column, State
 from hpcrowd.environment.machine.resizing import resize
 from hpcrowd.environment.stops import FOREVER
@@ -140,7 +141,7 @@ class Cut(Response):
                 f"reaction {self.name}: under the recorded schedule jobs start as recorded, and "
                 "pieces of tasks have no record; choose a scheduler"
             )
-        holds = user.model.holds
+        holds = user.model.parts.of(Holds)
         if holds is not None and holds.rules.concerned.any():
             raise QuantityError(
                 f"reaction {self.name}: jobs of this log are held, such as for the end of others, "

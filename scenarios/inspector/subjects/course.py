@@ -14,6 +14,7 @@ from hpcrowd.analysis.views import Moment, activity_count, next_event_of
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 
@@ -253,7 +254,7 @@ class LiveCourse(Course):
     @property
     @override
     def has_power(self) -> bool:
-        return self.model.power is not None
+        return self.model.parts.of(PowerInUse) is not None
 
     @override
     def account(self) -> EnergyAccount | None:

@@ -13,6 +13,7 @@ from heapq import heapify, heappop
 
 import numpy as np
 
+from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.machine.files.reading import read_machine
@@ -106,7 +107,7 @@ def schedule_on(
     rules = workload.rules
     held = Rules(delay=np.zeros(len(jobs), np.int64), failed=rules.failed, parents=rules.parents)
     if held:
-        model.hold(held)
+        hold(model, held)
     rows = np.arange(len(jobs))
     at = np.floor(workload.submitted).astype(np.int64)
     model.submit(Plan(), rows, at)
@@ -128,8 +129,7 @@ def schedule_on(
             workload.keys[job.row]: KEPT_WORD if job.reason.startswith(KEPT) else job.reason
             for job in waiting
         }
-        for held_rows in [] if model.holds is None else [model.holds.rows_at(model.cluster)]:
-            reasons[moment] |= {workload.keys[row]: "Dependency" for row in held_rows.tolist()}
+        reasons[moment] |= {workload.keys[row]: "Dependency" for row in model.cluster.held}
         priorities[moment] = {
             workload.keys[job.row]: parts_of(next(iter(job.factors.values())))
             for job in waiting

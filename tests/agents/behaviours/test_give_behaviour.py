@@ -29,6 +29,7 @@ from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.environment import ClusterSpec, GridSpec, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.jobs import Column
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
@@ -221,7 +222,7 @@ def test_held_jobs_are_held_on(make_jobs, plain):
     jobs.run_time[0] = 150
     model = Simulation(jobs, 4, plain=plain)
     parents = {2: (Parent(1, Condition.OK),), 3: (Parent(0, Condition.OK),)}
-    model.hold(Rules(np.zeros(4, np.int64), np.zeros(4, bool), parents=parents))
+    hold(model, Rules(np.zeros(4, np.int64), np.zeros(4, bool), parents=parents))
     user = add_users(model, Work.of(jobs, SESSIONS), "rigid")[0]
     for second, name in ((50, "think-time"), (560, "adjusted"), (580, "rigid"), (640, "fluid")):
         model.run(until=second)

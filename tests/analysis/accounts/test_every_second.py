@@ -20,6 +20,7 @@ from hpcrowd.environment.machine.model import Preempt
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import DrawTable
+from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.quantities import KWH
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.tariff import Tariff
@@ -185,8 +186,8 @@ def check_pool(case, policy, cap, plain):
         options |= {"processors": SIZE, "platform": case["platform"]}
     jobs = make(case["rows"])
     model = Simulation(
-        jobs, scheduler=policy, power=replace(POWER, cap=cap), plain=plain, resubmit_after=5,
-        seed=3, **options,
+        jobs, scheduler=policy, parts=[PowerInUse(replace(POWER, cap=cap))], plain=plain,
+        resubmit_after=5, seed=3, **options,
     )  # fmt: skip
     add_users(model, Work.of(jobs, SessionDefinition("arrival", case["gap"])), case["users"])
     seen = watched(model, taken=case["taken"])
@@ -223,7 +224,9 @@ def nodes(seed):
         ]  # fmt: skip
         scheduling = site.scheduling.model_copy(update=how)
         site = site.model_copy(update={"partitions": tuple(tiers), "scheduling": scheduling})
-    model = Simulation(jobs, site.cores, "slurm", machine=site, power=POWER, overrun="kill")
+    model = Simulation(
+        jobs, site.cores, "slurm", machine=site, parts=[PowerInUse(POWER)], overrun="kill"
+    )
     model.submit(Nobody(), np.arange(len(jobs)), jobs.recorded_submit)
     return model
 
@@ -269,7 +272,7 @@ def test_a_run_stopped_for_good_counts_once():
     jobs.append(2, processors=4, run_time=[7200, 3600], requested_time=10800, user=1)
     model = Simulation(
         jobs, 4, "easy", platform=[NodesDown(3600, 5400, 4, "fail")],
-        power=Power((NodePower("n", 100.0, 100.0),)),
+        parts=[PowerInUse(Power((NodePower("n", 100.0, 100.0),)))],
     )  # fmt: skip
     model.submit(Nobody(), np.arange(2), np.array([0, 20000]))
     run = finished(model.run())

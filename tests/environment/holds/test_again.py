@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hpcrowd.environment import Simulation, State
 from hpcrowd.environment.errors import SimulationError
+from hpcrowd.environment.holds.held import Holds, hold
 from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.traces.runs import EarlierRun
@@ -63,7 +64,7 @@ def simulated(log, scheduler, **options):
     rules = Rules.none(len(log))
     rules.runs = {row: one[4] for row, one in enumerate(log) if one[4]}
     model, owner = Simulation(jobs, PROCESSORS, scheduler, **options), Owner()
-    model.hold(rules)
+    hold(model, rules)
     model.submit(owner, np.arange(len(log)), submit)
     return model, owner
 
@@ -140,8 +141,9 @@ def test_the_recorded_schedule_is_the_record(log):
     """Each run is where it was, and the table says again what was recorded."""
     model, _ = simulated(log, "recorded")
     model.run()
-    assert model.holds is not None
-    model.holds.restore()
+    holds = model.parts.of(Holds)
+    assert holds is not None
+    holds.restore()
     for row, runs in runs_of(model).items():
         submit, wait, run, _, earlier = log[row]
         # A run that began in the second of the end before begins a second later.
@@ -172,7 +174,7 @@ def test_on_a_machine_of_nodes(seed, scheduler):
         model = Simulation(jobs, machine.cores, scheduler, machine=machine, plain=plain)
         rules = Rules.none(len(jobs))
         rules.runs = runs
-        model.hold(rules)
+        hold(model, rules)
         model.submit(Owner(), np.arange(len(jobs)), jobs.recorded_submit.copy())
         model.run()
         seen.append((runs_of(model), jobs.state.tolist()))
@@ -205,8 +207,9 @@ def test_a_run_in_the_middle_is_unfinished():
     model.run(until=10)
     with pytest.raises(SimulationError, match="it is failed"):
         model.cancel(0)
-    assert model.holds is not None
-    model.holds.restore()
+    holds = model.parts.of(Holds)
+    assert holds is not None
+    holds.restore()
     assert (State.UNFINISHED, -1, 1) == (
         model.jobs.state[0],
         model.jobs.end[0],

@@ -12,6 +12,7 @@ import pytest
 from hpcrowd.environment import Simulation, State
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.held import Holds, hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.platform.changes import NodesDown
 from hpcrowd.environment.schedulers.base import ReasonCode
@@ -49,15 +50,16 @@ def rules_of(jobs, **known):
 def held(jobs, rules, **options):
     """A machine of four processors whose jobs are held, all of them one unit of one owner."""
     model, owner = Simulation(jobs, 4, **options), Owner()
-    model.hold(rules)
+    hold(model, rules)
     model.submit(owner, np.arange(len(jobs)), jobs.recorded_submit.copy())
     return model, owner
 
 
 def holds_of(model):
     """Return what holds the jobs of a run."""
-    assert model.holds is not None
-    return model.holds
+    holds = model.parts.of(Holds)
+    assert holds is not None
+    return holds
 
 
 def after(*parents):
@@ -170,8 +172,8 @@ def test_taking_back(make_jobs, plain):
     parents = {1: after((0, ANY)), 2: after((1, ANY)), 4: after((3, ANY)), 3: after((0, ANY))}
     model, owner = held(jobs, rules_of(5, parents=parents), plain=plain)
     model.run(until=20)
-    assert [1, 2, 4] == holds_of(model).rows_at(model.cluster).tolist()
-    assert 3 == len(holds_of(model))
+    assert [1, 2, 4] == list(model.cluster.held)
+    assert holds_of(model).keeps_jobs()
     model.cancel([1, 3])
     model.run()
     assert [State.CANCELLED, State.RENOUNCED] == [jobs.state[1], jobs.state[3]]
@@ -200,7 +202,7 @@ def test_nobody_submits_it(make_jobs, plain):
     """A job whose other is never submitted goes on when nothing else is left to happen."""
     jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
     model = Simulation(jobs, 4, plain=plain)
-    model.hold(rules_of(3, parents={1: after((0, OK)), 2: after((1, OK))}))
+    hold(model, rules_of(3, parents={1: after((0, OK)), 2: after((1, OK))}))
     model.submit(Owner(), np.array([1, 2]), 0)
     model.run()
     assert [-1, 0, 10] == jobs.start.tolist()
@@ -261,7 +263,7 @@ def test_nothing_comes_too_early(make_jobs, case, policy, pause):
         model.run()
         runs.append(jobs)
         assert 1 == len(owner.heard)
-        assert not len(holds_of(model))
+        assert not holds_of(model).keeps_jobs()
     assert np.array_equal(runs[0].matrix, runs[1].matrix)
     jobs = runs[0]
     assert State.UNFINISHED not in jobs.state.tolist()
@@ -286,7 +288,7 @@ def test_no_rules_for_a_recorded_schedule(make_jobs):
     jobs = make_jobs((0, 10, 1), (0, 10, 1))
     jobs.recorded_start[:] = 5
     model = Simulation(jobs, 4, "recorded")
-    model.hold(rules_of(2, parents={1: after((0, ANY))}))
+    hold(model, rules_of(2, parents={1: after((0, ANY))}))
     model.submit(Owner(), np.arange(2), 0)
     model.run()
     assert [5, 5] == jobs.start.tolist()

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import ClusterSpec, NodesDown, Resize, Simulation, SpeedChange, State
+from hpcrowd.environment import NodesDown, Resize, Simulation, SpeedChange, State
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, SignalError
 from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import DrawTable
+from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.state.begin import begin_from
 from hypothesis import given
@@ -44,10 +45,8 @@ def started(
     jobs = made(rows)
     draw = None if watts is None else DrawTable("processors", watts)
     power = Power((node,), draw, cap=cap)
-    model = Simulation(jobs, processors, scheduler, power=power, **options)
-    if measured is not None:
-        assert model.power is not None
-        model.power.measured = np.array(measured)
+    in_use = PowerInUse(power, None if measured is None else np.array(measured))
+    model = Simulation(jobs, processors, scheduler, parts=[in_use], **options)
     add_users(model, Work.of(jobs), "rigid")
     return model
 
@@ -172,7 +171,7 @@ def test_a_run_that_begins_beyond_the_cap(plain):
     jobs = made([(0, 100, 4), (5, 10, 4)])
     jobs.recorded_start[:] = 0, -1
     power = Power((NODE,), cap=PowerCap(28, slowed(1)))
-    model = Simulation(jobs, 4, power=power, plain=plain)
+    model = Simulation(jobs, 4, parts=[PowerInUse(power)], plain=plain)
     begin_from(model, 10, np.array([0]), np.array([1]))
     model.run()
     assert [190, 210] == jobs.end.tolist()
@@ -209,7 +208,6 @@ def capped(cap, *args, **options):
 
 
 SITE = Machine(nodes=(NodeType(name="n[1-4]", cores=1),))
-NORTH = {"north": ClusterSpec(4, power=Power((NODE,), cap=PowerCap(28)))}
 
 
 @pytest.mark.parametrize(
@@ -227,10 +225,9 @@ NORTH = {"north": ClusterSpec(4, power=Power((NODE,), cap=PowerCap(28)))}
         # Below the idle power at any second, also of a machine that grows.
         (capped(limits(28, 7.9)), "power cap 7.9 W from 100 s: below the 8 W that 4 idle"),
         (capped(PowerCap(28), platform=[Resize(50, 20)]), "cap 28 W from 50 s: below the 40 W"),
-        # No cap for the recorded schedule, machines of nodes and clusters other than the first.
+        # No cap for the recorded schedule and machines of nodes.
         (capped(PowerCap(28), "recorded"), "choose a scheduler"),
         (capped(PowerCap(28), machine=SITE), "leave out --machine"),
-        (lambda: Simulation(made([(0, 50, 4)]), 4, others=NORTH), "only the first cluster"),
     ],
 )
 def test_refusals(call, words):

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.environment import FormatOptions, JobTable, Losses, TableMapping
-from hpcrowd.environment.clock import Clock
+from hpcrowd.environment import FormatOptions, JobTable, Losses, Simulation, TableMapping
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import (
@@ -163,11 +162,17 @@ def test_users_are_learned(make_trace):
         MeasuredDraw().fitted(few)
 
 
+def attached(in_use, jobs):
+    """The power of jobs on a pool of equal processors."""
+    Simulation(jobs, 8, parts=[in_use])
+    return in_use
+
+
 def test_energy_of_jobs_as_they_are_now():
     """Processors x W x run time x PUE, by what was measured first; jobs may be added later."""
     jobs = jobs_of([1, 1], [2, 4], [3600, 1800])
     jobs.requested_time[:] = 7200
-    in_use = PowerInUse(Power((NODE,), pue=1.2), jobs, Clock(), np.array([-1.0, 100.0]))
+    in_use = attached(PowerInUse(Power((NODE,), pue=1.2), np.array([-1.0, 100.0])), jobs)
     assert [12.5, 100] == in_use.watts([0, 1]).tolist()
     assert [0.03, 0.24] == pytest.approx(in_use.energy([0, 1]).tolist())
     assert [0.06, 0.96] == pytest.approx(in_use.requested_energy([0, 1]).tolist())
@@ -175,7 +180,7 @@ def test_energy_of_jobs_as_they_are_now():
     assert ([12.5], [0]) == (in_use.watts(new).tolist(), in_use.energy(new).tolist())
     jobs.processors[0] = 1  # its user asks for less
     assert [0.015] == pytest.approx(in_use.energy(0).tolist())
-    few = PowerInUse(Power((NODE,), draw=DrawTable("processors", {"1": 30.0})), jobs, Clock())
+    few = attached(PowerInUse(Power((NODE,), draw=DrawTable("processors", {"1": 30.0}))), jobs)
     assert [30, 12.5] == few.watts([0, 1]).tolist()
 
 
@@ -196,11 +201,11 @@ def test_mean_of_cooling(times, degrees, submit, end, mean):
     jobs = jobs_of([1], [1], [3600])
     jobs.recorded_submit[:], jobs.recorded_end[:] = submit, end
     large = replace(NODE, name="large", idle=800.0, nodes="l[1-2]")
-    in_use = PowerInUse(Power((large, NODE), pue=cooling), jobs, Clock())
+    in_use = attached(PowerInUse(Power((large, NODE), pue=cooling)), jobs)
     assert mean == pytest.approx(in_use.mean_pue)
     assert [0.0125 * mean] == pytest.approx(in_use.energy([0]).tolist())
     named = replace(NODE, nodes="n1")
-    assert large is PowerInUse(Power((large, named)), jobs, Clock()).node
+    assert large is attached(PowerInUse(Power((large, named))), jobs).node
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.power.description import NodePower, Power
+from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.power.sleep import (
     SleepRule,
     holdings,
@@ -220,7 +221,7 @@ def test_several_clusters(plain):
     """The rule is that of the first cluster; others run as they do."""
     jobs = made([(100, 9, 2)] * 2)
     power, others = Power((NODE,), sleep=MINUTE), {"other": ClusterSpec(4)}
-    model = Simulation(jobs, processors=4, others=others, power=power, plain=plain)
+    model = Simulation(jobs, processors=4, others=others, parts=[PowerInUse(power)], plain=plain)
     for row, name in enumerate(("home", "other")):
         model.clusters[name].submit(np.array([row]), 100)
     model.run()

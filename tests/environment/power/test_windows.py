@@ -9,6 +9,7 @@ from hpcrowd.environment import Simulation, State
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import ClusterSpec
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.held import Holds, hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.power.windows import StartWindow, best_start, forecast
 from hpcrowd.environment.signals.steps import Steps
@@ -37,9 +38,10 @@ def waiting(jobs, policy, steps=NOON, rules=None, **options):
     """A machine of four processors whose jobs wait for a window; they are yet to be submitted."""
     model = Simulation(jobs, 4, **options)
     rules = Rules.none(len(jobs)) if rules is None else rules
-    model.hold(replace(rules, window=policy.rule(steps, model.streams, model.clock)))
-    assert model.holds is not None
-    return model, Owner(), model.holds
+    hold(model, replace(rules, window=policy.rule(steps, model.streams, model.clock)))
+    holds = model.parts.of(Holds)
+    assert holds is not None
+    return model, Owner(), holds
 
 
 def submit(model, owner):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.platform.changes import Maintenance, NodesDown, Resize
@@ -90,7 +91,7 @@ def test_jobs_that_are_held_back(make_jobs):
     """A job that waits for its earliest start is held, with the reason; others are not."""
     jobs = make_jobs((0, HOUR, 4), (10, HOUR, 4), (20, HOUR, 4))
     model = Simulation(jobs, 4)
-    model.hold(Rules(np.array([0, 5 * HOUR, 0]), np.zeros(3, bool)))
+    hold(model, Rules(np.array([0, 5 * HOUR, 0]), np.zeros(3, bool)))
     model.cluster.submit(np.arange(3), jobs.recorded_submit)
     model.run(until=60)
     state = ClusterState.of_simulation(model)

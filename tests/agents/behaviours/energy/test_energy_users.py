@@ -36,6 +36,7 @@ from hpcrowd.analysis import account, notes_of
 from hpcrowd.environment import Clock, QuantityError, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, second_of
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.power.in_use import PowerInUse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,11 +46,18 @@ from tests.support.populations import pool_of, simulated, submissions
 TOGETHER = {"sessions": SessionDefinition("max", 60), "when": SessionGraph}
 
 
-class OneKilowatt:
+class OneKilowatt(PowerInUse):
     """Power of a machine whose processors draw 1 kW each, but only while they are busy."""
 
-    def __init__(self, jobs):
-        self.jobs = jobs
+    def __init__(self):
+        """Without a description."""
+
+    def attach(self, model):
+        """Know the jobs."""
+        self.jobs = model.jobs
+
+    def window(self):
+        """Let jobs start at once."""
 
     def energy(self, rows):
         """Return what jobs need, kWh."""
@@ -62,7 +70,7 @@ class OneKilowatt:
 
 def run(jobs, *reactions, **options):
     """Replay jobs with users who react, on a machine whose power is known."""
-    return react(jobs, *reactions, power=OneKilowatt(jobs), **options)
+    return react(jobs, *reactions, parts=[OneKilowatt()], **options)
 
 
 # ---- budgets ----------------------------------------------------------------------------------

@@ -29,11 +29,13 @@ from hpcrowd.analysis import account, notes_of, read_results, write_results
 from hpcrowd.environment import ClusterSpec, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.jobs import UNKNOWN, Column
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.platform.changes import Maintenance
 from hpcrowd.environment.power.description import NodePower, Power
+from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.power.windows import StartWindow
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf
@@ -221,8 +223,8 @@ def test_pieces_wait_for_clean_energy(make_jobs, plain):
     carbon = Signal(np.array([0, 30, 60, 90]), np.array([9.0, 1.0, 1.0, 1.0]))
     start = StartWindow(threshold=5.0, step=1, slack=40)
     power = Power((NodePower("node", 0.0, 1.0),), carbon=carbon, start=start)
-    model = Simulation(jobs, 8, power=power, plain=plain)
-    model.hold()
+    model = Simulation(jobs, 8, parts=[PowerInUse(power)], plain=plain)
+    hold(model)
     join(model, cut, when=SessionGraph)
     model.run()
     assert [(30, 40, 3), (40, 50, 3), (50, 55, 3)] == pieces(cut, jobs)
@@ -358,7 +360,7 @@ def test_where_tasks_cannot_be_cut(make_jobs):
         run(jobs, cut, scheduler="recorded")
     model = Simulation(jobs, 8)
     parents = {0: (Parent(1, Condition.OK),)}
-    model.hold(Rules(np.zeros(2, np.int64), np.zeros(2, bool), parents=parents))
+    hold(model, Rules(np.zeros(2, np.int64), np.zeros(2, bool), parents=parents))
     with pytest.raises(QuantityError, match="jobs of this log are held, such as"):
         join(model, cut)
 

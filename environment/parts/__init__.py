@@ -1,0 +1,1 @@
+"""What may act in a run beside users, clusters and schedulers."""
