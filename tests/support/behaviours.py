@@ -1,6 +1,6 @@
 """What the contract of behaviours is compared with: all of them, workloads, and what must hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import product
@@ -27,6 +27,7 @@ from hpcrowd.agents.presets import THINK, WHEN, WINDOWS
 from hpcrowd.environment import Clock, HpcrowdError, JobTable, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.parts.part import Part
 from hypothesis import strategies as st
 
 Factory = Callable[[Work], Behaviour[Any]]
@@ -206,10 +207,11 @@ def react(
     sessions: SessionDefinition = EVERY_JOB,
     log: DecisionLog | None = None,
     parts: dict[str, Any] | None = None,
+    acting: Sequence[Part] = (),
     **options: Any,
 ) -> list[ReplayUser]:
-    """Replay jobs with users who react; return the users."""
-    model = Simulation(jobs, processors, **options)
+    """Replay jobs with users who react; return the users. Beside them, ``acting`` parts act."""
+    model = Simulation(jobs, processors, parts=acting, **options)
     users = join(model, *reactions, when=when, sessions=sessions, log=log, parts=parts)
     model.run()
     return users

@@ -247,7 +247,7 @@ def test_nodes_often():
 def check_nodes(seed):
     """All checks of a machine of nodes."""
     model = nodes(seed)
-    jobs, types = model.jobs, model.power.types
+    jobs, types = model.jobs, model.parts.of(PowerInUse).types
     seen = watched(model, taken=[(row, 7 * row % 50) for row in range(0, len(jobs), 5)])
     check_use(model, seen)
     account = account_of(model)
@@ -255,7 +255,7 @@ def check_nodes(seed):
         return
     scheduler = model.cluster.engine.scheduler
     kinds = [types[name] for name in scheduler.layout.names]
-    watts = model.power.watts(np.arange(len(jobs)))
+    watts = model.parts.of(PowerInUse).watts(np.arange(len(jobs)))
     total = np.full(len(seen.ran), sum(one.idle for one in kinds))
     for second, ran in enumerate(seen.ran):
         for row in ran:

@@ -8,6 +8,7 @@ from hpcrowd.analysis.accounts.platform import jobs_of
 from hpcrowd.environment import NodesDown, Simulation, SpeedChange, State
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
+from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.state.begin import begin_from
 
@@ -25,7 +26,8 @@ CAP = PowerCap(Signal(np.array([0, 50, 100]), np.array([48.0, 28.0, 48.0])), law
 def simulated(cap=CAP, rows=ROWS, **options):
     """A simulation of users who wait for nothing."""
     jobs = made(rows)
-    model = Simulation(jobs, 4, power=Power((NodePower("node", 2, 10),), cap=cap), **options)
+    power = PowerInUse(Power((NodePower("node", 2, 10),), cap=cap))
+    model = Simulation(jobs, 4, parts=[power], **options)
     add_users(model, Work.of(jobs), "rigid")
     return model
 
@@ -73,7 +75,7 @@ def test_jobs_that_ran_already():
     jobs = made([(0, 100, 4), (5, 10, 4)])
     jobs.recorded_start[:] = 0, -1
     power = Power((NodePower("node", 2, 10),), cap=PowerCap(28, HALF))
-    model = Simulation(jobs, 4, power=power)
+    model = Simulation(jobs, 4, parts=[PowerInUse(power)])
     begin_from(model, 10, np.array([0]), np.array([1]))
     model.run()
     assert [100, 10] == jobs_of(model).run_time.tolist()

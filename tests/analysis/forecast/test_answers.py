@@ -9,6 +9,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from hpcrowd.analysis import results
 from hpcrowd.analysis.forecast import report
 from hpcrowd.analysis.forecast.answers import Submissions, answers_of, reasons_now
 from hpcrowd.analysis.forecast.effects import eaten_up, effects_of
@@ -381,7 +382,7 @@ def test_a_folder_has_all_of_it(answers, changed, tmp_path):
 def test_a_folder_is_whole_or_absent(answers, tmp_path, monkeypatch):
     """If writing fails on the way, nothing is left."""
     monkeypatch.setattr(report, "pictures", lambda *_: {})
-    monkeypatch.setattr(report, "versions", lambda: {"python": object()})
+    monkeypatch.setattr(results, "versions", lambda: {"python": object()})
     with pytest.raises(TypeError):
         report.write(answers, tmp_path / "forecast")
     assert [] == list(tmp_path.iterdir())

@@ -70,7 +70,7 @@ class OneKilowatt(PowerInUse):
 
 def run(jobs, *reactions, **options):
     """Replay jobs with users who react, on a machine whose power is known."""
-    return react(jobs, *reactions, parts=[OneKilowatt()], **options)
+    return react(jobs, *reactions, acting=[OneKilowatt()], **options)
 
 
 # ---- budgets ----------------------------------------------------------------------------------
