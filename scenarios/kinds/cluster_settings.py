@@ -88,14 +88,16 @@ class ClusterScenario(Scenario):
     def accounts(self, model: Simulation) -> dict[str, Any]:
         """Return what the cluster did, as fields of :class:`hpcrowd.analysis.run.Run`.
 
-        These are the nodes, the reasons of rejections, and the energy; each only if it is
-        described.
+        These are runs that were cut short; and the nodes, the reasons of rejections, and the
+        energy, each only if it is described.
         """
-        found: dict[str, Any] = {}
+        from hpcrowd.analysis.accounts.platform import attempts_of
+
+        found: dict[str, Any] = {"attempts": attempts_of(model)}
         if self.machine is not None:
             from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
 
-            found = {"machines": machines_of(model), "rejections": rejections_of(model)}
+            found |= {"machines": machines_of(model), "rejections": rejections_of(model)}
         if len(model.parts):
             from hpcrowd.analysis.energy.record import account_of
 

@@ -215,7 +215,7 @@ class ReplayConfig(TraceScenario):
             As for any scenario; or the trace as it is.
         """
         from hpcrowd.agents.populations.population import Casting, units_after
-        from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of, jobs_of
+        from hpcrowd.analysis.accounts.platform import accounts_of, jobs_of
         from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import Clock
@@ -279,7 +279,6 @@ class ReplayConfig(TraceScenario):
                 waits=[] if work is None else units_waited_for(work, users),
                 reactions=_reactions(users),
                 platform=accounts_of(model),
-                attempts=attempts_of(model),
                 **self.accounts(model),
                 holds=holds,
                 depends=accounts.get("depends", {})

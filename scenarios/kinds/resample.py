@@ -261,7 +261,7 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.agents.populations.satisfaction import formula_of
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
-        from hpcrowd.analysis.accounts.platform import attempts_of, jobs_of
+        from hpcrowd.analysis.accounts.platform import jobs_of
         from hpcrowd.analysis.accounts.population import dropped_users, population_accounts
         from hpcrowd.analysis.accounts.reactions import notes_of
         from hpcrowd.analysis.accounts.record import Record
@@ -332,7 +332,6 @@ class ResampleConfig(TraceScenario):
                 clock=people.clock,
                 after=None if self.users == "rigid" else units_after(simulation, users),
                 reactions=() if self.reactions is None else notes_of(users),
-                attempts=attempts_of(simulation),
                 **self.accounts(simulation),
                 population={
                     "pool": pool_accounts(people),

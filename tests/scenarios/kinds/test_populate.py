@@ -8,7 +8,9 @@ import pytest
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember, add_pool_users
 from hpcrowd.analysis.models.generation import Generated, population
 from hpcrowd.analysis.models.parts.base import Drawn
-from hpcrowd.environment import JobTable, QuantityError, Simulation
+from hpcrowd.environment import JobTable, QuantityError, Signal, Simulation
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.scenarios.kinds.populate import populate
 
 
 def pool(*sizes, run=100):
@@ -90,3 +92,19 @@ def test_users_of_a_workload_become_members():
     alone = Drawn.of(np.zeros(1), np.ones(1), np.ones(1, np.int64))
     with pytest.raises(QuantityError, match="model test: its jobs have no users"):
         population(made(alone))
+
+
+def test_stopped_runs_are_in_the_results():
+    """A power cap stops jobs of generated users; their runs count, as in a replay."""
+    hours = np.arange(72)
+    watts = np.where((hours % 12 == 11) & (hours < 60), 6_450.0, 60_000.0)
+    power = {
+        "nodes": [{"name": "thin", "idle": "100 W", "processor": "50 W"}],
+        "cap": {"over_time": Signal(hours * HOUR, watts), "stop": "requeue"},
+    }
+    run = populate("lublin", days=2, model_processors=64, power=power)
+    assert len(run.attempts) > 10
+    for one in run.attempts:
+        assert one.cause == "power"
+        assert one.end % (12 * HOUR) == 11 * HOUR
+        assert one.end <= run.jobs.start[one.row]
