@@ -117,10 +117,10 @@ def test_interrupted_report_leaves_the_old_one(call, runs, monkeypatch):
     assert 0 == call("both/rigid", "--figures", "pictures")[0]
     before = (runs / "report.html").read_bytes()
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hpcrowd.analysis.report.runs.write_json", stop)
+    monkeypatch.setattr("hpcrowd.analysis.report.runs.write_origin", stop)
     code, _, err = call("both/think-time", "--figures", "pictures", "--force")
     assert (130, True) == (code, "nothing was written" in err)
     assert before == (runs / "report.html").read_bytes()
