@@ -139,7 +139,7 @@ def versions() -> dict[str, str]:
 
 
 def write_origin(place: Path, configuration: Mapping[str, Any], **more: Any) -> None:
-    """Write ``provenance.json`` of what is no run: configuration, ``more``, and the versions."""
+    """Write ``provenance.json`` of other results than runs, with ``more`` and the versions."""
     found = {"configuration": dict(configuration), **more, "versions": versions()}
     write_json(found, place / "provenance.json")
 

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcrowd.analysis.forecast.scores import checked_levels
 from hpcrowd.environment.errors import QuantityError, echo
 
 type Floats = NDArray[np.float64]
@@ -114,10 +115,7 @@ class Recalibration:
     """
 
     def __init__(self, levels: ArrayLike = LEVELS, *, classes: int = 1, rate: float = RATE) -> None:
-        self.levels = np.atleast_1d(np.asarray(levels, float))
-        inside = (self.levels > 0) & (self.levels < 1)
-        if not inside.all() or (np.diff(self.levels) <= 0).any():
-            raise QuantityError(f"levels {echo(self.levels.tolist())}: ascending, between 0 and 1")
+        self.levels = checked_levels(levels)
         if classes < 1:
             raise QuantityError(f"classes {echo(classes)}: there is 1 class or more")
         if not 0 < rate <= 1:

@@ -20,13 +20,12 @@ And jobs that still wait are known to be above what they have waited (Kaplan and
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.conformal import LEVELS
-from hpcrowd.environment.errors import QuantityError, echo
+from hpcrowd.analysis.forecast.scores import checked_levels
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-
-type Floats = NDArray[np.float64]
 
 #: Levels of the quantiles that stand for a distribution.
 STEPS = 200
@@ -60,9 +59,7 @@ class TrueLevels:
     """
 
     def __init__(self, levels: ArrayLike = LEVELS, *, trust: float = TRUST) -> None:
-        self.levels = np.atleast_1d(np.asarray(levels, float))
-        if not ((self.levels > 0) & (self.levels < 1)).all():
-            raise QuantityError(f"levels {echo(self.levels.tolist())}: between 0 and 1")
+        self.levels = checked_levels(levels)
         self.trust = float(trust)
         self._said = np.zeros((0, STEPS))
         self._asked_at = np.zeros(0, np.int64)

@@ -54,7 +54,7 @@ def quantiles(members: ArrayLike, levels: ArrayLike, weights: ArrayLike | None =
         Shape (cases, levels); infinite where the level is only reached beyond the horizon.
     """
     members, weights = _ensemble(members, weights)
-    levels = _levels(levels)
+    levels = checked_levels(levels)
     order = np.argsort(members, axis=1, kind="stable")
     ordered = np.take_along_axis(members, order, 1)
     total = np.cumsum(np.take_along_axis(weights, order, 1), axis=1)
@@ -133,7 +133,7 @@ def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Flo
     levels
         Ascending, between 0 and 1; shape (levels,).
     """
-    levels = _levels(levels)
+    levels = checked_levels(levels)
     predicted = _predicted(predicted, levels)
     outcomes = _outcomes(outcomes, len(predicted))[:, None]
     # Both beyond the horizon is a hit.
@@ -245,7 +245,14 @@ def _outcomes(outcomes: ArrayLike, cases: int) -> Floats:
     return outcomes
 
 
-def _levels(levels: ArrayLike) -> Floats:
+def checked_levels(levels: ArrayLike) -> Floats:
+    """Return levels, shape (levels,).
+
+    Raises
+    ------
+    QuantityError
+        Unless they are ascending, between 0 and 1.
+    """
     levels = np.atleast_1d(np.asarray(levels, float))
     if not ((levels > 0) & (levels < 1)).all() or (np.diff(levels) <= 0).any():
         raise QuantityError(f"levels {echo(levels.tolist())}: ascending, between 0 and 1")

@@ -197,7 +197,7 @@ def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
     """
     cases = in_order(cases)
     found = Verdict(len(cases) - warm_up)
-    bounds = _bounds(cases, warm_up, subject.seed)
+    bounds = _bounds(cases, subject.seed)
     waited = [(one.start - one.now).astype(np.float64) for one in cases]
     for kind in ("all", "waiting", "fresh"):
         picked = [
@@ -219,7 +219,7 @@ def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
     return found
 
 
-def _bounds(cases: Sequence[Case], warm_up: int, seed: int) -> dict[str, list[NDArray[np.float64]]]:
+def _bounds(cases: Sequence[Case], seed: int) -> dict[str, list[NDArray[np.float64]]]:
     """Return the bounds of all cases, each from what was known then, s from then."""
     hindsight, conformal, levels = Hindsight(seed=seed), Recalibration(rate=RATE), TrueLevels()
     found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in BOUNDS}

@@ -21,9 +21,9 @@ MOST_DAYS = 366
 CHANGES = ("processors", "scheduler", "overrun", "estimates", "machine")
 
 
-def _option(about: str, **more: Any) -> dict[str, Any]:
-    """Return how a setting becomes an option, see ``scenarios.commands.setting_options``."""
-    return {"about": about, **more}
+def _setting(default: Any, about: str, **more: Any) -> Any:
+    """Return a field (so RUF009 errs) that becomes an option, see ``takes_fields``."""
+    return field(default=default, metadata={"about": about, **more})
 
 
 @dataclass(frozen=True)
@@ -45,90 +45,65 @@ class ForecastSettings:
     """
 
     source: Path | ClusterState | Trace
-    at: Any = field(
-        default=None,
-        metadata=_option(
-            "moment of a trace, a date or 30d since its origin, its last submission unless given; "
-            "or when the queue was printed",
-            metavar="WHEN",
-        ),
+    at: Any = _setting(  # noqa: RUF009
+        None,
+        "moment of a trace, a date or 30d since its origin, its last submission unless given; "
+        "or when the queue was printed",
+        metavar="WHEN",
     )
-    past: Path | None = field(
-        default=None,
-        metadata=_option("accounting of the last weeks, for a queue of Slurm", metavar="FILE"),
+    past: Path | None = _setting(  # noqa: RUF009
+        None, "accounting of the last weeks, for a queue of Slurm", metavar="FILE"
     )
-    machine: tuple[Path, ...] = field(
-        default=(),
-        metadata=_option(
-            "nodes, partitions and rules of the machine: slurm.conf, scontrol show node, or a TOML "
-            "file of `hpcrowd machine`; may be given several times",
-            metavar="FILE",
-        ),
+    machine: tuple[Path, ...] = _setting(
+        (),
+        "nodes, partitions and rules of the machine: slurm.conf, scontrol show node, or a TOML "
+        "file of `hpcrowd machine`; may be given several times",
+        metavar="FILE",
     )
-    processors: int | None = field(
-        default=None, metadata=_option("size of the machine; as the input says unless given", min=1)
+    processors: int | None = _setting(
+        None, "size of the machine; as the input says unless given", min=1
     )
     how: Mapping[str, Any] = field(default_factory=dict)
-    days: float = field(default=7.0, metadata=_option("how many days to foresee"))
-    futures: int = field(
-        default=200, metadata=_option("how many futures to simulate", min=1, max=MOST_RUNS)
-    )
+    days: float = _setting(7.0, "how many days to foresee")
+    futures: int = _setting(200, "how many futures to simulate", min=1, max=MOST_RUNS)
     seed: int = 0
-    jobs: tuple[str, ...] = field(
-        default=(),
-        metadata=_option(
-            "a job that one would submit now: '64 processors for 6 h', '4 x 16 processors for 6 "
-            "h', with ', user NAME' and ', in QUEUE' if you like",
-            option="--job",
-            metavar="JOB",
-        ),
+    jobs: tuple[str, ...] = _setting(
+        (),
+        "a job that one would submit now: '64 processors for 6 h', '4 x 16 processors for 6 "
+        "h', with ', user NAME' and ', in QUEUE' if you like",
+        option="--job",
+        metavar="JOB",
     )
-    instead: tuple[str, ...] = field(
-        default=(),
-        metadata=_option("what one would submit instead of it, to compare", metavar="JOB"),
+    instead: tuple[str, ...] = _setting(
+        (), "what one would submit instead of it, to compare", metavar="JOB"
     )
-    changes: tuple[str, ...] = field(
-        default=(),
-        metadata=_option(
-            "a change to compare with: processors=128, scheduler=sjf, overrun=kill, "
-            "estimates=exact, machine=FILE; may be given several times",
-            option="--change",
-            metavar="NAME=VALUE",
-        ),
+    changes: tuple[str, ...] = _setting(
+        (),
+        "a change to compare with: processors=128, scheduler=sjf, overrun=kill, "
+        "estimates=exact, machine=FILE; may be given several times",
+        option="--change",
+        metavar="NAME=VALUE",
     )
-    users: str = field(
-        default="think-time",
-        metadata=_option(f"how users behave: {', '.join(USERS)}, or learned:FILE"),
+    users: str = _setting("think-time", f"how users behave: {', '.join(USERS)}, or learned:FILE")
+    scheduler: str | None = _setting(
+        None, "scheduling policy; easy unless given, and slurm with a machine of Slurm"
     )
-    scheduler: str | None = field(
-        default=None,
-        metadata=_option("scheduling policy; easy unless given, and slurm with a machine of Slurm"),
+    estimates: str = _setting(
+        "requested", "run times that the scheduler assumes, as for `hpcrowd replay`"
     )
-    estimates: str = field(
-        default="requested",
-        metadata=_option("run times that the scheduler assumes, as for `hpcrowd replay`"),
+    overrun: str = _setting(
+        "keep", "whether jobs that exceed their requested time continue (keep) or end (kill)"
     )
-    overrun: str = field(
-        default="keep",
-        metadata=_option(
-            "whether jobs that exceed their requested time continue (keep) or end (kill)"
-        ),
+    platform: Path | None = _setting(  # noqa: RUF009
+        None,
+        "TOML file of changes of the machine during the run, such as failures",
+        metavar="FILE",
     )
-    platform: Path | None = field(
-        default=None,
-        metadata=_option(
-            "TOML file of changes of the machine during the run, such as failures",
-            metavar="FILE",
-        ),
-    )
-    hindcasts: int = field(
-        default=100,
-        metadata=_option(
-            "earlier moments that bounds of starts are learned from; 0 leaves them as the futures "
-            "say",
-            min=0,
-            max=10_000,
-        ),
+    hindcasts: int = _setting(
+        100,
+        "earlier moments that bounds of starts are learned from; 0 leaves them as the futures say",
+        min=0,
+        max=10_000,
     )
     keep: Path | None = None
     executor: str = "processes"

@@ -21,6 +21,7 @@ from hpcrowd.scenarios.kinds.fields import (
 )
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.jobs import Int64s
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
@@ -77,13 +78,19 @@ class ClusterScenario(Scenario):
         """Return the machine of nodes; None for equal processors."""
         return site_of(self.machine, self.folder)
 
-    def parts(self, trace: Trace | None = None) -> list[Part]:
-        """Return what else acts in the run: the power of the cluster, if it is described."""
+    def parts(self, trace: Trace | None = None, rows: Int64s | None = None) -> list[Part]:
+        """Return what else acts in the run: the power of the cluster, if it is described.
+
+        ``rows`` of the trace are those of the jobs, if their measured power is to count.
+        """
         if self.power is None:
             return []
         from hpcrowd.environment.power.in_use import PowerInUse
 
-        return [PowerInUse(self.power.made(trace))]
+        measured = None
+        if trace is not None and rows is not None:
+            measured = self.power.measured(trace, rows)
+        return [PowerInUse(self.power.made(trace), measured)]
 
     def accounts(self, model: Simulation) -> dict[str, Any]:
         """Return what the cluster did, as fields of :class:`hpcrowd.analysis.run.Run`.

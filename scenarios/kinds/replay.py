@@ -236,11 +236,11 @@ class ReplayConfig(TraceScenario):
         others = self.population.others() if self.population else {}
         clusters = {HOME: self.cluster(trace), **others}
         overrun = trace.header.overrun(self.overrun)
+        of = _source_row(converted.source_row[casting.rows], len(jobs))
         model = self.simulation(
-            jobs, clusters, clock, self.platform, overrun=overrun, parts=self.parts(trace)
+            jobs, clusters, clock, self.platform, overrun=overrun, parts=self.parts(trace, of)
         )
         kept = trace.extra and self.holds == "recorded"
-        of = _source_row(converted.source_row[casting.rows], len(jobs))
         rules = None
         if trace.extra:
             from hpcrowd.environment.holds.recorded import recorded_rules
@@ -248,12 +248,6 @@ class ReplayConfig(TraceScenario):
             held = bool(kept) and self.scheduler != "recorded"
             run_time = self.conversion().run_time
             rules = recorded_rules(trace, jobs, of, held=held, run_time=run_time)
-        if self.power is not None:
-            from hpcrowd.environment.power.in_use import PowerInUse
-
-            in_use = model.parts.of(PowerInUse)
-            assert in_use is not None  # see ClusterScenario.parts
-            in_use.measured = self.power.measured(trace, of)
         hold(model, rules)
         users, generated = casting.join(model, log=log)
 

@@ -335,7 +335,7 @@ def uniform(workload: Workload, seed: int) -> Workload:
     """Return the naive model of section 5.2.2: run times and processors are uniform.
 
     Run times go up to the longest, processors up to those of the largest job: the thesis does not
-    tell its bounds.
+    say which bounds it has.
     """
     random = Streams(seed).generator("minh2012", "uniform")
     run_time = np.floor(random.random(len(workload)) * (workload.run_time.max() + 1))
