@@ -29,6 +29,7 @@ from hpcrowd.environment.machine.model import (
     SchedulingSettings,
 )
 from hpcrowd.environment.machine.requests import Ask, Requests
+from tests.support.simulations import simulation_of
 
 NODES, CORES = 1000, 128
 JOBS, DAYS = 500_000, 30
@@ -124,7 +125,7 @@ def submissions(count: int, days: int, load: float, deviation: float) -> JobTabl
 def simulate(jobs: JobTable) -> tuple[Simulation, float]:
     """Run the jobs; return the simulation, and the processor time of all of it, s."""
     begin = process_time()
-    model = Simulation(jobs, NODES * CORES, "slurm", machine=site(), overrun="kill")
+    model = simulation_of(jobs, NODES * CORES, "slurm", machine=site(), overrun="kill")
     model.submit(Nobody(), np.arange(len(jobs)), jobs.recorded_submit)
     model.run()
     return model, process_time() - begin

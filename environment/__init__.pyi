@@ -16,15 +16,18 @@ from .errors import (
     TraceError,
     UnavailableError,
 )
-from .grid.broker import GridBroker, GridSpec
+from .grid.broker import Grid, GridBroker
 from .grid.policies import GridJob, GridPolicy, Site
 from .header import Header
 from .jobs import Column, JobTable, State
 from .machine.files.reading import read_machine
 from .machine.files.toml_text import machine_toml, write_machine
+from .machine.in_use import MachineInUse
 from .machine.model import Machine
 from .platform.changes import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
+from .platform.part import Platform
 from .power.description import NodePower, Power
+from .power.in_use import PowerInUse
 from .schedulers.adaptive import Adaptive
 from .schedulers.base import (
     EndedJob,
@@ -153,10 +156,10 @@ __all__ = [
     "Flurry",
     "FlurryRule",
     "FormatOptions",
+    "Grid",
     "GridBroker",
     "GridJob",
     "GridPolicy",
-    "GridSpec",
     "Group",
     "Header",
     "HistoryParameters",
@@ -168,6 +171,7 @@ __all__ = [
     "Losses",
     "Machine",
     "MachineError",
+    "MachineInUse",
     "Maintenance",
     "ModelFileError",
     "ModelFitError",
@@ -178,7 +182,9 @@ __all__ = [
     "NodesDown",
     "Order",
     "ParseError",
+    "Platform",
     "Power",
+    "PowerInUse",
     "Predictor",
     "PredictorError",
     "Priority",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, override
+from typing import TYPE_CHECKING, Any, Literal, Protocol, override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hpcrowd.environment.engine.base import Engine
-from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
+from hpcrowd.environment.engine.passes.base import runs_compiled
 from hpcrowd.environment.engine.public_state import PublicState, public_state
 from hpcrowd.environment.errors import (
     FixedError,
@@ -21,7 +21,7 @@ from hpcrowd.environment.errors import (
     echo,
 )
 from hpcrowd.environment.frame import Frame, mesa
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, Names, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.limits.numbers import (
     LEAST_SPEED,
     MOST_PROCESSORS,
@@ -29,7 +29,6 @@ from hpcrowd.environment.limits.numbers import (
     check_within,
 )
 from hpcrowd.environment.quantities import notebook_table, plural
-from hpcrowd.environment.schedulers.adaptive import Adaptive
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import scheduler_for
@@ -38,9 +37,6 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.engine.units import UnitTable
-    from hpcrowd.environment.machine.model import Machine
-    from hpcrowd.environment.platform.changes import Change
-    from hpcrowd.environment.platform.timeline import Lost, Timeline
 
 
 #: Name of the first cluster.
@@ -49,7 +45,7 @@ HOME = "home"
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """Description of a cluster other than the first one.
+    """Description of a cluster.
 
     Attributes
     ----------
@@ -66,11 +62,6 @@ class ClusterSpec:
         ``environment.schedulers.predictors.base.parse_estimates``,
         :class:`Estimates`, or a predictor, which serves this cluster only
         and learns from the jobs that ran on it. Not for the recorded schedule, which uses none.
-    platform
-        Changes during the run, see :mod:`hpcrowd.environment.platform.changes`.
-    machine
-        The nodes, partitions and rules of a site; ``processors`` are its cores then. None for a
-        pool of equal processors.
 
     Raises
     ------
@@ -82,15 +73,13 @@ class ClusterSpec:
     scheduler: str | Scheduler = "easy"
     speed: float = 1.0
     estimates: str | Estimates | Predictor = "requested"
-    platform: Sequence[Change] = ()
-    machine: Machine | None = None
 
     def __post_init__(self) -> None:
         # Of two clusters, one may be as slow and the other as fast as can be.
         check_within("speed", self.speed, LEAST_SPEED / MOST_SPEED, MOST_SPEED / LEAST_SPEED)
 
 
-_PLATFORM = "give Simulation(platform=[{}]), or --platform FILE, for a change during the run"
+_PLATFORM = "give Simulation(parts=[Platform([{}])]), or --platform FILE, for a change in the run"
 _SPEC = "make the cluster with another one"
 
 #: Attributes that are set once, and how to change what they say.
@@ -100,6 +89,41 @@ FIXED = {
     "speed": _PLATFORM.format("SpeedChange(second, factor)"),
     **dict.fromkeys(("name", "number", "overrun", "jobs"), _SPEC),
 }
+
+
+class Place(Protocol):
+    """Where users may submit jobs to."""
+
+    name: str
+    number: int
+
+    @property
+    def waiting(self) -> Int64s:
+        """Rows of the jobs that wait here."""
+
+    def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
+        """Let jobs arrive at the given seconds (one, or one per job)."""
+
+    def submit_again(self, rows: Int64s, at: ArrayLike) -> None:
+        """Submit jobs again that were stopped."""
+
+    def submit_unit(self, unit: int, at: int) -> None:
+        """Submit a unit of ``Simulation.own_units``, with its first job at a given second."""
+
+    def cancel(self, rows: ArrayLike) -> None:
+        """Take jobs back that wait or run here, or were submitted for later."""
+
+    def take_out(self, rows: Int64s) -> None:
+        """Take jobs back, of which nobody is notified yet."""
+
+    def withdraw(self, rows: Int64s) -> None:
+        """Let jobs not arrive that were submitted for later."""
+
+    def look(self) -> PublicState:
+        """Return what anyone may see of it now, such as the length of its queue."""
+
+    def check_none_lost(self) -> None:
+        """Check, at the end of the run, that no job was left waiting."""
 
 
 class Cluster(mesa.Agent):  # type: ignore[misc]
@@ -122,20 +146,18 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         Its name, and its number in the column CLUSTER.
     units
         The units that users wait for, shared between several clusters.
-    lost
-        Called with jobs that their users must submit again after a platform change.
-    over
-        Called with jobs that were taken back.
 
     Attributes
     ----------
-    timeline
-        The changes during the run; None if there are none.
+    estimates
+        The run times that its scheduler expects.
+    together
+        Whether several clusters, or a broker, count the jobs that users wait for.
 
     Raises
     ------
     QuantityError
-        If a choice is not known, or changes are not valid.
+        If a choice is not known, or does not go with the parts of the run.
     """
 
     def __init__(
@@ -143,56 +165,51 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         model: Frame,
         jobs: JobTable,
         spec: ClusterSpec,
-        *,
         overrun: Literal["keep", "kill"] = "keep",
         plain: bool = False,
         name: str = HOME,
         number: int = 0,
         units: UnitTable | None = None,
-        lost: Lost,
-        over: Callable[[Int64s], None],
     ) -> None:
         super().__init__(model)
-        self._over, self._lost = over, lost
         processors, scheduler, estimates = spec.processors, spec.scheduler, spec.estimates
         check_within("processors", processors, 1, MOST_PROCESSORS)
         check_choice("overrun", overrun, ("keep", "kill"))
         self.jobs = jobs
-        self.machine = spec.machine
         self.name = name
         self.number = number
         self.speed = spec.speed
         self.processors = processors
         self.scheduler = str(scheduler)
         self.overrun = overrun
-        given = policy = None if scheduler is None else scheduler_for(scheduler, jobs.names)
-        adaptive = given if isinstance(given, Adaptive) else None
-        if adaptive is not None:
-            policy = scheduler_for(adaptive.policies[0], jobs.names)
-        policy = _on_machine(policy, spec, jobs)
+        self.together = units is not None
+        self.estimates = parse_estimates(estimates) if isinstance(estimates, str) else estimates
+        given = None if scheduler is None else scheduler_for(scheduler, jobs.names)
+        policy = None if given is None else given.at_first(self)
+        for part in model.parts.at("policy"):
+            policy = part.policy(self, policy)
+        needs = [part.needs_plain(self, policy) for part in model.parts.at("needs_plain")]
         self.engine = _engine(
             jobs,
             processors,
             policy,
-            plain or not _changes_compiled(given, spec.platform, jobs.names),
+            plain or any(needs),
             kill=overrun == "kill",
-            estimates=parse_estimates(estimates) if isinstance(estimates, str) else estimates,
+            estimates=self.estimates,
             number=number,
             speed=spec.speed,
             units=units,
         )
-        if spec.machine is not None:
-            scheduling = spec.machine.scheduling
-            self.engine.latency = round(scheduling.start_latency)
-            self.engine.kill_every = scheduling.time_limit_period
-            self.engine.kill_phase = scheduling.limit_check_phase
         #: Submit jobs; their run times and requested times become those of this cluster.
         self.submit, self.submit_again = self.engine.submit, self.engine.submit_again
         #: Submits a unit of ``Simulation.own_units``, with its first job at a given second.
         self.submit_unit = self.engine.submit_unit
-        self.timeline: Timeline | None = None
-        if spec.platform or adaptive is not None:
-            self.change(spec.platform, adaptive)
+        #: Lets jobs not arrive that were submitted for later.
+        self.withdraw = self.engine.withdraw
+        if given is not None:
+            given.take_charge(self)
+        for part in model.parts.at("equip"):
+            part.equip(self)
 
     @override
     def __setattr__(self, name: str, value: object) -> None:
@@ -257,7 +274,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         found = to_take_back(self.jobs, rows, self.number, self.name)
         if len(found):
             self.take_out(found)
-            self._over(found)
+            self.model.on_taken_back(found)
 
     def take_out(self, rows: Int64s) -> None:
         """Take jobs back, of which nobody is notified yet."""
@@ -273,24 +290,10 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             found |= part.held(self)
         return found
 
-    def change(self, changes: Sequence[Change] = (), adaptive: Adaptive | None = None) -> Timeline:
-        """Return the timeline of changes, which begins with these; before the run."""
-        if self.timeline is None:
-            from hpcrowd.environment.platform.timeline import Timeline
-
-            streams = self.model.streams
-            self.timeline = Timeline(self.engine, changes, streams, self._lost, adaptive)
-            self.engine.timeline = self.timeline
-        return self.timeline
-
     @property
     def attempts(self) -> Sequence[Attempt]:
         """Runs of jobs that changes of the platform or preemption stopped, in order."""
         return self.engine.attempts
-
-    def account(self, now: int) -> dict[str, Any]:
-        """Return the effects of platform changes until ``now``, see ``Timeline.account``."""
-        return {} if self.timeline is None else self.timeline.account(now)
 
     def check_none_lost(self) -> None:
         """Check, at the end of the run, that the scheduler left no job waiting.
@@ -315,38 +318,6 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
                 f"{self.jobs.processors[row]} processors, {engine.free} are free; select() must "
                 "name each job at some time, or wake() must return when to call it again"
             )
-
-
-def _on_machine(policy: Scheduler | None, spec: ClusterSpec, jobs: JobTable) -> Scheduler | None:
-    """Return the scheduler, on the machine of nodes if there is one.
-
-    Raises
-    ------
-    QuantityError
-        If the one does not go with the other.
-    """
-    if spec.machine is None:
-        if policy is not None and policy.nodes:
-            raise QuantityError(
-                f"scheduler {policy.name}: it needs a machine of nodes; give --machine FILE, such "
-                "as a slurm.conf or a TOML file of `hpcrowd machine`"
-            )
-        return policy
-    if spec.platform:
-        raise QuantityError(
-            f"{plural(len(spec.platform), 'platform change')}: of a pool of equal processors, not "
-            "of a machine of nodes; give the machine reservations with maintenance = true"
-        )
-    if policy is None:
-        raise QuantityError(
-            "machine with the recorded schedule: that knows no nodes; choose a scheduler"
-        )
-    if not policy.nodes:
-        from hpcrowd.environment.schedulers.on_nodes.policy import OnNodes
-
-        policy = OnNodes(policy)
-    policy.on_machine(spec.machine, jobs)
-    return policy
 
 
 def to_take_back(jobs: JobTable, rows: ArrayLike, place: int, name: str) -> Int64s:
@@ -389,9 +360,6 @@ def _engine(
             f"estimates {estimates.name}: the recorded schedule uses no predictions; choose a "
             "scheduler, or use `hpcrowd predict` to evaluate predictions of a recorded trace"
         )
-    if policy is not None and policy.nodes:
-        # With predictions, and where several engines count users' jobs, in plain Python only.
-        plain |= options["units"] is not None or isinstance(estimates, Predictor)
     if policy is not None:
         plain |= policy.plain_only
     if plain or not (policy is None or runs_compiled(policy)):
@@ -401,42 +369,3 @@ def _engine(
     from hpcrowd.environment.engine.compiled import CompiledEngine
 
     return CompiledEngine(jobs, processors, policy, **options)
-
-
-def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change], names: Names) -> bool:
-    """Return whether the compiled engine can run all policies through these changes.
-
-    Raises
-    ------
-    QuantityError
-        When the schedule is the recorded one.
-    """
-    if not platform:
-        return True
-    if policy is None:
-        raise QuantityError(
-            "platform changes: the recorded schedule has no processors to change; choose a "
-            "scheduler"
-        )
-    from hpcrowd.environment.platform.changes import Maintenance, SwitchPolicy
-
-    policies = [policy]
-    for change in platform:
-        if isinstance(change, SwitchPolicy):
-            made = scheduler_for(change.scheduler, names)
-            if made is not None and made.nodes:
-                raise QuantityError(
-                    f"switch to scheduler {made.name}: it runs a machine of nodes from the "
-                    "beginning; give it as the scheduler"
-                )
-            policies += [] if made is None else [made]
-    # The policies of an adaptive scheduler are known by name, so all are compiled.
-    policies = [one for one in policies if not isinstance(one, Adaptive)]
-    drains = any(isinstance(change, Maintenance) for change in platform)
-    for one in policies:
-        if not runs_compiled(one):
-            return False
-        found = compiled_pass(one) if drains else None
-        if found is not None and not found.drains:
-            return False
-    return True

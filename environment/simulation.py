@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from hpcrowd.environment.clock import HOUR, Clock
-from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec, to_take_back
+from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec, Place, to_take_back
+from hpcrowd.environment.engine.lock_step import LockStep, lock_step
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, SimulationError, not_one_of
 from hpcrowd.environment.frame import Frame, mesa
@@ -22,7 +23,6 @@ from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.parts.part import Part, Parts
 from hpcrowd.environment.registry import raised_by, said
 from hpcrowd.environment.schedulers.base import Scheduler
-from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
 
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from hpcrowd.environment.engine.base import Engine
-    from hpcrowd.environment.engine.lock_step import LockStep
-    from hpcrowd.environment.grid.broker import GridBroker, GridSpec
-    from hpcrowd.environment.grid.dispatch import Dispatch
-    from hpcrowd.environment.machine.model import Machine
-    from hpcrowd.environment.platform.changes import Change
-
 
 #: Events between two checks of the keyboard and the progress bar, at first and at most; between
 #: them it is adapted so that about :data:`SLICE_S` pass.
@@ -89,27 +83,19 @@ class Simulation(Frame):
     ----------
     jobs
         The table of jobs; users may add to it.
-    processors, scheduler, overrun, plain, estimates, platform
-        The first cluster, and how all clusters run; see
-        :class:`~hpcrowd.environment.cluster.Cluster`.
-    others
-        More clusters by name, which users may submit to as well. If their speed differs, run times
-        in the table change; keep a ``jobs.copy()`` to run the same jobs again.
+    processors
+        The size of the only cluster, or its description; or several clusters by name, of which the
+        first is where users submit to unless they say another. If speeds differ, run times in the
+        table change; keep a ``jobs.copy()`` to run the same jobs again.
+    scheduler
+        That of the only cluster, if only its size is given.
+    overrun, plain
+        How all clusters run; see :class:`~hpcrowd.environment.cluster.Cluster`.
     clock
         Local time; by default the run begins on a Monday, 00:00.
     seed
         Seed of everything random, see :class:`~hpcrowd.environment.streams.Streams`; None draws
         one.
-    resubmit_after
-        Delay, s, after which a user submits a job again that a platform change stopped, if the
-        change is set to ``resubmit``; :data:`RESUBMIT_AFTER` unless given.
-    grid
-        Makes the clusters a grid: users may also submit to ``grid``, and a broker sends their jobs
-        on; see :mod:`hpcrowd.environment.grid.policies`.
-    name
-        Name of the first cluster.
-    machine
-        Nodes, partitions and rules of the first cluster; None for equal processors.
     parts
         What else acts in the run; see :mod:`hpcrowd.environment.parts.part`.
 
@@ -119,6 +105,11 @@ class Simulation(Frame):
         The first cluster, ``home`` unless it has another name.
     clusters
         All clusters by name.
+    places
+        Where users may submit to, by name: the clusters, and what parts add.
+    resubmit_after
+        s after which a user submits a job again that was stopped and is not queued again;
+        :data:`RESUBMIT_AFTER` unless a part sets it.
     units
         The units that users wait for.
     parts
@@ -141,109 +132,56 @@ class Simulation(Frame):
     def __init__(
         self,
         jobs: JobTable,
-        processors: int,
+        processors: int | ClusterSpec | Mapping[str, ClusterSpec],
         scheduler: str | Scheduler = "easy",
         *,
         overrun: Literal["keep", "kill"] = "keep",
         plain: bool = False,
-        estimates: str | Estimates | Predictor = "requested",
-        others: Mapping[str, ClusterSpec] | None = None,
         clock: Clock | None = None,
         seed: int | None = 0,
-        platform: Sequence[Change] = (),
-        resubmit_after: int = RESUBMIT_AFTER,
-        grid: GridSpec | None = None,
-        name: str = HOME,
-        machine: Machine | None = None,
         parts: Sequence[Part] = (),
     ) -> None:
         super().__init__(seed)
         self.jobs = jobs
         self.clock = clock or Clock()
-        if resubmit_after < 0:
-            raise QuantityError(f"resubmit_after {resubmit_after} s: must be 0 or more")
-        self.resubmit_after = resubmit_after
-        units = UnitTable(jobs) if others or grid else None
-        self.clusters: dict[str, Cluster] = {}
-        home = ClusterSpec(
-            processors,
-            scheduler,
-            estimates=estimates,
-            platform=platform,
-            machine=None if machine is None else machine.since(self.clock.unix_start),
-        )
-        _check_apart([home, *(others or {}).values()])
-        for called, spec in (name, home), *(others or {}).items():
-            if called in self.clusters:
-                raise QuantityError(f"cluster {called!r}: name of the first; choose another")
-            self.clusters[called] = Cluster(
-                self,
-                jobs,
-                spec,
-                overrun=overrun,
-                plain=plain,
-                name=called,
-                number=len(self.clusters),
-                units=units,
-                lost=self.on_lost,
-                over=self.on_taken_back,
-            )
-        self.cluster = self.clusters[name]
-        engines = [cluster.engine for cluster in self.clusters.values()]
-        self.units = engines[0].units
-        self._owners: list[Owner] = []
+        self.resubmit_after = RESUBMIT_AFTER
         self.parts = Parts()
         for part in parts:
-            self.attach(part)
-        self.broker: GridBroker | None = None
-        if grid is not None:
-            from hpcrowd.environment.grid.broker import GridBroker
-
-            if GridBroker.name in self.clusters:
-                raise QuantityError(
-                    f"cluster {GridBroker.name!r}: name of the broker; choose another"
-                )
-            self.broker = GridBroker(
-                self, self._dispatch(grid), grid.coallocation, over=self.on_taken_back
-            )
-            self.broker.dispatch.lost = self.on_lost
-        self._engine: Engine | LockStep = engines[0]
+            self.parts.add(part)
+        specs = _specs(processors, scheduler)
+        together = len(specs) > 1 or bool(self.parts.at("broker"))
+        units = UnitTable(jobs) if together else None
+        self.clusters = {
+            name: Cluster(self, jobs, spec, overrun, plain, name, number, units)
+            for number, (name, spec) in enumerate(specs.items())
+        }
+        self.places: dict[str, Place] = {**self.clusters}
+        self.cluster = next(iter(self.clusters.values()))
+        self.units = self.cluster.engine.units
+        self._owners: list[Owner] = []
+        for part in self.parts:
+            part.attach(self)
+        self._engine: Engine | LockStep = self.cluster.engine
         if units is not None:
-            from hpcrowd.environment.grid.dispatch import lock_step
-
-            dispatch = None if self.broker is None else self.broker.dispatch
-            self._engine = lock_step(engines, units, dispatch)
+            queue = next((part.broker(self) for part in self.parts.at("broker")), None)
+            engines = [cluster.engine for cluster in self.clusters.values()]
+            self._engine = lock_step(engines, units, queue)
         self._hourly: Any = None  # the alarm for agents with a step of their own
         self._ended = False
 
-    def _dispatch(self, grid: GridSpec) -> Dispatch:
-        from hpcrowd.environment.grid.dispatch import dispatch_of
-        from hpcrowd.environment.grid.policies import Site, parse_grid_policy
-
-        for name, cluster in self.clusters.items():
-            if cluster.engine.scheduler is None:
-                raise QuantityError(
-                    f"grid with {name}: it follows the recorded schedule, which has no notion of "
-                    "free processors; choose a scheduler"
-                )
-        sites = [Site(name, cluster.engine) for name, cluster in self.clusters.items()]
-        policy = parse_grid_policy(grid.policy)
-        return dispatch_of(self.jobs, self.units, sites, policy, grid.coallocation)
-
-    def site(self, name: str) -> Cluster | GridBroker:
-        """Return the place called ``name``: a cluster, or the broker of the grid.
+    def place(self, name: str | None) -> Place:
+        """Return the place called ``name``, such as a cluster; None for the first cluster.
 
         Raises
         ------
         QuantityError
             If there is none of that name.
         """
-        if self.broker is not None and name == self.broker.name:
-            return self.broker
-        if name not in self.clusters:
-            known = [*self.clusters, *([self.broker.name] if self.broker is not None else [])]
-            raise QuantityError(f"cluster {name!r}: {not_one_of(name, known)}")
-        return self.clusters[name]
+        if name is None:
+            return self.cluster
+        if name not in self.places:
+            raise QuantityError(f"cluster {name!r}: {not_one_of(name, list(self.places))}")
+        return self.places[name]
 
     def own_units(self, first: Int64s, rows: Int64s, owners: Sequence[Owner]) -> None:
         """Define all units at once, with their owners; see ``UnitTable.define``."""
@@ -282,7 +220,7 @@ class Simulation(Frame):
         QuantityError
             If there is no cluster of that name.
         """
-        place = self.cluster if cluster is None else self.site(cluster)
+        place = self.place(cluster)
         unit = self.add_unit(owner, rows)
         place.submit(rows, at)
         return unit
@@ -299,10 +237,10 @@ class Simulation(Frame):
             If a job is over, or was never submitted.
         """
         rows = np.atleast_1d(np.asarray(rows, np.int64))
-        if self.broker is not None:
-            rows = self.broker.dispatch.whole(rows)
+        for part in self.parts.at("whole"):
+            rows = part.whole(rows)
         where = self.jobs.cluster[rows]
-        for place in self._places:
+        for place in self.places.values():
             place.cancel(rows[where == place.number])
         to_take_back(self.jobs, rows[where == UNKNOWN], UNKNOWN, "")
 
@@ -313,16 +251,15 @@ class Simulation(Frame):
         for.
         """
         jobs, where = self.jobs, self.jobs.cluster[rows]
-        for place in self._places:
+        for place in self.places.values():
             mine = rows[where == place.number]
             if len(mine):
-                take_out = place.take_out if isinstance(place, Cluster) else place.dispatch.cancel
-                take_out(mine)
+                place.take_out(mine)
                 jobs.column(Column.STATE)[mine] = State.UNFINISHED
                 jobs.end[mine] = jobs.enqueued[mine] = jobs.estimate[mine] = UNKNOWN
         if change is not None:
             change()
-        for place in self._places:
+        for place in self.places.values():
             mine = rows[where == place.number]
             if len(mine):
                 place.submit_again(mine, at)
@@ -330,10 +267,8 @@ class Simulation(Frame):
     def withdraw(self, rows: Int64s) -> None:
         """Let jobs not arrive that were submitted for later, as if they had not been submitted."""
         where = self.jobs.cluster[rows]
-        for cluster in self.clusters.values():
-            cluster.engine.withdraw(rows[where == cluster.number])
-        if self.broker is not None:
-            self.broker.dispatch.withdraw(rows[where == self.broker.number])
+        for place in self.places.values():
+            place.withdraw(rows[where == place.number])
         self.jobs.submit[rows] = self.jobs.cluster[rows] = UNKNOWN
 
     def end(self) -> dict[str, Any]:
@@ -366,15 +301,9 @@ class Simulation(Frame):
         """Notify the owner of a unit that it is over."""
         self._owners[unit].on_finished(unit, self.time)
 
-    @property
-    def _places(self) -> list[Cluster | GridBroker]:
-        """The clusters, and the broker if there is one."""
-        places: list[Cluster | GridBroker] = [*self.clusters.values()]
-        return places if self.broker is None else [*places, self.broker]
-
     def resubmit(self, rows: Int64s, at: int) -> None:
-        """Submit stopped jobs again, each to the cluster it ran on, or components to the grid."""
-        for place in self._places:
+        """Submit stopped jobs again, each to the place that it is at."""
+        for place in self.places.values():
             mine = rows[self.jobs.cluster[rows] == place.number]
             if len(mine):
                 place.submit_again(mine, at)
@@ -473,10 +402,8 @@ class Simulation(Frame):
             elif stop == Stop.DONE:
                 if any(part.go_on() for part in self.parts.at("go_on")):
                     continue
-                for cluster in self.clusters.values():
-                    cluster.check_none_lost()
-                if self.broker is not None:
-                    self.broker.check_none_lost()
+                for place in self.places.values():
+                    place.check_none_lost()
                 self._ended = True
                 break
             else:
@@ -532,12 +459,29 @@ def _slice(events: int, took: float) -> int:
     return max(1, int(events * max(SLICE_S / took, 1 / 8)))
 
 
-def _check_apart(specs: Sequence[ClusterSpec]) -> None:
-    """Check that no two clusters share a predictor: each learns from its own jobs."""
-    found = [spec.estimates for spec in specs if isinstance(spec.estimates, Predictor)]
+def _specs(
+    processors: int | ClusterSpec | Mapping[str, ClusterSpec], scheduler: str | Scheduler
+) -> dict[str, ClusterSpec]:
+    """Return the descriptions of the clusters by name.
+
+    Raises
+    ------
+    QuantityError
+        If there is none, or two share a predictor: each learns from its own jobs.
+    """
+    if isinstance(processors, Mapping):
+        specs = dict(processors)
+    elif isinstance(processors, ClusterSpec):
+        specs = {HOME: processors}
+    else:
+        specs = {HOME: ClusterSpec(processors, scheduler)}
+    if not specs:
+        raise QuantityError("simulation without clusters: give it at least one")
+    found = [one.estimates for one in specs.values() if isinstance(one.estimates, Predictor)]
     for place, predictor in enumerate(found):
         if any(predictor is other for other in found[:place]):
             raise QuantityError(
                 f"estimates {predictor.name}: one predictor for two clusters; use one per cluster, "
                 "as each learns from the jobs of its cluster"
             )
+    return specs

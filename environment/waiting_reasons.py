@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from hpcrowd.environment.cluster import Cluster
+from hpcrowd.environment.cluster import Cluster, Place
 from hpcrowd.environment.engine.plain import WAITING
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.broker import GridBroker
@@ -32,7 +32,7 @@ from hpcrowd.environment.schedulers.names import scheduler_for
 
 
 def reasons_of(
-    place: Cluster | GridBroker, *, rows: Iterable[int] | None = None, limit: int | None = None
+    place: Place, *, rows: Iterable[int] | None = None, limit: int | None = None
 ) -> list[WaitingReason]:
     """Return why each job that waits at a cluster, or at the broker of a grid, waits now.
 
@@ -52,6 +52,7 @@ def reasons_of(
     """
     if isinstance(place, GridBroker):
         return _shown(place.dispatch.jobs, _held_by(place), rows, limit)
+    assert isinstance(place, Cluster)
     engine = place.engine
     jobs, now, policy = place.jobs, engine.now, engine.scheduler
     if policy is None:

@@ -253,7 +253,7 @@ class Intention:
             if name == self.user.site.name:
                 self.user.send(self.rows[which], self.at[which])
             else:
-                model.site(name).submit(self.rows[which], self.at[which])
+                model.place(name).submit(self.rows[which], self.at[which])
         for place, reaction in self._switched.items():
             before = int(model.jobs.processors[self.rows[place]]), int(run_time[place])
             self._note(place, reaction, "switch", before=before, cluster=clusters[place])
@@ -608,7 +608,7 @@ class Switch(Response):
 
     @override
     def begin(self, user: ReplayUser) -> None:
-        user.model.site(self.to)
+        user.model.place(self.to)
         super().begin(user)
 
     @override

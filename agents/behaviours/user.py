@@ -204,7 +204,7 @@ class ReplayUser(User):
         self.units = self.sessions
         if behaviour.units is not None:
             self.units = range(*behaviour.units.user_first[place : place + 2].tolist())
-        self.site = model.cluster if site is None else model.site(site)
+        self.site = model.place(site)
         self.due: dict[int, Event] = {}
         self.taken_back: set[int] = set()
         self.given: list[tuple[int, str]] = []

@@ -205,12 +205,12 @@ class UserGraph(Base):
     def arrived(self, rows: Int64s) -> NDArray[np.bool_]:
         """Return which jobs have arrived at their cluster or broker, or are over."""
         jobs = self._holder.model.jobs
-        now, broker = self._holder.model.time, self._holder.model.broker
+        model, now = self._holder.model, self._holder.model.time
         submit, state = jobs.submit[rows], jobs.state[rows]
         there: NDArray[np.bool_] = (submit != UNKNOWN) & (submit < now)
         there |= (jobs.enqueued[rows] != UNKNOWN) | (state != State.UNFINISHED)
-        if broker is not None and (submit == now).any():
-            there |= np.isin(rows, broker.waiting)
+        if len(model.places) > len(model.clusters) and (submit == now).any():
+            there |= np.isin(rows, np.concatenate([one.waiting for one in model.places.values()]))
         return there
 
     # Changes.

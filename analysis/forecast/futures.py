@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import LearnedModel
     from hpcrowd.agents.populations.past import Likeness, Past
     from hpcrowd.environment.holds.rules import Parent
+    from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.state.state import ClusterState
 
@@ -305,6 +306,9 @@ class Outset:
         watch
             Called with the simulation before it runs.
         """
+        from hpcrowd.environment.cluster import ClusterSpec
+        from hpcrowd.environment.machine.in_use import MachineInUse
+        from hpcrowd.environment.platform.part import Platform
         from hpcrowd.environment.simulation import Simulation
         from hpcrowd.environment.state.begin import begin_from
 
@@ -319,16 +323,21 @@ class Outset:
         missing = jobs.requested_time == UNKNOWN
         jobs.requested_time[missing] = jobs.run_time[missing]
         own = int(streams.sequence("simulation").generate_state(1)[0])
-        simulation = Simulation(
-            jobs,
+        cluster = ClusterSpec(
             self.processors or state.processors - state.down,
             self._fresh(self.scheduler),
-            overrun=self.overrun,  # type: ignore[arg-type]
             estimates=self._fresh(self.estimates),
+        )
+        parts: list[Part] = [Platform([*self.platform, *self._maintenance])]
+        if self.machine is not None:
+            parts.append(MachineInUse(self.machine))
+        simulation = Simulation(
+            jobs,
+            cluster,
+            overrun=self.overrun,  # type: ignore[arg-type]
             clock=state.clock,
             seed=own,
-            platform=[*self.platform, *self._maintenance],
-            machine=self.machine,
+            parts=parts,
         )
         begin_from(simulation, now, running, waiting, over, placed=self._placed)
         self._hold(simulation)

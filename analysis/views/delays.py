@@ -21,6 +21,7 @@ from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, State
 from hpcrowd.environment.machine.demand import partitions_asked
+from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.schedulers.base import ReasonCode, WaitingReason
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of, running_jobs
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpcrowd.analysis.views.moment import Bools, Moment
-    from hpcrowd.environment.cluster import Cluster
-    from hpcrowd.environment.grid.broker import GridBroker
     from hpcrowd.environment.machine.layout import Layout
 
 #: Name of nobody in columns of names.
@@ -231,10 +230,7 @@ def _reasons(moment: Moment, row: int, scheduler: str) -> dict[int, WaitingReaso
     """Return the reasons of the jobs that wait where a job waits, by row."""
     model, jobs = moment.model, moment.jobs
     if model is not None:
-        places: list[Cluster | GridBroker] = list(model.clusters.values())
-        if model.broker is not None:
-            places.append(model.broker)
-        for place in places:
+        for place in model.places.values():
             found = {one.row: one for one in reasons_of(place)}
             if row in found:
                 return found
@@ -251,7 +247,7 @@ def _size(moment: Moment, cluster: int | None) -> tuple[int, int]:
         return moment.size, moment.up
     size = up = list(moment.clusters.values())[cluster]
     if moment.model is not None:
-        timeline = list(moment.model.clusters.values())[cluster].timeline
+        timeline = known_timeline(list(moment.model.clusters.values())[cluster])
         for at, *state in () if timeline is None else timeline.history:
             if at < moment.now:
                 size, up = state

@@ -38,6 +38,7 @@ from hpcrowd.environment.cluster import HOME
 from hpcrowd.environment.engine.attempts import Runs, runs_of
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
@@ -74,12 +75,12 @@ def clusters_of(run: Run) -> dict[str, int]:
 
 def steps_of_model(model: Simulation) -> list[Step]:
     """Return the steps of a simulation until now, all clusters together."""
-    return together(
-        [Step(0, one.processors, one.processors)]
-        if one.timeline is None
-        else [Step(*step) for step in one.timeline.history]
-        for one in model.clusters.values()
-    )
+    found = []
+    for one in model.clusters.values():
+        timeline = known_timeline(one)
+        history = [(0, one.processors, one.processors)] if timeline is None else timeline.history
+        found.append([Step(*step) for step in history])
+    return together(found)
 
 
 def steps_of_run(run: Run) -> list[Step]:

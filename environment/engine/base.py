@@ -202,6 +202,11 @@ class Engine(Announced, ABC):
         """Why jobs were rejected that asked a machine of nodes for what it refuses, by row."""
         return self._refused
 
+    @property
+    def alone(self) -> bool:
+        """Whether it cannot advance together with others in compiled code."""
+        return self.sleep is not None
+
     def sleep_by(self, rule: SleepRule, node: NodePower) -> None:
         """Switch idle nodes off, see :mod:`hpcrowd.environment.power.sleep`; before the run.
 

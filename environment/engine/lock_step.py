@@ -72,6 +72,21 @@ class BrokerQueue:
         return [], []
 
 
+def lock_step(
+    engines: Sequence[Engine], units: UnitTable, queue: BrokerQueue | None = None
+) -> LockStep:
+    """Return what advances engines together, with a broker's queue if there is one.
+
+    It is compiled if possible.
+    """
+    if not any(engine.alone for engine in engines):
+        from hpcrowd.environment.grid.compiled import CompiledDispatch, CompiledLockStep
+
+        if queue is None or isinstance(queue, CompiledDispatch):
+            return CompiledLockStep(engines, units, queue)  # type: ignore[arg-type]
+    return LockStep(engines, units, queue)
+
+
 class LockStep:
     """Advances engines together, as :class:`~environment.engine.base.Engine` advances alone.
 

@@ -84,6 +84,11 @@ class PlainEngine(Engine):
             scheduler.begin(processors)
         self._alone = LockStep([self], self.units)
 
+    @property
+    @override
+    def alone(self) -> bool:
+        return True
+
     @override
     def _begin_sleep(self, rule: SleepRule, node: NodePower, begin: int) -> None:
         from hpcrowd.environment.power.sleep import IdleNodes

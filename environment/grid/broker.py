@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, override
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,20 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 from hpcrowd.environment.cluster import to_take_back
 from hpcrowd.environment.engine.public_state import PublicState, public_state
 from hpcrowd.environment.errors import QuantityError, SchedulerError
-from hpcrowd.environment.frame import Frame, mesa
-from hpcrowd.environment.grid.policies import GRID, GridPolicy, fits, parse_grid_policy
+from hpcrowd.environment.frame import mesa
+from hpcrowd.environment.grid.dispatch import Dispatch, dispatch_of
+from hpcrowd.environment.grid.policies import GRID, GridPolicy, Site, fits, parse_grid_policy
+from hpcrowd.environment.parts.part import Part
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.grid.dispatch import Dispatch
     from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.simulation import Simulation
 
 
-@dataclass(frozen=True)
-class GridSpec:
-    """Description of the broker of a grid.
+class Grid(Part):
+    """Makes the clusters a grid: users may also submit to ``grid``, which sends their jobs on.
 
-    Attributes
+    Parameters
     ----------
     policy
         A name of :data:`hpcrowd.environment.grid.policies.GRID_POLICIES`, or a
@@ -40,11 +39,41 @@ class GridSpec:
         If the policy is not known.
     """
 
-    policy: str | GridPolicy = "first-fit"
-    coallocation: bool = False
+    def __init__(self, policy: str | GridPolicy = "first-fit", coallocation: bool = False) -> None:
+        self._policy, self.coallocation = parse_grid_policy(policy), coallocation
 
-    def __post_init__(self) -> None:
-        parse_grid_policy(self.policy)
+    @override
+    def broker(self, model: Simulation) -> Dispatch:
+        """Add the broker to the places of a simulation, and return its queue.
+
+        Raises
+        ------
+        QuantityError
+            If a cluster has its name, or no scheduler.
+        """
+        if GRID in model.places:
+            raise QuantityError(f"cluster {GRID!r}: name of the broker; choose another")
+        for name, cluster in model.clusters.items():
+            if cluster.engine.scheduler is None:
+                raise QuantityError(
+                    f"grid with {name}: it follows the recorded schedule, which has no notion of "
+                    "free processors; choose a scheduler"
+                )
+        sites = [Site(name, cluster.engine) for name, cluster in model.clusters.items()]
+        self.dispatch = dispatch_of(model.jobs, model.units, sites, self._policy, self.coallocation)
+        self.dispatch.lost = model.on_lost
+        model.places[GRID] = GridBroker(model, self.dispatch, self.coallocation)
+        return self.dispatch
+
+    @override
+    def whole(self, rows: Int64s) -> Int64s:
+        """Return jobs with all components of theirs."""
+        return self.dispatch.whole(rows)
+
+
+def broker_of(model: Simulation) -> GridBroker | None:
+    """Return the broker of a grid; None if the clusters are none."""
+    return cast("GridBroker | None", model.places.get(GRID))
 
 
 class GridBroker(mesa.Agent):  # type: ignore[misc]
@@ -58,8 +87,6 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         Its queue.
     coallocation
         Whether jobs may have components.
-    over
-        Called with jobs that were taken back.
 
     Attributes
     ----------
@@ -73,13 +100,11 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: Frame,
+        model: Simulation,
         dispatch: Dispatch,
         coallocation: bool,
-        over: Callable[[Int64s], None],
     ) -> None:
         super().__init__(model)
-        self._over = over
         self.coallocation = coallocation
         self.dispatch = dispatch
         self.number = dispatch.number
@@ -90,6 +115,8 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         self.submit_again = dispatch.submit
         #: Submits a unit of ``Simulation.own_units``, with its first job at a given second.
         self.submit_unit = dispatch.submit_unit
+        #: Take jobs back, or let them not arrive, of which nobody is notified yet.
+        self.take_out, self.withdraw = dispatch.cancel, dispatch.withdraw
 
     def __repr__(self) -> str:
         return (
@@ -125,8 +152,8 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         """
         found = to_take_back(self.dispatch.jobs, rows, self.number, self.name)
         if len(found):
-            self.dispatch.cancel(found)
-            self._over(found)
+            self.take_out(found)
+            self.model.on_taken_back(found)
 
     def bind(self, rows: ArrayLike) -> None:
         """Make jobs the components of one job, which start together on several clusters.
@@ -145,7 +172,7 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         """
         if not self.coallocation:
             raise QuantityError(
-                "co-allocation: not enabled in this grid; use GridSpec(coallocation=True)"
+                "co-allocation: not enabled in this grid; use Grid(coallocation=True)"
             )
         for site in self.dispatch.sites:
             if site.engine.predictor is not None:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.environment.engine.base import Engine
-from hpcrowd.environment.engine.lock_step import BrokerQueue, LockStep
-from hpcrowd.environment.engine.plain import PlainEngine
+from hpcrowd.environment.engine.lock_step import BrokerQueue
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import SchedulerError, SimulationError
 from hpcrowd.environment.grid.policies import GridJob, GridPolicy, Site, fits, grid_job
@@ -345,7 +344,7 @@ def dispatch_of(
 ) -> Dispatch:
     """Return the queue of a broker, compiled if possible."""
     engines = [site.engine for site in sites]
-    if not coallocation and not any(map(_alone, engines)):
+    if not coallocation and not any(engine.alone for engine in engines):
         from hpcrowd.environment.grid.compiled import (
             CompiledDispatch,
             dispatches_compiled,
@@ -354,18 +353,3 @@ def dispatch_of(
         if dispatches_compiled(engines, policy):
             return CompiledDispatch(jobs, units, sites, policy)
     return Dispatch(jobs, units, sites, policy)
-
-
-def _alone(engine: Engine) -> bool:
-    """Return whether an engine cannot run together with others in compiled code."""
-    return isinstance(engine, PlainEngine) or engine.sleep is not None
-
-
-def lock_step(engines: Sequence[Engine], units: UnitTable, dispatch: Dispatch | None) -> LockStep:
-    """Return the lock-step that advances the engines together, compiled if possible."""
-    if not any(map(_alone, engines)):
-        from hpcrowd.environment.grid.compiled import CompiledDispatch, CompiledLockStep
-
-        if dispatch is None or isinstance(dispatch, CompiledDispatch):
-            return CompiledLockStep(engines, units, dispatch)  # type: ignore[arg-type]
-    return LockStep(engines, units, dispatch)

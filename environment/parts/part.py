@@ -7,20 +7,38 @@ these only: where no part acts, a moment costs a look at an empty list.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
+from hpcrowd.environment.errors import check_choice
 from hpcrowd.environment.jobs import Int64s
 
 if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster  # circle: for its type only
+    from hpcrowd.environment.engine.lock_step import BrokerQueue
+    from hpcrowd.environment.schedulers.base import Scheduler
     from hpcrowd.environment.simulation import Simulation  # circle: for its type only
 
 
 class Part:
     """Acts at some moments of a run; each method is a moment, and does nothing by default."""
 
+    def policy(self, cluster: Cluster, policy: Scheduler | None) -> Scheduler | None:
+        """Return the scheduler of a cluster that is being made; None for the recorded schedule."""
+        return policy
+
+    def needs_plain(self, cluster: Cluster, policy: Scheduler | None) -> bool:
+        """Return whether a cluster with this scheduler must run in plain Python."""
+        return False
+
+    def equip(self, cluster: Cluster) -> None:
+        """Change a cluster that has been made; before others are."""
+
     def attach(self, model: Simulation) -> None:
         """Become part of a simulation whose clusters are there; before users join."""
+
+    def broker(self, model: Simulation) -> BrokerQueue:
+        """Add a broker of the clusters to ``model.places``, and return its queue."""
+        raise NotImplementedError(f"{type(self).__name__} is no broker")
 
     def window(self) -> Any:
         """Return what decides when jobs may join a queue, as ``Rules.window``; None for at once."""
@@ -40,6 +58,10 @@ class Part:
         """Return which jobs are submitted to a cluster but not in its queue, and why, by row."""
         return {}
 
+    def whole(self, rows: Int64s) -> Int64s:
+        """Return jobs that are to be taken back, with those that go with them."""
+        return rows
+
     def take_back(self, rows: Int64s) -> Int64s:
         """Take jobs back that the part keeps; return the others."""
         return rows
@@ -55,6 +77,35 @@ class Part:
     def end(self) -> Mapping[str, Any]:
         """Put back what is not of the result, as the run is over; return accounts by name."""
         return {}
+
+
+class ClusterPart(Part):
+    """Acts on one cluster.
+
+    Parameters
+    ----------
+    cluster
+        Its name; None for the first cluster.
+    """
+
+    def __init__(self, cluster: str | None = None) -> None:
+        self.cluster = cluster
+
+    def acts_on(self, cluster: Cluster) -> bool:
+        """Return whether it acts on a cluster."""
+        return cluster.number == 0 if self.cluster is None else cluster.name == self.cluster
+
+    @override
+    def attach(self, model: Simulation) -> None:
+        """Check that there is such a cluster.
+
+        Raises
+        ------
+        QuantityError
+            If there is none of that name.
+        """
+        if self.cluster is not None:
+            check_choice("cluster", self.cluster, list(model.clusters))
 
 
 #: The moments of a run.

@@ -67,14 +67,10 @@ class Timeline:
     ----------
     engine
         The engine that changes; it calls :meth:`apply` at :attr:`next_at`.
-    changes
-        The changes.
     streams
         Random streams of the run.
     lost
         Called with jobs that their users must submit again.
-    adaptive
-        The adaptive scheduler that chooses the policy from the beginning, if any.
 
     Attributes
     ----------
@@ -96,22 +92,9 @@ class Timeline:
         under it, and their clock relative to full speed, in order; empty without a cap.
     reviews
         The policy in use.
-
-    Raises
-    ------
-    QuantityError
-        If changes contradict each other.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        changes: Sequence[Change],
-        streams: Streams,
-        lost: Lost,
-        adaptive: Adaptive | None = None,
-    ) -> None:
-        check_changes(changes, engine.processors)
+    def __init__(self, engine: Engine, streams: Streams, lost: Lost) -> None:
         self.engine = engine
         self.next_at, self.quiet = FOREVER, False
         self.attempts = engine.attempts
@@ -121,13 +104,15 @@ class Timeline:
         self.caps: list[tuple[int, float]] = []
         self.capped: list[tuple[int, int]] = []
         self.levels: list[tuple[int, float]] = []
-        self.reviews = Reviews(engine, adaptive)
+        self.reviews = Reviews(engine)
         #: Whether anything else than random failures is to happen here, or in the whole grid.
         self.expecting: Callable[[], bool] = self._expects
         #: Called with row, cause and fate of each stopped job; whether another decides its fate.
         self.separate: Callable[[int, str, str], bool] = _never
         self._lost = lost
-        self._changes, self._size = tuple(changes), engine.processors
+        self._streams = streams
+        self._changes: tuple[Change, ...] = ()
+        self._size = engine.processors
         self._steps: list[tuple[int, int, int, int, Callable[[], None]]] = []
         self._numbers = 0
         self._single = 0  # future steps that are not part of a random process
@@ -142,10 +127,28 @@ class Timeline:
         self._cap: CapPlan | None = None
         self._cap_changes = False
         self._speed = Fraction(1)  # by changes of speed, without the clock under a cap
+        self._look_ahead()
+
+    def add(self, changes: Sequence[Change]) -> None:
+        """Plan changes; before the run.
+
+        Raises
+        ------
+        QuantityError
+            If they contradict each other, or those that are planned.
+        """
+        known = len(self._changes)
+        self._changes += tuple(changes)
+        check_changes(self._changes, self._size)
         if any(isinstance(change, SpeedChange) for change in changes):
             self._note_work()
-        for change, name in zip(changes, stream_names(changes), strict=True):
-            self._plan(change, streams.within("failures", engine.number, *name))
+        for change, name in zip(changes, stream_names(self._changes)[known:], strict=True):
+            self._plan(change, self._streams.within("failures", self.engine.number, *name))
+        self._look_ahead()
+
+    def follow(self, adaptive: Adaptive) -> None:
+        """Let an adaptive scheduler choose the policy from the beginning."""
+        self.reviews = Reviews(self.engine, adaptive)
         self._look_ahead()
 
     def _note_work(self) -> None:
@@ -544,7 +547,7 @@ class Reviews:
         Number of switches to another policy.
     """
 
-    def __init__(self, engine: Engine, adaptive: Adaptive | None) -> None:
+    def __init__(self, engine: Engine, adaptive: Adaptive | None = None) -> None:
         self.engine = engine
         self.next_at = FOREVER
         self.in_charge: Counter[str] = Counter()

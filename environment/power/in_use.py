@@ -13,7 +13,9 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.machine.hostlists import expand
+from hpcrowd.environment.machine.in_use import machine_of
 from hpcrowd.environment.parts.part import Part
+from hpcrowd.environment.platform.part import timeline_of
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.quantities import KWH, format_duration
 from hpcrowd.environment.signals.signal import Signal
@@ -64,18 +66,19 @@ class PowerInUse(Part):
         """
         self.jobs, self.clock, self._streams = model.jobs, model.clock, model.streams
         cluster, power = model.cluster, self.power
-        if cluster.machine is not None:
-            self.types = types_of(power, cluster.machine)
+        machine = machine_of(cluster)
+        if machine is not None:
+            self.types = types_of(power, machine)
         self._check_cover()
         if power.cap is not None:
             self._check_can_cap(cluster)
-            cluster.change().limit(power.cap.of(self))
-        if power.sleep is not None and cluster.machine is None:
+            timeline_of(cluster).limit(power.cap.of(self))
+        if power.sleep is not None and machine is None:
             cluster.engine.sleep_by(power.sleep, power.pool)
 
     @staticmethod
     def _check_can_cap(cluster: Cluster) -> None:
-        if cluster.machine is not None:
+        if machine_of(cluster) is not None:
             raise QuantityError(
                 "power cap: of a pool of equal processors, not of a machine of nodes; leave out "
                 "--machine"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import override
+from typing import TYPE_CHECKING, cast, override
 
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.jobs import Names
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.schedulers.base import Look, Scheduler, WaitingJob
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.cluster import Cluster  # circle: for its type only
 
 #: Time between checks of the state. The source leaves it open (unconfirmed).
 EVERY = "1h"
@@ -91,6 +94,18 @@ class Adaptive(Scheduler):
         for policy in self.policies:
             scheduler_for(policy, names)
         super().know(names)
+
+    @override
+    def at_first(self, cluster: Cluster) -> Scheduler:
+        from hpcrowd.environment.schedulers.names import scheduler_for
+
+        return cast(Scheduler, scheduler_for(self.policies[0], cluster.jobs.names))
+
+    @override
+    def take_charge(self, cluster: Cluster) -> None:
+        from hpcrowd.environment.platform.part import timeline_of
+
+        timeline_of(cluster).follow(self)
 
     @property
     def policies(self) -> tuple[str, ...]:

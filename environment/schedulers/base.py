@@ -23,6 +23,7 @@ from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.cluster import Cluster  # circle: for its type only
     from hpcrowd.environment.machine.layout import Layout
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.machine.outlook import Outlook
@@ -368,6 +369,19 @@ class Scheduler(Announced):
             If an option has a name that is not in the trace.
         """
         self.names = names
+
+    def at_first(self, cluster: Cluster) -> Scheduler:
+        """Return the scheduler that runs a cluster at first: itself, unless it chooses others.
+
+        Raises
+        ------
+        QuantityError
+            If the cluster lacks what it needs.
+        """
+        return self
+
+    def take_charge(self, cluster: Cluster) -> None:
+        """Take note of the cluster that it was given to, whose engine is there; before the run."""
 
     def on_machine(self, machine: Machine, jobs: JobTable) -> None:
         """Take note of the machine of nodes that it runs, and the table; before :meth:`begin`.

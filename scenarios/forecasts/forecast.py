@@ -122,7 +122,7 @@ class Forecast(ForecastSettings):
 
             home = ClusterSpec(state.processors)
             platform = PlatformConfig.read(self.platform)
-            changes = [*platform.on({HOME: home}, state.clock)[HOME].platform]
+            changes = [*platform.parts({HOME: home}, state.clock)[0].changes]
         if site is not None and state.jobs.requests is None:
             from hpcrowd.environment.machine.requests import Requests
 

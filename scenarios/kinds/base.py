@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.cluster import ClusterSpec
     from hpcrowd.environment.holds.rules import Rules
     from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 
@@ -241,6 +242,7 @@ class Scenario(Strict):
         clusters: Mapping[str, ClusterSpec],
         clock: Clock,
         changes: PlatformConfig | None = None,
+        parts: Sequence[Part] = (),
         **more: Any,
     ) -> Simulation:
         """Return the simulation of jobs on the clusters of this run.
@@ -255,6 +257,8 @@ class Scenario(Strict):
             Local time.
         changes
             What changes on the clusters during the run; None for nothing.
+        parts
+            What else acts in it.
         **more
             Further arguments of :class:`~hpcrowd.environment.simulation.Simulation`.
 
@@ -266,22 +270,8 @@ class Scenario(Strict):
         from hpcrowd.environment.simulation import Simulation
 
         if changes is not None:
-            clusters = changes.on(clusters, clock)
-            more["resubmit_after"] = changes.resubmit_after
-        (name, home), *others = clusters.items()
-        return Simulation(
-            jobs,
-            home.processors,
-            home.scheduler,
-            estimates=home.estimates,
-            others=dict(others),
-            clock=clock,
-            seed=self.seed,
-            platform=home.platform,
-            name=name,
-            machine=home.machine,
-            **more,
-        )
+            parts = [*changes.parts(clusters, clock), *parts]
+        return Simulation(jobs, clusters, clock=clock, seed=self.seed, parts=parts, **more)
 
     def run(
         self, prepared: Any, progress: Watch | None = None, log: DecisionLog | None = None

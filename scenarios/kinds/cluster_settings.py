@@ -79,18 +79,23 @@ class ClusterScenario(Scenario):
         return site_of(self.machine, self.folder)
 
     def parts(self, trace: Trace | None = None, rows: Int64s | None = None) -> list[Part]:
-        """Return what else acts in the run: the power of the cluster, if it is described.
+        """Return what else acts in the run: nodes and power of the cluster, if described.
 
         ``rows`` of the trace are those of the jobs, if their measured power is to count.
         """
-        if self.power is None:
-            return []
-        from hpcrowd.environment.power.in_use import PowerInUse
+        found: list[Part] = []
+        if (site := self.site()) is not None:
+            from hpcrowd.environment.machine.in_use import MachineInUse
 
-        measured = None
-        if trace is not None and rows is not None:
-            measured = self.power.measured(trace, rows)
-        return [PowerInUse(self.power.made(trace), measured)]
+            found.append(MachineInUse(site))
+        if self.power is not None:
+            from hpcrowd.environment.power.in_use import PowerInUse
+
+            measured = None
+            if trace is not None and rows is not None:
+                measured = self.power.measured(trace, rows)
+            found.append(PowerInUse(self.power.made(trace), measured))
+        return found
 
     def accounts(self, model: Simulation) -> dict[str, Any]:
         """Return what the cluster did, as fields of :class:`hpcrowd.analysis.run.Run`.
@@ -105,7 +110,7 @@ class ClusterScenario(Scenario):
             from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
 
             found |= {"machines": machines_of(model), "rejections": rejections_of(model)}
-        if len(model.parts):
+        if self.power is not None:
             from hpcrowd.analysis.energy.record import account_of
 
             found["energy_account"] = account_of(model)

@@ -354,7 +354,7 @@ class GridConfig(Scenario):
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of, grid_accounts
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.cluster import ClusterSpec
-        from hpcrowd.environment.grid.broker import GridSpec
+        from hpcrowd.environment.grid.broker import Grid, broker_of
 
         began = time.perf_counter()
         streams = Streams(self.seed)
@@ -372,10 +372,10 @@ class GridConfig(Scenario):
             )
             for name, site in self.clusters.items()
         }
-        grid = GridSpec(self.broker, split is not None and split.any)
+        grid = Grid(self.broker, split is not None and split.any)
         changes = self.platform
-        model = self.simulation(jobs, clusters, prepared.clock, changes, grid=grid)
-        broker = model.broker
+        model = self.simulation(jobs, clusters, prepared.clock, changes, parts=[grid])
+        broker = broker_of(model)
         assert broker is not None
         for rows in split.rows if split is not None else ():
             broker.bind(rows)

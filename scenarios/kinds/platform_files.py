@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.cluster import ClusterSpec
     from hpcrowd.environment.platform.changes import Change
+    from hpcrowd.environment.platform.part import Platform
 
 
 #: A second of the run, or a local date and time of the trace.
@@ -193,8 +193,8 @@ class PlatformConfig(FileConfig):
                     raise self._mistake(f"changes[{place}]: {error}") from None
         return made
 
-    def on(self, clusters: Mapping[str, ClusterSpec], clock: Clock) -> dict[str, ClusterSpec]:
-        """Return the clusters of a run with the changes, if these are possible.
+    def parts(self, clusters: Mapping[str, ClusterSpec], clock: Clock) -> list[Platform]:
+        """Return the changes of each cluster of a run, if they are possible.
 
         Parameters
         ----------
@@ -209,6 +209,7 @@ class PlatformConfig(FileConfig):
             With the file, the first impossible change, and the rule.
         """
         from hpcrowd.environment.platform.changes import check_changes
+        from hpcrowd.environment.platform.part import Platform
 
         for place, change in enumerate(self.changes):
             if change.cluster not in clusters:
@@ -216,15 +217,15 @@ class PlatformConfig(FileConfig):
                     f"changes[{place}]: cluster {change.cluster!r}: no such cluster; choose "
                     f"{', '.join(clusters)}"
                 )
-        changed = {}
+        found = []
         for name, cluster in clusters.items():
             changes = self.of(clock, name)
             try:
                 check_changes(changes, cluster.processors)
             except QuantityError as error:
                 raise self._mistake(f"cluster {name}: {error}") from None
-            changed[name] = replace(cluster, platform=changes)
-        return changed
+            found.append(Platform(changes, self.resubmit_after, name))
+        return found
 
     def _mistake(self, what: str) -> QuantityError:
         return QuantityError(f"{self.file.name if self.file else self.name}: {what}")

@@ -170,7 +170,7 @@ class PopulateConfig(ClusterScenario):
             from hpcrowd.environment.machine.requests import Requests
 
             jobs.requests = Requests()
-        home = ClusterSpec(processors, self.scheduler, machine=site)
+        home = ClusterSpec(processors, self.scheduler)
         simulation = self.simulation(jobs, {HOME: home}, Clock(), parts=self.parts())
         hold(simulation)
         behaviour = None

@@ -427,12 +427,7 @@ class TraceScenario(TraceReading, ClusterScenario):
         """Return the cluster that the settings describe, for the jobs of a trace."""
         from hpcrowd.environment.cluster import ClusterSpec
 
-        return ClusterSpec(
-            self.size(trace),
-            self.scheduler,
-            estimates=self.estimates,
-            machine=self.site(),
-        )
+        return ClusterSpec(self.size(trace), self.scheduler, estimates=self.estimates)
 
 
 def _queues_in(scheduler: str, folder: Path) -> str:

@@ -25,7 +25,7 @@ from hpcrowd.analysis.metrics import bounded_slowdown
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.cluster import ClusterSpec
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.grid.broker import GridSpec
+from hpcrowd.environment.grid.broker import Grid
 from hpcrowd.environment.grid.policies import GRID, GRID_POLICIES
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
@@ -103,21 +103,19 @@ def compare(trace: Trace) -> tuple[dict[str, dict[str, Arrangement]], int]:
 def run(jobs: JobTable, trace: Trace, size: int, users: str, name: str) -> Arrangement:
     """Run the jobs on clusters of a size, or on one as large as all of them."""
     clusters = 1 if name == TOGETHER else CLUSTERS
+    each = ClusterSpec(size * CLUSTERS // clusters, SCHEDULER)
     model = Simulation(
         jobs,
-        size * CLUSTERS // clusters,
-        SCHEDULER,
-        others={f"institute {k + 1}": ClusterSpec(size, SCHEDULER) for k in range(1, clusters)},
+        {f"institute {k + 1}": each for k in range(clusters)},
         clock=Clock.of(trace.header),
-        grid=GridSpec(name) if name in GRID_POLICIES else None,
-        name="institute 1",
+        parts=[Grid(name)] if name in GRID_POLICIES else [],
     )
     work = Work.of(jobs)
     members = work.sessions.users
     streams = Streams(SEED)
     homes = [int(streams.generator("home", user).integers(CLUSTERS)) for user in members.tolist()]
     places = list(model.clusters)
-    sites = [GRID if model.broker is not None else places[home % clusters] for home in homes]
+    sites = [GRID if name in GRID_POLICIES else places[home % clusters] for home in homes]
     add_users(model, work, users, sites=sites)
     model.run()
     return measure(jobs, np.array(homes)[np.searchsorted(members, jobs.user)], size * CLUSTERS)

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import JobTable, Maintenance, NodesDown, Resize, Simulation, State
+from hpcrowd.environment import JobTable, Maintenance, NodesDown, Resize, State
+from hpcrowd.environment.platform.part import known_timeline
+
+from tests.support.simulations import simulation_of
 
 #: Multiplies the number of random cases.
 ATTACK = float(os.environ.get("HPCROWD_ATTACK", "1"))
@@ -69,7 +72,7 @@ def simulate(one, plain=False, **cluster):
     """Run a case."""
     jobs = JobTable()
     jobs.append(len(one["jobs"]["user"]), **one["jobs"])
-    model = Simulation(jobs, **{**one["cluster"], **cluster}, plain=plain)
+    model = simulation_of(jobs, **{**one["cluster"], **cluster}, plain=plain)
     add_users(model, Work.of(jobs), one["users"])
     return model.run()
 
@@ -92,7 +95,7 @@ def spans(model):
 
 def check_conservation(one, model):
     """Nothing is lost, starts before its submission, or runs where there is no processor."""
-    jobs, timeline = model.jobs, model.cluster.timeline
+    jobs, timeline = model.jobs, known_timeline(model.cluster)
     size = one["cluster"]["processors"]
     ran = (jobs.state == State.COMPLETED) | (jobs.state == State.KILLED)
     rest = (jobs.state == State.REJECTED) | (jobs.state == State.FAILED)

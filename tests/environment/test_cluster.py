@@ -10,7 +10,7 @@ from hpcrowd.environment import (
     EASY,
     Cluster,
     ClusterSpec,
-    GridSpec,
+    Grid,
     JobTable,
     NodesDown,
     QuantityError,
@@ -22,9 +22,11 @@ from hpcrowd.environment import (
     WaitingJob,
 )
 from hpcrowd.environment.errors import FixedError
+from hpcrowd.environment.grid.broker import broker_of
 from hpcrowd.environment.stops import Stop
 
 from tests.environment.schedulers.pool_cases import begun, both, ran
+from tests.support.simulations import simulation_of
 
 
 def choosing(name, chosen):
@@ -84,7 +86,7 @@ def test_submission_in_the_past_is_an_error(make_jobs, plain):
 def test_cluster_that_cannot_be(make_jobs, choice):
     """A cluster of no processors, or under an unknown policy, is reported with the value."""
     with pytest.raises(QuantityError, match=f"{choice[0]} {choice[1]!r}"):
-        Simulation(make_jobs((0, 1, 1)), **({"processors": 1} | dict([choice])))
+        simulation_of(make_jobs((0, 1, 1)), **({"processors": 1} | dict([choice])))
 
 
 def test_cluster_shows_its_state(make_jobs):
@@ -163,7 +165,7 @@ class Owner:
 
 def start(jobs, **options):
     """A machine of four processors, to which each job is submitted as a unit of its own."""
-    model, owner = Simulation(jobs, 4, **options), Owner()
+    model, owner = simulation_of(jobs, 4, **options), Owner()
     for row, at in enumerate(jobs.recorded_submit.tolist()):
         model.submit(owner, np.array([row]), at)
     return model, owner
@@ -217,7 +219,7 @@ def test_cancelled_jobs_are_summarized(make_jobs):
 def test_what_cannot_be_taken_back(make_jobs):
     """Jobs that are over, were never submitted, or are elsewhere: one line that says so."""
     jobs = make_jobs((0, 10, 1), (0, 100, 1), (0, 10, 1))
-    model = Simulation(jobs, 4, others={"b": ClusterSpec(4)})
+    model = simulation_of(jobs, 4, others={"b": ClusterSpec(4)})
     model.submit(Owner(), np.array([0, 1]), 0)
     model.run(until=50)
     with pytest.raises(SimulationError, match=r"cancel job 1 \(row 0\): it is completed"):
@@ -267,13 +269,14 @@ def test_components_are_taken_back_together(plain):
     """Taking one back takes all of them back, on every cluster, whether they wait or run."""
     jobs = JobTable()
     jobs.append(5, user=1, processors=4, run_time=100, requested_time=100)
-    grid = GridSpec("first-fit", coallocation=True)
-    model = Simulation(jobs, 4, others={"b": ClusterSpec(4)}, grid=grid, plain=plain)
+    grid = Grid("first-fit", coallocation=True)
+    model = simulation_of(jobs, 4, others={"b": ClusterSpec(4)}, grid=grid, plain=plain)
     owner = Owner()
-    assert model.broker is not None
+    broker = broker_of(model)
+    assert broker is not None
     for rows in (np.array([0, 1]), np.array([2, 3])):
         model.add_unit(owner, rows)
-        model.broker.submit_together(rows, 0)
+        broker.submit_together(rows, 0)
     model.submit(owner, np.array([4]), 0, "grid")
     model.call_at(20, model.cancel, [3])
     model.call_at(30, model.cancel, [0])

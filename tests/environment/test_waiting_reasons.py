@@ -10,7 +10,7 @@ from hpcrowd.environment import (
     FCFS,
     Clock,
     ClusterSpec,
-    GridSpec,
+    Grid,
     JobTable,
     Look,
     Maintenance,
@@ -28,6 +28,8 @@ from hpcrowd.environment import (
 from hpcrowd.environment.clock import DAY, moment
 from hpcrowd.environment.clock import HOUR as H
 from hpcrowd.environment.engine.plain import PlainEngine
+from hpcrowd.environment.grid.broker import broker_of
+from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.schedulers.conservative import PlanningScheduler, Profile, duration
 from hpcrowd.environment.schedulers.names import SCHEDULERS
@@ -55,6 +57,7 @@ from tests.support.policies import (
     workloads,
 )
 from tests.support.policies import begun as begun_case
+from tests.support.simulations import simulation_of
 
 #: Eight processors. Job 1 runs on six from Monday 00:00 to 04:00. Job 2 needs four of them; job 3
 #: is long, job 4 short, job 5 too wide to start now, job 6 short and of the user of job 1.
@@ -337,11 +340,11 @@ def test_jobs_with_the_broker_of_a_grid(policy, plain):
     jobs = JobTable()
     jobs.append(3, processors=[3, 4, 2], run_time=H, requested_time=H, user=1)
     others = {"fast": ClusterSpec(2, "easy", 2.0)}
-    model = Simulation(jobs, 4, "easy", others=others, grid=GridSpec(policy), plain=plain)
-    assert model.broker is not None
-    model.broker.submit([0, 1, 2], [0, 1, 2])
+    model = simulation_of(jobs, 4, "easy", others=others, grid=Grid(policy), plain=plain)
+    broker = model.place(GRID)
+    broker.submit([0, 1, 2], [0, 1, 2])
     model.run(until=30)
-    held, waiting = words(reasons_of(model.broker)), words(reasons_of(model.cluster))
+    held, waiting = words(reasons_of(broker)), words(reasons_of(model.cluster))
     if policy == "least-loaded":
         expected = "first in the queue: requests 4 processors, 1 is free; start expected Mon 01:00"
         assert ({}, {2: expected}) == (held, waiting)
@@ -357,19 +360,20 @@ def test_components_that_are_to_start_together():
     jobs = JobTable()
     jobs.append(3, processors=[3, 3, 2], run_time=H, requested_time=H, user=1)
     others = {"fast": ClusterSpec(2, "easy")}
-    model = Simulation(jobs, 4, "easy", others=others, grid=GridSpec("first-fit", True))
-    assert model.broker is not None
-    model.broker.submit([0], [0])
-    model.broker.submit_together([1, 2], 1)
+    model = simulation_of(jobs, 4, "easy", others=others, grid=Grid("first-fit", True))
+    broker = broker_of(model)
+    assert broker is not None
+    broker.submit([0], [0])
+    broker.submit_together([1, 2], 1)
     model.run(until=30)
     together = "its 2 components are to start together"
     assert {
         2: f"no cluster of the grid has 3 free; {together}",
         3: f"no cluster of the grid has 2 free; {together}",
-    } == words(reasons_of(model.broker))
+    } == words(reasons_of(broker))
     model.run(until=H)
     expected = "fits: may start at the next scheduling pass"
-    assert {2: expected, 3: expected} == words(reasons_of(model.broker))
+    assert {2: expected, 3: expected} == words(reasons_of(broker))
 
 
 def test_played_back():

@@ -30,6 +30,8 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.parts.part import Part
 from hypothesis import strategies as st
 
+from tests.support.simulations import simulation_of
+
 Factory = Callable[[Work], Behaviour[Any]]
 Rows = list[tuple[int, ...]]
 
@@ -211,7 +213,7 @@ def react(
     **options: Any,
 ) -> list[ReplayUser]:
     """Replay jobs with users who react; return the users. Beside them, ``acting`` parts act."""
-    model = Simulation(jobs, processors, parts=acting, **options)
+    model = simulation_of(jobs, processors, parts=acting, **options)
     users = join(model, *reactions, when=when, sessions=sessions, log=log, parts=parts)
     model.run()
     return users

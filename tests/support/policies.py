@@ -24,6 +24,8 @@ from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.ordered import BACKFILL_MEANING, KEYS
 from hypothesis import strategies as st
 
+from tests.support.simulations import simulation_of
+
 Rows = list[tuple[int, ...]]
 
 #: What a run fills.
@@ -151,7 +153,7 @@ rooms = st.sampled_from([1, 2, 5, 16, 1024])
 
 #: Processors of a machine whose platform changes, at first.
 SIZE = 7
-Platform = list[Any]
+Changes = list[Any]
 seconds = st.integers(0, 60)
 fates = st.sampled_from(["requeue", "resubmit", "fail"])
 downs = st.builds(
@@ -181,7 +183,7 @@ windows = st.builds(
 )
 
 
-def apart(changes: st.SearchStrategy[Any]) -> st.SearchStrategy[Platform]:
+def apart(changes: st.SearchStrategy[Any]) -> st.SearchStrategy[Changes]:
     """At most three changes of a kind, each at a second of its own."""
     return st.lists(changes, max_size=3, unique_by=lambda change: change.at)
 
@@ -245,7 +247,7 @@ def run(
     """The jobs after all were submitted as recorded."""
     jobs = make(rows)
     with limited(room):
-        model = Simulation(jobs, scheduler=scheduler, plain=plain, **options_of(cluster))
+        model = simulation_of(jobs, scheduler=scheduler, plain=plain, **options_of(cluster))
         model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
         return model.run().jobs
 
@@ -267,7 +269,7 @@ def begun(case: dict[str, Any], *, plain: bool) -> Simulation:
     jobs, cluster, platform = make(case["rows"]), options_of(case["cluster"]), case["platform"]
     if platform:
         cluster |= {"processors": SIZE, "platform": platform}
-    model = Simulation(
+    model = simulation_of(
         jobs, scheduler=case["policy"], plain=plain, resubmit_after=5, seed=3, **cluster
     )
     add_users(model, Work.of(jobs, SessionDefinition("arrival", case["gap"])), case["users"])

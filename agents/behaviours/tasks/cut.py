@@ -240,7 +240,7 @@ class Desk:
             return
         self._coming -= 1
         home = intention.cluster is None or intention.cluster[place] == user.site.name
-        site = user.site if home else user.model.site(intention.cluster[place])  # type: ignore[index]
+        site = user.site if home else user.model.place(intention.cluster[place])  # type: ignore[index]
         if jobs.state[row] != State.UNFINISHED:  # renounced: it is over when it would arrive
             if not isinstance(user.behaviour, Gone):
                 site.submit(np.array([row]), user.model.time)

@@ -16,9 +16,8 @@ from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.cluster import Cluster
+    from hpcrowd.environment.cluster import Place
     from hpcrowd.environment.engine.public_state import PublicState
-    from hpcrowd.environment.grid.broker import GridBroker
 
 #: Processors that adaptive users try, as multiples of the preferred number: the ends of the range
 #: of HPCMod.jl (``adaptive_factor_nodes``), and the number itself. Of equally good ones the first.
@@ -72,7 +71,7 @@ class Task:
     """
 
     row: int
-    site: Cluster | GridBroker
+    site: Place
     unit: int
     processors: int
     run_time: int

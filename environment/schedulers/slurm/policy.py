@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, override
 
-from hpcrowd.environment.errors import check_choice
+from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.machine.in_use import machine_of
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, Preempt
 from hpcrowd.environment.machine.outlook import Outlook
@@ -34,6 +35,7 @@ from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.cluster import Cluster  # circle: for its type only
     from hpcrowd.environment.engine.passes.slurm.book import SlurmBook  # circle: for its type only
     from hpcrowd.environment.machine.past import Past
 
@@ -69,6 +71,15 @@ class Slurm(Scheduler):
         if isinstance(placement, str):
             check_choice("placement", placement, RULES)
         self.placement = placement
+
+    @override
+    def at_first(self, cluster: Cluster) -> Scheduler:
+        if machine_of(cluster) is None:
+            raise QuantityError(
+                f"scheduler {self.name}: it needs a machine of nodes; give --machine FILE, such as "
+                "a slurm.conf or a TOML file of `hpcrowd machine`"
+            )
+        return self
 
     @override
     def on_machine(self, machine: Machine, jobs: JobTable) -> None:

@@ -21,8 +21,6 @@ from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 if TYPE_CHECKING:
     from hpcrowd.analysis.energy.account import EnergyAccount
     from hpcrowd.analysis.run import Run
-    from hpcrowd.environment.cluster import Cluster
-    from hpcrowd.environment.grid.broker import GridBroker
     from hpcrowd.scenarios.inspector.subjects.settings import Control
     from hpcrowd.scenarios.kinds.base import Scenario, Staged
 
@@ -266,11 +264,8 @@ class LiveCourse(Course):
     @override
     def reasons(self, rows: Sequence[int]) -> dict[int, str]:
         model, clock = self.model, self.model.clock
-        places: list[Cluster | GridBroker] = list(model.clusters.values())
-        if model.broker is not None:
-            places.append(model.broker)
         found: dict[int, str] = {}
-        for place in places:
+        for place in model.places.values():
             found |= {one.row: one.words(clock) for one in reasons_of(place, rows=rows)}
         return found
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.views.users import behaviour_words
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.grid.broker import broker_of
 from hpcrowd.environment.jobs import State
+from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.names import RECORDED
 from hpcrowd.environment.state.state import ClusterState
@@ -31,7 +33,7 @@ def why_not(course: Course) -> str:
         return f"The run has {plural(len(moment.clusters), 'cluster')}: forecasts are of one."
     if isinstance(course, LiveCourse):
         model = course.model
-        if model.broker is not None:
+        if broker_of(model) is not None:
             return "The run is of a grid, whose broker keeps jobs: forecasts are of one cluster."
         engine = model.cluster.engine
         if engine.scheduler is None:
@@ -110,7 +112,7 @@ def outset_of(course: Course, horizon: int, asked: Sequence[Asked] = ()) -> Outs
         state = ClusterState.of_simulation(simulation, source=course.label)
         cluster = simulation.cluster
         scheduler: Any = getattr(scenario, "scheduler", cluster.scheduler)
-        timeline = cluster.timeline
+        timeline = known_timeline(cluster)
         if timeline is not None and timeline.reviews.switches and not adaptive(cluster.scheduler):
             scheduler = str(cluster.engine.scheduler)
         more = {

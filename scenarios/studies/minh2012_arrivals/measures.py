@@ -24,7 +24,7 @@ from hpcrowd.analysis.paired import Estimate
 from hpcrowd.environment.cluster import ClusterSpec
 from hpcrowd.environment.errors import ModelFileError, QuantityError, check_choice
 from hpcrowd.environment.files import ModelFormat
-from hpcrowd.environment.grid.broker import GridSpec
+from hpcrowd.environment.grid.broker import Grid
 from hpcrowd.environment.grid.das3 import DAS3, das3_clusters
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import Int64s, JobTable
@@ -591,8 +591,7 @@ class GridRun:
         self.places = dict(zip(clusters, model.clusters.values(), strict=True))
         for name, cluster in self.places.items():
             cluster.submit(self.rows[name], submits[name])
-        assert model.broker is not None
-        model.broker.submit(self.rows[GRID], submits[GRID])
+        model.place(GRID).submit(self.rows[GRID], submits[GRID])
 
     def slowdowns(self) -> list[float]:
         """Return the slowdowns in the order of :data:`MEASURES`.
@@ -623,10 +622,7 @@ class GridRun:
 
 def das3(jobs: JobTable, clusters: dict[str, ClusterSpec]) -> Simulation:
     """Return DAS-3 with its broker; its first cluster is home."""
-    names = [*clusters]
-    first = clusters[names[0]]
-    others = {name: clusters[name] for name in names[1:]}
-    return Simulation(jobs, first.processors, first.scheduler, others=others, grid=GridSpec(BROKER))
+    return Simulation(jobs, clusters, parts=[Grid(BROKER)])
 
 
 def collect(plan: Plan, results: Mapping[str, Any]) -> tuple[ClusterRuns, GridRuns]:

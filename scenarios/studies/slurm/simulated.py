@@ -17,6 +17,7 @@ from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.machine.files.reading import read_machine
+from hpcrowd.environment.machine.in_use import MachineInUse
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.stock import Share
@@ -102,7 +103,8 @@ def schedule_on(
     jobs = workload.jobs.copy()
     jobs.requests = workload.requests
     policy = Slurm(placement)
-    model = Simulation(jobs, machine.cores, policy, overrun="kill", machine=machine)
+    parts = [MachineInUse(machine)]
+    model = Simulation(jobs, machine.cores, policy, overrun="kill", parts=parts)
     # The controller keeps throttles and earliest starts itself.
     rules = workload.rules
     held = Rules(delay=np.zeros(len(jobs), np.int64), failed=rules.failed, parents=rules.parents)

@@ -26,6 +26,7 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.machine.files.toml_text import write_machine
+from hpcrowd.environment.machine.in_use import MachineInUse
 from hpcrowd.environment.machine.model import (
     Account,
     Machine,
@@ -183,7 +184,7 @@ def starts_of(jobs: Sequence[Asked], machine: Machine) -> Int64s:
     )
     table.names = {"user": dict(enumerate(users))}
     table.requests = requests_of(jobs)
-    simulation = Simulation(table, machine.cores, "slurm", machine=machine)
+    simulation = Simulation(table, machine.cores, "slurm", parts=[MachineInUse(machine)])
     simulation.submit(_Nobody(), np.arange(len(jobs)), [job.submit for job in jobs])
     simulation.run()
     return table.start

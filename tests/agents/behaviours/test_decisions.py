@@ -20,10 +20,11 @@ from hpcrowd.agents import (
     add_users,
 )
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions, Kind, What, Why
-from hpcrowd.environment import ClusterSpec, NodesDown, Simulation
+from hpcrowd.environment import ClusterSpec, NodesDown
 from hpcrowd.environment.clock import DAY, HOUR
 
 from tests.support.behaviours import EVERY_JOB
+from tests.support.simulations import simulation_of
 
 NONE = -1
 SUBMITTED, WAITS = What.SUBMITTED, What.WAITS
@@ -132,7 +133,7 @@ def test_story(make_jobs, story):
     jobs, users, expected, words = STORIES[story]
     down = [NodesDown(60, 70, 1, jobs="resubmit")] if "stopped" in story else ()
     table, log = make_jobs(*jobs), DecisionLog()
-    model = Simulation(table, 8, others={"other": ClusterSpec(8)}, platform=down)
+    model = simulation_of(table, 8, others={"other": ClusterSpec(8)}, platform=down)
     add_users(model, Work.of(table, EVERY_JOB), users, log=log)
     model.run()
     found = list(Decisions.of(log))

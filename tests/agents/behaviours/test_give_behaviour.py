@@ -26,7 +26,7 @@ from hpcrowd.agents import (
     give_behaviour,
 )
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.environment import ClusterSpec, GridSpec, Simulation, State
+from hpcrowd.environment import ClusterSpec, Grid, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.held import hold
@@ -36,6 +36,7 @@ from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.behaviours import both, random_jobs, refused
 from tests.support.populations import small_log
+from tests.support.simulations import simulation_of
 
 SESSIONS = SessionDefinition("arrival", 60)
 DELAYED = Recipe(reactions=(Delay(During([(320, 400)]), by=1000),))
@@ -51,7 +52,7 @@ def jobs(make_jobs):
 
 def start(jobs, behaviour="think-time", **options):
     """A machine of 100 processors and the first user."""
-    model = Simulation(jobs, 100, **options)
+    model = simulation_of(jobs, 100, **options)
     return model, add_users(model, Work.of(jobs, SESSIONS), behaviour)[0]
 
 
@@ -197,7 +198,7 @@ def test_patience_counts_from_the_submission(make_jobs, plain):
 def test_users_of_other_clusters(make_jobs, plain):
     """A job taken back and submitted again runs as long as if it had been submitted once."""
     jobs = make_jobs((0, 100, 1), (500, 100, 1))
-    model = Simulation(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
+    model = simulation_of(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
     user = add_users(model, Work.of(jobs, SESSIONS), "rigid", sites=["b"])[0]
     model.run(until=100)
     with pytest.raises(QuantityError, match=r"it switches jobs .* already those of b, whose speed"):
@@ -206,8 +207,8 @@ def test_users_of_other_clusters(make_jobs, plain):
     model.run()
     assert ([0, 450], [50, 500]) == (jobs.submit.tolist(), jobs.end.tolist())
     # Jobs that the broker of a grid does not have yet are taken back from it.
-    how = {"others": {"b": ClusterSpec(10)}, "grid": GridSpec("worst-fit")}
-    model = Simulation(jobs, 10, plain=plain, **how)
+    how = {"others": {"b": ClusterSpec(10)}, "grid": Grid("worst-fit")}
+    model = simulation_of(jobs, 10, plain=plain, **how)
     user = add_users(model, Work.of(jobs, SESSIONS), "rigid", sites=["grid"])[0]
     model.run(until=100)
     give_behaviour(model, user, "think-time")

@@ -26,18 +26,20 @@ from hpcrowd.agents import (
 from hpcrowd.analysis.accounts.reactions import account, notes_of
 from hpcrowd.environment import (
     ClusterSpec,
-    GridSpec,
+    Grid,
     Simulation,
     State,
     jobs_from_trace,
 )
 from hpcrowd.environment.errors import QuantityError, SimulationError
+from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 from tests.support.behaviours import both, react
 from tests.support.populations import small_log
+from tests.support.simulations import simulation_of
 
 
 def run(jobs, *reactions, patience=None, **options):
@@ -96,11 +98,11 @@ def test_state_of_a_grid(make_jobs):
     """All queues together; a job starts where it can first."""
     jobs = make_jobs((0, 100, 4), (0, 60, 2), (0, 10, 4))
     others = {"b": ClusterSpec(2)}
-    model = Simulation(jobs, 4, others=others, grid=GridSpec("least-loaded"))
-    assert model.broker is not None
-    model.broker.submit([0, 1, 2], 0)
+    model = simulation_of(jobs, 4, others=others, grid=Grid("least-loaded"))
+    broker = model.place(GRID)
+    broker.submit([0, 1, 2], 0)
     model.run(until=5)
-    state = model.broker.look()
+    state = broker.look()
     assert (6, 0, 1, 4) == state[1:5]
     assert (60, 110, FOREVER) == tuple(state.expected_start(n, 50) for n in (2, 4, 5))
 
@@ -239,7 +241,7 @@ def test_patience_in_files(make_trace):
 def crowded(trace, then, *options, **more):
     """Return a run that has not begun of users who look and who leave."""
     jobs = jobs_from_trace(trace).jobs
-    model = Simulation(jobs, 5, *options, seed=3, **more)
+    model = simulation_of(jobs, 5, *options, seed=3, **more)
     looks = LookAgain(ExpectedWait(7200), every=1000, most=3)
     recipe = Recipe(reactions=(looks,), patience=Patience(mean=5000, then=then))
     add_users(model, Work.of(jobs), recipe)

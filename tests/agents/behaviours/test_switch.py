@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 from tests.environment.engine.test_properties import OUTCOME, make, workloads
 from tests.support.behaviours import both
+from tests.support.simulations import simulation_of
 
 
 def run_switching(jobs, processors, first, switches, **options):
     """Run with all jobs submitted as recorded; switch schedulers at these seconds."""
-    model = Simulation(jobs, processors, first, **options)
+    model = simulation_of(jobs, processors, first, **options)
     add_users(model, Work.of(jobs), "rigid")
     for at, scheduler in switches:
         model.call_at(at, model.cluster.engine.switch, scheduler)

@@ -32,13 +32,14 @@ from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.behaviours import both, join, random_jobs, refused, renounced
 from tests.support.populations import small_log
+from tests.support.simulations import simulation_of
 
 SESSIONS = SessionDefinition("arrival", 60)
 
 
 def start(jobs, behaviour="think-time", **options):
     """A machine of 100 processors and the first user."""
-    model = Simulation(jobs, 100, **options)
+    model = simulation_of(jobs, 100, **options)
     return model, add_users(model, Work.of(jobs, SESSIONS), behaviour)[0]
 
 
@@ -296,7 +297,7 @@ def test_reactions_see_what_is_released_again(jobs):
 def test_run_times_of_other_clusters_are_scaled_once(make_jobs, plain):
     """A session taken back and submitted again runs as long as if it had been submitted once."""
     jobs = make_jobs((0, 100, 1), (500, 100, 1))
-    model = Simulation(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
+    model = simulation_of(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
     work = Work.of(jobs, SESSIONS)
     user = add_users(model, work, sites=["b"])[0]
     model.run(until=100)

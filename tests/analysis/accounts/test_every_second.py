@@ -15,8 +15,9 @@ from hpcrowd.analysis.energy.record import account_of
 from hpcrowd.analysis.pictures.density import density_of
 from hpcrowd.analysis.run import Run
 from hpcrowd.analysis.views import Moment, delays_table, load_table
-from hpcrowd.environment import JobTable, NodesDown, Simulation, State
+from hpcrowd.environment import JobTable, NodesDown, State
 from hpcrowd.environment.machine.model import Preempt
+from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import DrawTable
@@ -31,6 +32,7 @@ from hypothesis import strategies as st
 
 from tests.environment.machine.machine_cases import Nobody, random_jobs, random_machine
 from tests.support.policies import SIZE, cases, make, options_of
+from tests.support.simulations import simulation_of
 
 IDLE, BUSY, PUE = 2.0, 10.0, 1.25
 
@@ -65,7 +67,7 @@ def watched(model, taken=()):
         rows = {*going.tolist(), *np.flatnonzero(ended).tolist()}
         seen.ran.append({row: int(jobs.processors[row]) for row in rows})
         seen.waited.append({row: int(jobs.processors[row]) for row in cluster.waiting.tolist()})
-        line = cluster.timeline
+        line = known_timeline(cluster)
         seen.up.append(cluster.processors if line is None else line.history[-1][2])
         seen.clock.append(1.0 if line is None else [1.0, *(f for _, f in line.levels)][-1])
         for row in (row for row, at in taken if at == second and row < len(jobs)):
@@ -185,7 +187,7 @@ def check_pool(case, policy, cap, plain):
     if case["platform"]:
         options |= {"processors": SIZE, "platform": case["platform"]}
     jobs = make(case["rows"])
-    model = Simulation(
+    model = simulation_of(
         jobs, scheduler=policy, parts=[PowerInUse(replace(POWER, cap=cap))], plain=plain,
         resubmit_after=5, seed=3, **options,
     )  # fmt: skip
@@ -224,7 +226,7 @@ def nodes(seed):
         ]  # fmt: skip
         scheduling = site.scheduling.model_copy(update=how)
         site = site.model_copy(update={"partitions": tuple(tiers), "scheduling": scheduling})
-    model = Simulation(
+    model = simulation_of(
         jobs, site.cores, "slurm", machine=site, parts=[PowerInUse(POWER)], overrun="kill"
     )
     model.submit(Nobody(), np.arange(len(jobs)), jobs.recorded_submit)
@@ -270,7 +272,7 @@ def test_a_run_stopped_for_good_counts_once():
     """As the issue has it: 0.8 kWh for each job and 1.62 kWh idle, and never more than 0.8 kW."""
     jobs = JobTable()
     jobs.append(2, processors=4, run_time=[7200, 3600], requested_time=10800, user=1)
-    model = Simulation(
+    model = simulation_of(
         jobs, 4, "easy", platform=[NodesDown(3600, 5400, 4, "fail")],
         parts=[PowerInUse(Power((NodePower("n", 100.0, 100.0),)))],
     )  # fmt: skip

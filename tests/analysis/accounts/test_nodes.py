@@ -21,6 +21,7 @@ from hpcrowd.environment.machine.model import (
 from hpcrowd.environment.simulation import Simulation
 
 from tests.environment.machine.machine_cases import AT_ONCE, Nobody, table
+from tests.support.simulations import simulation_of
 
 SITE = Machine(
     nodes=(
@@ -41,7 +42,7 @@ SITE = Machine(
 def story(*jobs, site=SITE, label="story", scheduler="slurm"):
     """Run jobs on a machine, and return the run."""
     made, at = table(*jobs)
-    model = Simulation(made, site.cores, scheduler, machine=site)
+    model = simulation_of(made, site.cores, scheduler, machine=site)
     model.submit(Nobody(), np.arange(len(jobs)), at)
     model.run()
     return Run(

@@ -13,6 +13,7 @@ from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.state.begin import begin_from
 
 from tests.environment.power.power_cases import made
+from tests.support.simulations import simulation_of
 
 #: The second job runs at half the clock only, the third at full clock, the last never.
 ROWS = [(0, 100, 3), (60, 20, 1), (60, 80, 1), (400, 10, 9)]
@@ -27,7 +28,7 @@ def simulated(cap=CAP, rows=ROWS, **options):
     """A simulation of users who wait for nothing."""
     jobs = made(rows)
     power = PowerInUse(Power((NodePower("node", 2, 10),), cap=cap))
-    model = Simulation(jobs, 4, parts=[power], **options)
+    model = simulation_of(jobs, 4, parts=[power], **options)
     add_users(model, Work.of(jobs), "rigid")
     return model
 

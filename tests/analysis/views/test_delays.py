@@ -13,7 +13,7 @@ from hpcrowd.analysis.views import (
     delays_of_user,
     delays_table,
 )
-from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment import JobTable, State
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column
@@ -24,6 +24,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.views.view_cases import finished, paused
+from tests.support.simulations import simulation_of
 
 
 def table_of(*jobs):
@@ -190,7 +191,7 @@ def test_stopped(make_jobs, fate):
 
     def run(until):
         change = NodesDown(50, 80, 1, fate)
-        model = Simulation(jobs.copy(), 2, platform=[change], resubmit_after=20)
+        model = simulation_of(jobs.copy(), 2, platform=[change], resubmit_after=20)
         model.cluster.submit([0, 1], [0, 10])
         model.run(until=until)
         return Moment.of_model(model)
@@ -291,7 +292,7 @@ def test_overdue(make_jobs):
 def test_outage(make_jobs):
     """Processors that are down are missing, whatever ends."""
     jobs = make_jobs((6, 100, 4, 100, 1), (10, 10, 6, 10, 2))
-    model = Simulation(jobs, 6, platform=[NodesDown(5, 500, 2)])
+    model = simulation_of(jobs, 6, platform=[NodesDown(5, 500, 2)])
     model.cluster.submit([0, 1], [6, 10])
     model.run(until=20)
     found = blockers_of(Moment.of_model(model), 1)
@@ -329,7 +330,7 @@ def test_partitions(make_jobs):
     jobs = make_jobs((0, 50, 4, 50, 1), (0, 100, 4, 100, 2), (1, 10, 2, 10, 3))
     jobs.names = {"queue": {1: "a", 2: "b"}}
     jobs.queue[:] = [1, 2, 2]
-    model = Simulation(jobs, site.cores, "easy", machine=site)
+    model = simulation_of(jobs, site.cores, "easy", machine=site)
     model.cluster.submit([0, 1, 2], [0, 0, 1])
     model.run(until=10)
     found = blockers_of(Moment.of_model(model), 2)

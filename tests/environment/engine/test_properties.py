@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.support.policies import OUTCOME as OUTCOME
 from tests.support.policies import Rows as Rows
 from tests.support.policies import begun, cases, limited, outcome, policies, rooms
+from tests.support.simulations import account_of, simulation_of
 
 #: (submission, recorded wait, recorded run time, run time, processors, requested time, user).
 workloads = st.lists(
@@ -70,7 +71,7 @@ def make(rows):
 
 def populate(rows, cluster, users="rigid", definition=None, plain=False):
     """A simulation with its users, ready to run."""
-    model = Simulation(make(rows), **cluster, plain=plain)
+    model = simulation_of(make(rows), **cluster, plain=plain)
     work = Work.of(model.jobs, definition)
     add_users(model, work, users)
     return model, work
@@ -92,7 +93,7 @@ def check(case, room, events, stops):
             assert plain.jobs.matrix.tolist() == model.jobs.matrix.tolist()
             assert plain.cluster.attempts == model.cluster.attempts
             if case["platform"]:
-                assert plain.cluster.account(10**4) == model.cluster.account(10**4)
+                assert account_of(plain.cluster, 10**4) == account_of(model.cluster, 10**4)
 
 
 stops = st.lists(st.integers(0, 90), max_size=8)

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hpcrowd.environment import FCFS, ClusterSpec, GridSpec, JobTable, Simulation, State
+from hpcrowd.environment import FCFS, ClusterSpec, Grid, JobTable, Simulation, State
 from hypothesis import strategies as st
 
 from tests.environment.grid import grid_oracle as oracle
 from tests.environment.grid.grid_oracle import Node, Oracle, Placed
+from tests.support.simulations import simulation_of
 
 OUTCOME = ("submit", "enqueued", "start", "end", "cluster", "state")
 
@@ -148,7 +149,7 @@ class Player:
         self.model.add_unit(self, np.array([row for row, _, _ in placed]))
         sites = [*self.model.clusters, "grid"]
         for row, place, at in placed:
-            self.model.site(sites[place]).submit(row, at)
+            self.model.place(sites[place]).submit(row, at)
 
     def on_finished(self, unit: int, now: int) -> None:
         """Note it, continue."""
@@ -183,7 +184,7 @@ def play(
                      "grid.compiled.FIRST_OVER"):  # fmt: skip
             patch.setattr(f"hpcrowd.environment.{name}", room)
         patch.setattr("hpcrowd.environment.simulation.SLICE", events)
-        model = Simulation(
+        model = simulation_of(
             jobs,
             home.processors,
             home.scheduler,
@@ -191,7 +192,7 @@ def play(
             plain=plain,
             estimates=estimates,
             others={f"other {n}": ClusterSpec(*one, estimates) for n, one in enumerate(others)},
-            grid=None if broker is None else GridSpec(broker),
+            grid=None if broker is None else Grid(broker),
         )
         jobs.state[:] = renounced
         log: list[tuple[int, int]] = []

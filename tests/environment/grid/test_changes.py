@@ -9,7 +9,7 @@ from hpcrowd.analysis.pictures.platform_marks import marks_of
 from hpcrowd.environment import (
     ClusterSpec,
     Failures,
-    GridSpec,
+    Grid,
     JobTable,
     Maintenance,
     NodesDown,
@@ -19,6 +19,8 @@ from hpcrowd.environment import (
     State,
 )
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.grid.broker import broker_of
+from hpcrowd.environment.platform.part import Platform
 from hpcrowd.environment.streams import Streams
 from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
 
@@ -63,22 +65,11 @@ def simulation(
     coallocation=False,
 ):
     """A grid of clusters with changes."""
-    specs = {
-        f"site {place}": ClusterSpec(size, policies[place], platform=tuple(changes[place]))
-        for place, size in enumerate(sizes)
+    clusters = {
+        f"site {place}": ClusterSpec(size, policies[place]) for place, size in enumerate(sizes)
     }
-    home, *others = specs
-    return Simulation(
-        jobs,
-        specs[home].processors,
-        specs[home].scheduler,
-        platform=specs[home].platform,
-        others={name: specs[name] for name in others},
-        plain=plain,
-        grid=GridSpec(broker, coallocation),
-        resubmit_after=RESUBMIT,
-        name=home,
-    )
+    parts = [Platform(changes[place], RESUBMIT, f"site {place}") for place in range(len(sizes))]
+    return Simulation(jobs, clusters, plain=plain, parts=[*parts, Grid(broker, coallocation)])
 
 
 def played(jobs, sizes, changes, **how):
@@ -92,7 +83,7 @@ def played(jobs, sizes, changes, **how):
     model = simulation(table, sizes, changes, coallocation=together, **how)
     places = [*model.clusters, "grid"]
     for job, rows in zip(jobs, groups, strict=True):
-        site: Any = model.site(places[job.to])
+        site: Any = model.place(places[job.to])
         if len(rows) > 1:
             site.submit_together(rows, job.at)
         else:
@@ -246,9 +237,10 @@ def test_stories(name, monkeypatch):
 def test_components_need_clusters_of_constant_speed():
     """Components take equally long, which a change of speed would break."""
     model = simulation(JobTable(), [4, 4], [[SpeedChange(5, 2.0)], []], coallocation=True)
-    assert model.broker is not None
+    broker = broker_of(model)
+    assert broker is not None
     with pytest.raises(QuantityError, match="co-allocation on site 0: its speed changes"):
-        model.broker.bind([])
+        broker.bind([])
 
 
 @pytest.mark.parametrize("plain", [False, True])

@@ -5,15 +5,18 @@ import pytest
 from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import (
     ClusterSpec,
+    Grid,
     GridPolicy,
-    GridSpec,
     JobTable,
     Simulation,
     State,
 )
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
+from hpcrowd.environment.grid.broker import broker_of
 from hpcrowd.environment.grid.das3 import das3_clusters
 from hpcrowd.environment.quantities import time_at_speed
+
+from tests.support.simulations import simulation_of
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
@@ -44,7 +47,7 @@ class Script:
 def test_recorded_unit_runs_on_another_cluster(make_jobs, plain):
     """A unit with recorded gaps may go to any cluster; its gaps stay, its run times scale."""
     jobs = make_jobs((10, 100, 1), (14, 50, 1))
-    model = Simulation(jobs, 4, plain=plain, others={"slow": ClusterSpec(4, speed=0.5)})
+    model = simulation_of(jobs, 4, plain=plain, others={"slow": ClusterSpec(4, speed=0.5)})
     user = Script(model)
     model.own_units(np.array([0, 2]), np.array([0, 1]), [user])
     model.clusters["slow"].submit_unit(0, 30)
@@ -66,7 +69,7 @@ def test_time_at_speed():
 def test_run_to_a_second_halts_all_clusters(make_jobs, plain):
     """All clusters stop after what ends in that second, and start what waits when it continues."""
     jobs = make_jobs((0, 50, 1), (0, 50, 1), (1, 9, 1), (1, 9, 1))
-    model = Simulation(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
+    model = simulation_of(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
     model.cluster.submit([0, 2], [0, 1])
     model.clusters["other"].submit([1, 3], [0, 1])
     model.run(until=50)
@@ -80,7 +83,7 @@ def test_run_to_a_second_halts_all_clusters(make_jobs, plain):
 def test_submission_elsewhere_in_the_past_is_an_error(make_jobs, plain):
     """A cluster on which nothing happens keeps time with the others."""
     jobs = make_jobs((0, 10, 1), (0, 10, 1))
-    model = Simulation(jobs, 1, plain=plain, others={"idle": ClusterSpec(1)})
+    model = simulation_of(jobs, 1, plain=plain, others={"idle": ClusterSpec(1)})
 
     def late():
         model.clusters["idle"].submit(1, 9)
@@ -96,7 +99,6 @@ def test_submission_elsewhere_in_the_past_is_an_error(make_jobs, plain):
 @pytest.mark.parametrize(
     ("name", "spec", "text"),
     [
-        ("home", (4,), "cluster 'home': name of the first"),
         ("other", (0,), "processors 0"),
         ("other", (4, "soonest"), "scheduler 'soonest'"),
         ("other", (4, "easy", 0.0), "speed 0.0"),
@@ -106,8 +108,8 @@ def test_submission_elsewhere_in_the_past_is_an_error(make_jobs, plain):
 def test_clusters_that_cannot_be(make_jobs, name, spec, text):
     """A cluster that cannot be, or is not there, is reported with the value, in one line."""
     with pytest.raises(QuantityError, match=text):
-        Simulation(make_jobs((0, 1, 1)), 1, others={name: ClusterSpec(*spec)})
-    model = Simulation(make_jobs((0, 1, 1)), 1, others={"other": ClusterSpec(4)})
+        simulation_of(make_jobs((0, 1, 1)), 1, others={name: ClusterSpec(*spec)})
+    model = simulation_of(make_jobs((0, 1, 1)), 1, others={"other": ClusterSpec(4)})
     with pytest.raises(QuantityError, match="cluster 'moon': not known; choose home, other"):
         model.submit(Script(model), np.array([0]), 0, cluster="moon")
 
@@ -131,8 +133,8 @@ def test_units_next_to_replayed_users(make_jobs):
 def grid_of(jobs, policy="first-fit", *, plain=False, coallocation=False):
     """A grid of a cluster of 4 processors, and one of 2 with nodes twice as fast."""
     others = {"fast": ClusterSpec(2, "easy", 2.0)}
-    spec = GridSpec(policy, coallocation)
-    return Simulation(jobs, 4, "easy", others=others, grid=spec, plain=plain)
+    spec = Grid(policy, coallocation)
+    return simulation_of(jobs, 4, "easy", others=others, grid=spec, plain=plain)
 
 
 def jobs_of(*rows):
@@ -143,22 +145,16 @@ def jobs_of(*rows):
     return jobs
 
 
-def broker_of(model):
-    """The broker, which is there."""
-    assert model.broker is not None
-    return model.broker
-
-
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative", "sjf", "fair-share"])
 def test_components_go_past_local_queues(scheduler):
     """Whatever the policy of the clusters, all processors are accounted for."""
     jobs = jobs_of(*[(2, 7), (4, 9), (1, 30), (1, 30), (2, 5), (4, 5)] * 8)
-    model = Simulation(
+    model = simulation_of(
         jobs,
         4,
         scheduler,
         others={"more": ClusterSpec(4, scheduler)},
-        grid=GridSpec("worst-fit", coallocation=True),
+        grid=Grid("worst-fit", coallocation=True),
     )
     rows = np.arange(len(jobs)).reshape(-1, 6)
     for turn, row in enumerate(rows):
@@ -209,9 +205,9 @@ def test_components_come_together_or_not_at_all():
         broker.bind([2, 4])
 
     model = grid_of(jobs_of((1, 1), (1, 1)))
-    with pytest.raises(QuantityError, match="not enabled in this grid; use GridSpec"):
+    with pytest.raises(QuantityError, match="not enabled in this grid; use Grid"):
         broker_of(model).submit_together([0, 1], 0)
-    model = Simulation(jobs_of((1, 1)), 4, estimates="last-two", grid=GridSpec(coallocation=True))
+    model = simulation_of(jobs_of((1, 1)), 4, estimates="last-two", grid=Grid(coallocation=True))
     with pytest.raises(QuantityError, match="its estimates come from a predictor"):
         broker_of(model).submit_together([0], 0)
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Simulation, State
+from hpcrowd.environment import State
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.holds.held import Holds, hold
 from hpcrowd.environment.holds.rules import Rules
@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.machine.machine_cases import random_jobs, random_machine
+from tests.support.simulations import simulation_of
 
 PROCESSORS = 4
 
@@ -63,7 +64,7 @@ def simulated(log, scheduler, **options):
     jobs.recorded_end[:] = submit + wait + run
     rules = Rules.none(len(log))
     rules.runs = {row: one[4] for row, one in enumerate(log) if one[4]}
-    model, owner = Simulation(jobs, PROCESSORS, scheduler, **options), Owner()
+    model, owner = simulation_of(jobs, PROCESSORS, scheduler, **options), Owner()
     hold(model, rules)
     model.submit(owner, np.arange(len(log)), submit)
     return model, owner
@@ -171,7 +172,7 @@ def test_on_a_machine_of_nodes(seed, scheduler):
     for plain in (False, True):
         jobs = drawn.copy()
         jobs.requests = deepcopy(drawn.requests)
-        model = Simulation(jobs, machine.cores, scheduler, machine=machine, plain=plain)
+        model = simulation_of(jobs, machine.cores, scheduler, machine=machine, plain=plain)
         rules = Rules.none(len(jobs))
         rules.runs = runs
         hold(model, rules)

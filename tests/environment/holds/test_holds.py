@@ -21,6 +21,8 @@ from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.simulations import simulation_of
+
 ANY, OK, NOT_OK = Condition
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
@@ -49,7 +51,7 @@ def rules_of(jobs, **known):
 
 def held(jobs, rules, **options):
     """A machine of four processors whose jobs are held, all of them one unit of one owner."""
-    model, owner = Simulation(jobs, 4, **options), Owner()
+    model, owner = simulation_of(jobs, 4, **options), Owner()
     hold(model, rules)
     model.submit(owner, np.arange(len(jobs)), jobs.recorded_submit.copy())
     return model, owner

@@ -25,6 +25,7 @@ from hpcrowd.environment import (
     State,
     SwitchPolicy,
 )
+from hpcrowd.environment.platform.part import Platform
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, parse_scheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,13 +34,14 @@ from tests.environment.engine.test_properties import make, outcome, workloads
 from tests.environment.schedulers.pool_cases import both, ran
 from tests.support.policies import (
     SIZE,
-    Platform,
+    Changes,
     downs,
     failures,
     platforms,
     resizes,
     speeds,
 )
+from tests.support.simulations import account_of, simulation_of
 
 #: Policies that do the same.
 BOTH = ("fcfs", "easy")
@@ -140,7 +142,7 @@ def test_stories(make_jobs, name, policy, plain):
 def test_a_job_may_be_taken_back_as_maintenance_ends(make_jobs, policy, plain):
     """Whoever waits starts in that second; the plan is drawn while the window is still there."""
     jobs = make_jobs((0, 5, 2), (30, 5, 2), (31, 5, 4))
-    model = Simulation(jobs, 4, policy, plain=plain, platform=[Maintenance(27, 45)])
+    model = simulation_of(jobs, 4, policy, plain=plain, platform=[Maintenance(27, 45)])
     add_users(model, Work.of(jobs), "rigid")
     model.call_at(45, model.cancel, 2)
     model.run()
@@ -168,7 +170,7 @@ def test_accounts(make_jobs, name, plain):
     model = ran(make_jobs(*jobs), 4, "easy", plain=plain, platform=platform)
     attempts = model.cluster.attempts
     assert runs == [(a.row, a.submit, a.start, a.end, a.cause, a.fate) for a in attempts]
-    account = model.cluster.account(model.time)
+    account = account_of(model.cluster, model.time)
     assert expected == {one: account[one] for one in expected}
 
 
@@ -186,7 +188,7 @@ def test_users_of_stopped_jobs(make_jobs, fate, found, plain):
     """Users wait for what they submit again, and go on from what failed for good."""
     jobs = make_jobs((0, 100, 4), (150, 10, 1))
     down = NodesDown(60, 70, 4, jobs=fate)
-    model = Simulation(jobs, 4, plain=plain, platform=[down], resubmit_after=30)
+    model = simulation_of(jobs, 4, plain=plain, platform=[down], resubmit_after=30)
     add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
     model.run()
     assert found == {column: getattr(jobs, column).tolist() for column in found}
@@ -198,7 +200,7 @@ def test_idle_cluster_changes_meanwhile(make_jobs, scheduler, plain):
     """What is submitted after a pause is judged against the size that the machine has by then."""
     jobs = make_jobs((0, 10, 2), (5000, 10, 3))
     platform = [Resize(1000, 4), NodesDown(2000, 6000, 2)]
-    model = Simulation(jobs, 2, scheduler, plain=plain, platform=platform)
+    model = simulation_of(jobs, 2, scheduler, plain=plain, platform=platform)
     model.cluster.submit(0, 0)
     model.call_at(5000, model.cluster.submit, 1, 5000)
     model.run()
@@ -209,8 +211,9 @@ def test_idle_cluster_changes_meanwhile(make_jobs, scheduler, plain):
 def test_one_of_several_clusters_changes(make_jobs, plain):
     """The other cluster is left alone; a job is submitted again where it ran."""
     jobs = make_jobs((0, 100, 2), (0, 100, 2))
-    north = ClusterSpec(2, platform=[NodesDown(50, 60, 2, jobs="resubmit")])
-    model = Simulation(jobs, 2, plain=plain, others={"north": north}, resubmit_after=30)
+    change = Platform([NodesDown(50, 60, 2, jobs="resubmit")], 30, "north")
+    clusters = {"home": ClusterSpec(2), "north": ClusterSpec(2)}
+    model = Simulation(jobs, clusters, plain=plain, parts=[change])
     model.cluster.submit(0, 0)
     model.clusters["north"].submit(1, 0)
     model.run()
@@ -253,7 +256,7 @@ WRONG: list[tuple[list[Any], str]] = [
 def test_contradictions(make_jobs, changes, text):
     """What is wrong is named with its value and the rule."""
     with pytest.raises(QuantityError) as caught:
-        Simulation(make_jobs((0, 1, 1)), 4, platform=changes)
+        simulation_of(make_jobs((0, 1, 1)), 4, platform=changes)
     assert text in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -261,13 +264,13 @@ def test_contradictions(make_jobs, changes, text):
 def test_recorded_schedule_is_refused(make_jobs):
     """The recorded schedule has no processors that could go down."""
     with pytest.raises(QuantityError, match="recorded schedule has no processors"):
-        Simulation(make_jobs((0, 1, 1)), 4, "recorded", platform=[NodesDown(1)])
+        simulation_of(make_jobs((0, 1, 1)), 4, "recorded", platform=[NodesDown(1)])
 
 
 def test_users_need_time_to_notice(make_jobs):
     """Nobody submits again before the job was stopped."""
     with pytest.raises(QuantityError, match="resubmit_after -1 s"):
-        Simulation(make_jobs((0, 1, 1)), 4, resubmit_after=-1)
+        simulation_of(make_jobs((0, 1, 1)), 4, resubmit_after=-1)
 
 
 def fitting(self, look):
@@ -312,7 +315,7 @@ def simulate(rows, platform, scheduler="easy", users="rigid", **options):
     """The simulation after the run."""
     jobs = make(rows)
     options = {"resubmit_after": 5, "seed": 3} | options
-    model = Simulation(jobs, SIZE, scheduler, platform=platform, **options)
+    model = simulation_of(jobs, SIZE, scheduler, platform=platform, **options)
     add_users(model, Work.of(jobs, SessionDefinition("arrival", 2)), users)
     return model.run()
 
@@ -321,7 +324,7 @@ def story(model):
     """All that came out."""
     jobs = model.jobs
     others = jobs.run_time.tolist(), model.time, list(model.cluster.attempts)
-    return outcome(jobs), *others, model.cluster.account(model.time)
+    return outcome(jobs), *others, account_of(model.cluster, model.time)
 
 
 @few
@@ -352,7 +355,7 @@ def test_never_more_in_use_than_up(rows, platform, plain):
         for change in platform
     ]
     jobs = make(rows)
-    model = Simulation(jobs, SIZE, platform=platform, plain=plain)
+    model = simulation_of(jobs, SIZE, platform=platform, plain=plain)
     add_users(model, Work.of(jobs), "rigid")
     engine = model.cluster.engine
     for until in range(0, 120, 3):
@@ -423,8 +426,11 @@ def test_changes_that_change_nothing(rows, scheduler, plain, at):
 def test_a_cluster_next_to_another_changes_as_alone(rows, platform, scheduler, plain):
     """What a cluster does does not depend on others that users do not submit to."""
     alone = simulate(rows, platform, scheduler, plain=plain, users="think-time")
-    others = {"north": ClusterSpec(3, platform=[Failures(10, 10), Resize(5, 8)])}
-    beside = simulate(rows, platform, scheduler, plain=plain, users="think-time", others=others)
+    change = Platform([Failures(10, 10), Resize(5, 8)], cluster="north")
+    beside = simulate(
+        rows, platform, scheduler, plain=plain, users="think-time",
+        others={"north": ClusterSpec(3)}, parts=[change],
+    )  # fmt: skip
     assert story(alone)[:-1] == story(beside)[:-1]
 
 
@@ -432,7 +438,7 @@ def strikes(platform, seed=3):
     """Return when each job of a full machine was stopped: time, job and fate."""
     jobs = JobTable()
     jobs.append(SIZE, processors=1, run_time=10**6, requested_time=10**6)
-    model = Simulation(jobs, SIZE, platform=platform, seed=seed)
+    model = simulation_of(jobs, SIZE, platform=platform, seed=seed)
     model.cluster.submit(np.arange(SIZE), 0)
     model.run(until=1000)
     return [(one.end, one.number, one.fate) for one in model.cluster.attempts]
@@ -446,7 +452,7 @@ seeds = st.integers(0, 2**32 - 1)
 def test_a_change_draws_the_same_wherever_it_is_in_the_list(seed, order):
     """Changes put before, behind or between others redraw none of them."""
     watched = [NodesDown(100, 200, 2), NodesDown(900, None, 1)]
-    others: Platform = [NodesDown(300, 350, 3), NodesDown(400, 500, 2), SpeedChange(10**6, 2)]
+    others: Changes = [NodesDown(300, 350, 3), NodesDown(400, 500, 2), SpeedChange(10**6, 2)]
     alone = strikes(watched, seed)
     mixed = [([*watched, *others])[i] for i in (*order, 0, 1)]
     seconds = {end for end, _, _ in alone}
@@ -461,10 +467,10 @@ def test_failures_do_not_depend_on_the_work(seed):
     for length in (100, 490):
         jobs = JobTable()
         jobs.append(2, processors=[1, SIZE - 1], run_time=[500, length], requested_time=500)
-        model = Simulation(jobs, SIZE, platform=[Failures(20, 5, until=500)], seed=seed)
+        model = simulation_of(jobs, SIZE, platform=[Failures(20, 5, until=500)], seed=seed)
         model.cluster.submit([0, 1], 0)
         model.run(until=495)
-        found.append(model.cluster.account(495)["node_failures"])
+        found.append(account_of(model.cluster, 495)["node_failures"])
     assert found[0] == found[1]
 
 

@@ -10,6 +10,7 @@ from hpcrowd.environment import NodesDown, Resize, Simulation, SpeedChange, Stat
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, SignalError
 from hpcrowd.environment.machine.model import Machine, NodeType
+from hpcrowd.environment.platform.part import timeline_of
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import DrawTable
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from tests.environment.power.power_cases import made, workloads
 from tests.support.policies import Rows, outcome
+from tests.support.simulations import account_of, simulation_of
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
@@ -46,7 +48,7 @@ def started(
     draw = None if watts is None else DrawTable("processors", watts)
     power = Power((node,), draw, cap=cap)
     in_use = PowerInUse(power, None if measured is None else np.array(measured))
-    model = Simulation(jobs, processors, scheduler, parts=[in_use], **options)
+    model = simulation_of(jobs, processors, scheduler, parts=[in_use], **options)
     add_users(model, Work.of(jobs), "rigid")
     return model
 
@@ -56,12 +58,6 @@ def run(rows, processors, cap, *args, **how):
     model = started(rows, processors, cap, *args, **how)
     model.run()
     return model
-
-
-def timeline_of(model):
-    """The history of the machine."""
-    assert model.cluster.timeline is not None
-    return model.cluster.timeline
 
 
 def attempts(model):
@@ -153,14 +149,14 @@ def test_stories(name, plain):
     """Who starts, ends and is stopped when, and how many processors may be busy at which clock."""
     told = STORIES[name]
     model = run(told.jobs, told.processors, told.cap, plain=plain, **told.how or {})
-    jobs, timeline = model.jobs, timeline_of(model)
+    jobs, timeline = model.jobs, timeline_of(model.cluster)
     assert told.start == jobs.start.tolist()
     assert told.end in (None, jobs.end.tolist())
     assert told.state == jobs.state[-1]
     assert [(*one, "power", told.cap.stop) for one in told.stopped] == attempts(model)
     assert told.capped in (None, timeline.capped)
     assert told.levels in (None, timeline.levels)
-    assert len(told.stopped) == model.cluster.account(model.time)["runs_stopped"]
+    assert len(told.stopped) == account_of(model.cluster, model.time)["runs_stopped"]
     if told.how is None:
         assert [(0, told.processors, told.processors)] == timeline.history
 
@@ -186,7 +182,7 @@ def test_jobs_that_are_made_up_later_count(plain):
     late = model.jobs.append(1, processors=2, run_time=50, requested_time=50)
     model.cluster.submit(late, 20)
     model.run()
-    assert [(0, 3), (10, 2)] == timeline_of(model).capped
+    assert [(0, 3), (10, 2)] == timeline_of(model.cluster).capped
     assert [0, 20, 20, 70, 120] == model.jobs.start.tolist()
 
 
@@ -197,7 +193,7 @@ def test_a_cap_by_date():
     cap = PowerCap(Signal(dates, np.array([1.0, 28, 28, 48]), True, "cap"))
     model = run([(0, 50, 4), (900, 50, 4)], 4, cap, clock=Clock(start))
     assert [200, 900] == model.jobs.start.tolist()
-    assert [(0, 28.0), (200, 48.0)] == timeline_of(model).caps
+    assert [(0, 28.0), (200, 48.0)] == timeline_of(model.cluster).caps
     with pytest.raises(SignalError, match="no start time"):
         run([(0, 50, 4)], 4, cap)
 
@@ -307,7 +303,7 @@ def test_no_cap_is_exceeded_at_any_second(rows, cap, scheduler, how):
     model = run(rows, SIZE, cap, scheduler, **how)
     known = how["watts"] or {}
     each = np.array([known.get(str(size), IDLE + BUSY) - IDLE for size in range(SIZE + 1)])
-    timeline = timeline_of(model)
+    timeline = timeline_of(model.cluster)
     busy, added = busy_processors(model, np.maximum(each, 0))
     up = steps([(at, there) for at, _, there in timeline.history], len(busy))
     clock = steps(timeline.levels, len(busy)) if timeline.levels else np.ones(len(busy))
@@ -327,7 +323,7 @@ def test_compiled_equals_plain(rows, cap, platform, scheduler, overrun):
     stories = []
     for plain in (True, False):
         model = run(rows, SIZE, cap, scheduler, platform=platform, plain=plain, overrun=overrun)
-        found = timeline_of(model)
+        found = timeline_of(model.cluster)
         history = found.caps, found.capped, found.levels, found.history
         stories.append((outcome(model.jobs), attempts(model), *history))
     assert stories[0] == stories[1]
@@ -346,7 +342,7 @@ def test_a_constant_cap_schedules_as_a_smaller_machine(rows, size, scheduler, pl
 def test_work_is_conserved(rows, cap, plain):
     """Run time times pace adds up to the work of each job, to a second per change of the clock."""
     model = run(rows, SIZE, cap, plain=plain)
-    jobs, levels = model.jobs, timeline_of(model).levels
+    jobs, levels = model.jobs, timeline_of(model.cluster).levels
     beta = 0 if cap.law is None else cap.law.beta
     last = int(jobs.end.max()) + 1
     pace = np.array([float(1 / (1 + beta * (1 / f - 1))) for f in steps(levels, last)])

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from tests.environment.power.power_cases import made, workloads
 from tests.support.policies import outcome
+from tests.support.simulations import simulation_of
 
 both = pytest.mark.parametrize("plain", [True, False])
 
@@ -66,7 +67,7 @@ def simulate(rows, rule, node=NODE, *, users="rigid", cancel=None, **cluster):
     """The simulation after its run; at a second, jobs of one user that are here are taken back."""
     jobs = made(rows)
     work = Work.of(jobs, None)
-    model = Simulation(jobs, **cluster)
+    model = simulation_of(jobs, **cluster)
     if rule is not None:
         model.cluster.engine.sleep_by(rule, node)
     add_users(model, work, users)
@@ -221,7 +222,7 @@ def test_several_clusters(plain):
     """The rule is that of the first cluster; others run as they do."""
     jobs = made([(100, 9, 2)] * 2)
     power, others = Power((NODE,), sleep=MINUTE), {"other": ClusterSpec(4)}
-    model = Simulation(jobs, processors=4, others=others, parts=[PowerInUse(power)], plain=plain)
+    model = simulation_of(jobs, processors=4, others=others, parts=[PowerInUse(power)], plain=plain)
     for row, name in enumerate(("home", "other")):
         model.clusters[name].submit(np.array([row]), 100)
     model.run()

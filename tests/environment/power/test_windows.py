@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Simulation, State
+from hpcrowd.environment import State
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import ClusterSpec
 from hpcrowd.environment.errors import QuantityError
@@ -16,6 +16,8 @@ from hpcrowd.environment.signals.steps import Steps
 from hpcrowd.environment.streams import Streams
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+from tests.support.simulations import simulation_of
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
@@ -36,7 +38,7 @@ class Owner:
 
 def waiting(jobs, policy, steps=NOON, rules=None, **options):
     """A machine of four processors whose jobs wait for a window; they are yet to be submitted."""
-    model = Simulation(jobs, 4, **options)
+    model = simulation_of(jobs, 4, **options)
     rules = Rules.none(len(jobs)) if rules is None else rules
     hold(model, replace(rules, window=policy.rule(steps, model.streams, model.clock)))
     holds = model.parts.of(Holds)

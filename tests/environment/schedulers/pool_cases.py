@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hpcrowd.environment import JobTable, Simulation
 
+from tests.support.simulations import simulation_of
+
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 
 def begun(jobs: JobTable, processors: int, scheduler: Any, **options: Any) -> Simulation:
     """Return a simulation to which all jobs were submitted as recorded."""
-    model = Simulation(jobs, processors, scheduler, **options)
+    model = simulation_of(jobs, processors, scheduler, **options)
     model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
     return model
 

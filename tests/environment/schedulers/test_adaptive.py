@@ -17,6 +17,7 @@ from hpcrowd.environment.clock import DAY, HOUR, WEEK
 
 from tests.environment.schedulers.pool_cases import both, ran
 from tests.support.policies import text
+from tests.support.simulations import account_of
 
 #: Every state has its own policy.
 STATES = {
@@ -98,7 +99,7 @@ def test_stories(name, plain):
     rows, scheduler, platform, starts, in_charge = STORIES[name]
     model = run(rows, scheduler, plain=plain, platform=platform)
     assert starts is None or starts == model.jobs.start.tolist()
-    assert in_charge.items() <= model.cluster.account(model.time)["policies_s"].items()
+    assert in_charge.items() <= account_of(model.cluster, model.time)["policies_s"].items()
 
 
 @both

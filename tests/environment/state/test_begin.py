@@ -15,6 +15,7 @@ from hpcrowd.environment.state.begin import begin_from
 from hpcrowd.environment.stops import FOREVER
 
 from tests.environment.machine.machine_cases import random_jobs, random_machine
+from tests.support.simulations import simulation_of
 
 PROCESSORS = 16
 
@@ -60,12 +61,12 @@ def cut_at(jobs, now):
 def twice(policy, plain, seed=1, part=0.5, **options):
     """Return the table of a whole run, that of one which goes on from a state, and the second."""
     jobs = workload(seed)
-    whole = Simulation(jobs, PROCESSORS, policy, plain=plain, **options)
+    whole = simulation_of(jobs, PROCESSORS, policy, plain=plain, **options)
     whole.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
     whole.run()
     now = int(np.quantile(jobs.submit, part))
     known, (running, waiting, over, later) = cut_at(jobs, now)
-    other = Simulation(known, PROCESSORS, policy, plain=plain, **options)
+    other = simulation_of(known, PROCESSORS, policy, plain=plain, **options)
     begin_from(other, now, running, waiting, over)
     other.cluster.submit(later, known.recorded_submit[later])
     other.run()
@@ -153,7 +154,7 @@ class Cut:
 
     def simulation(self, jobs):
         """Return a simulation of jobs on the machine."""
-        return Simulation(
+        return simulation_of(
             jobs, self.site.cores, self.policy, machine=self.site, plain=self.plain, seed=1
         )
 
@@ -250,7 +251,7 @@ def test_nodes_by_name_are_kept(plain):
     )
     jobs = table([(0, 6, 50), (0, 1, 50), (0, 1, 50), (5, 16, 10)])
     jobs.recorded_start[:3] = 1, 2, 3
-    model = Simulation(jobs, site.cores, "slurm", machine=site, plain=plain)
+    model = simulation_of(jobs, site.cores, "slurm", machine=site, plain=plain)
     placed = {0: Placed("all", ("n2", "n4")), 1: Placed("two")}
     begin_from(model, 10, np.array([0, 1, 2]), np.array([3]), placed=placed)
     found = [(part, {one.node + 1 for one in holding}) for _, _, _, part, holding in ledger(model)]
@@ -297,7 +298,7 @@ def test_a_state_that_does_not_fit_is_one_line(placed, message, plain):
     site = Machine(nodes=(NodeType(name="n[1-2]", cores=4),))
     jobs = table([(0, 4, 500), (0, 4, 500)])
     jobs.recorded_start[:] = 1
-    model = Simulation(jobs, site.cores, "slurm", machine=site, plain=plain)
+    model = simulation_of(jobs, site.cores, "slurm", machine=site, plain=plain)
     assert message in refused(model, running=np.array([0, 1]), placed=placed)
 
 

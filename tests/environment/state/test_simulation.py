@@ -15,6 +15,7 @@ from hpcrowd.scenarios.kinds.files import scenario_of
 
 from tests.environment.machine.machine_cases import random_jobs, random_machine
 from tests.support.populations import small_log
+from tests.support.simulations import simulation_of
 
 PROCESSORS = 8
 
@@ -72,7 +73,7 @@ def test_what_changes_of_the_platform_have_done(make_jobs):
         Maintenance(5 * HOUR, 6 * HOUR, HOUR, "run"),
         Resize(8 * HOUR, 6),
     ]
-    model = Simulation(jobs, 10, platform=changes)
+    model = simulation_of(jobs, 10, platform=changes)
     model.cluster.submit(np.arange(2), jobs.recorded_submit)
     found = {}
     for hour in (1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 9):
@@ -105,7 +106,7 @@ def test_nodes_keep_their_jobs(policy):
     rng = np.random.default_rng(0)
     site = random_machine(rng)
     jobs = random_jobs(rng, site)
-    model = Simulation(jobs, site.cores, policy, machine=site)
+    model = simulation_of(jobs, site.cores, policy, machine=site)
     model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
     model.run(until=20)
     state = ClusterState.of_simulation(model)
@@ -114,7 +115,7 @@ def test_nodes_keep_their_jobs(policy):
     assert all(one.holding for one in state.placed.values())
     known = state.jobs.copy()
     known.run_time[:] = jobs.run_time[np.searchsorted(jobs.number, known.number)]
-    again = Simulation(known, site.cores, policy, machine=site)
+    again = simulation_of(known, site.cores, policy, machine=site)
     begin_from(again, state.now, state.running, state.waiting, placed=state.placed)
     again.run()
     assert (known.start[state.running] == state.jobs.recorded_start[state.running]).all()

@@ -8,6 +8,7 @@ from hpcrowd.environment import Simulation
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 
 from tests.environment.machine.machine_cases import machine, table
+from tests.support.simulations import simulation_of
 
 #: A partition with a node for everything, and one with a node for short jobs.
 TWO = (
@@ -35,7 +36,7 @@ def model_of(
     made.recorded_submit[:] = at
     if not asks:
         made.requests = None
-    return Simulation(made, site.cores, scheduler, machine=site, **more)
+    return simulation_of(made, site.cores, scheduler, machine=site, **more)
 
 
 def pool_of(*jobs: dict[str, Any], processors: int = 4) -> Simulation:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hpcrowd.environment import GridSpec, JobTable, Simulation
+from hpcrowd.environment import Grid, JobTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +16,7 @@ from tests.environment.grid.grid_cases import (
     play,
     rooms,
 )
+from tests.support.simulations import simulation_of
 
 
 def crowd_of(users, clusters, broker):
@@ -75,6 +76,6 @@ test_compiled_equals_plain_often = pytest.mark.slow(
 def test_a_grid_needs_schedulers():
     """The recorded schedule knows no free processors."""
     with pytest.raises(ValueError, match="grid with home: it follows the recorded schedule"):
-        Simulation(JobTable(), 4, "recorded", grid=GridSpec())
+        simulation_of(JobTable(), 4, "recorded", grid=Grid())
     with pytest.raises(ValueError, match="broker 'best': not known; choose first-fit"):
-        GridSpec("best")
+        Grid("best")

@@ -6,8 +6,9 @@ from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.files.given import located_text, machine_given
 from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.platform.changes import Resize
-from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
+
+from tests.support.simulations import simulation_of
 
 SITE = """\
 name = "toy"
@@ -98,4 +99,4 @@ def test_what_a_machine_excludes(site):
         replay(site.parent / "log.swf", machine=str(site), scheduler="slurm", processors=10)
     machine = Machine(nodes=(NodeType(name="n1", cores=4),))
     with pytest.raises(HpcrowdError, match="give the machine reservations"):
-        Simulation(JobTable(), 4, "slurm", machine=machine, platform=[Resize(5, 8)])
+        simulation_of(JobTable(), 4, "slurm", machine=machine, platform=[Resize(5, 8)])

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Simulation, jobs_from_trace
+from hpcrowd.environment import jobs_from_trace
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, State
@@ -20,6 +20,7 @@ from hpcrowd.environment.machine.model import (
 )
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.stock import Stock
+from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
 from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock
@@ -33,6 +34,7 @@ from hypothesis import strategies as st
 from tests.environment.machine.machine_cases import Nobody, random_jobs, random_machine, table
 from tests.environment.schedulers.pool_cases import ran
 from tests.support.policies import clusters, outcome, policies, run, workloads
+from tests.support.simulations import simulation_of
 
 #: Two nodes of four cores.
 PAIR = Machine(nodes=(NodeType(name="n[1-2]", cores=4),))
@@ -54,7 +56,7 @@ def simulation(site, policy, *jobs):
     """Return a simulation of jobs."""
     made, at = table(*jobs)
     made.names = {}
-    model = Simulation(made, site.cores, policy, machine=site)
+    model = simulation_of(made, site.cores, policy, machine=site)
     model.submit(Nobody(), np.arange(len(jobs)), at)
     return model
 
@@ -268,7 +270,7 @@ def test_adaptive_hands_the_nodes_over():
     model = simulation(PAIR, "adaptive:every=60,overload-positive=sjf", *jobs)
     model.run()
     assert (model.jobs.state == State.COMPLETED).all()
-    timeline = model.cluster.timeline
+    timeline = known_timeline(model.cluster)
     assert timeline is not None
     assert timeline.reviews.switches > 0
 

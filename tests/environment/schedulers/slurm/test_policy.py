@@ -25,6 +25,7 @@ from hpcrowd.environment.simulation import Simulation
 from tests.environment.machine.machine_cases import Job, Nobody, machine, table
 from tests.environment.schedulers import pool_cases
 from tests.environment.schedulers.pool_cases import both
+from tests.support.simulations import simulation_of
 
 HOUR = 3600
 
@@ -362,7 +363,7 @@ def test_preempted_jobs_may_be_cancelled():
             heard.append((unit, now))
 
     made, _ = table({"partitions": "low"}, {"partitions": "high", "run": 10})
-    model = Simulation(made, 1, Slurm(), machine=lending(Preempt.CANCEL))
+    model = simulation_of(made, 1, Slurm(), machine=lending(Preempt.CANCEL))
     owner = Owner()
     model.submit(owner, np.array([0]), 0)
     model.submit(owner, np.array([1]), 40)

@@ -26,6 +26,8 @@ from hpcrowd.scenarios.studies.slurm import forecasts
 from hpcrowd.scenarios.studies.slurm.records import Key, load
 from hpcrowd.scenarios.studies.slurm.study import reproduce_slurm
 
+from tests.support.simulations import simulation_of
+
 SITE = Machine(
     nodes=(NodeType(name="n[1-4]", cores=8),), partitions=(Partition(name="all", default=True),)
 )
@@ -55,7 +57,7 @@ def test_nodes_without_shares(plain):
         3: Placed("all", ("n2",)),
     }
     jobs.recorded_start[4] = UNKNOWN
-    model = Simulation(jobs, 32, Slurm(), machine=SITE, plain=plain)
+    model = simulation_of(jobs, 32, Slurm(), machine=SITE, plain=plain)
     begin_from(model, 10, np.arange(4), np.array([4]), placed=placed)
     policy = model.cluster.engine.scheduler
     assert isinstance(policy, Slurm)
@@ -71,7 +73,7 @@ def test_nodes_without_shares(plain):
     assert [1000, 1000, 1000, 1000] == jobs.end[:4].tolist()
     with pytest.raises(QuantityError, match="job 4: it needs 6 processors, and nodes n1 have no"):
         begin_from(
-            Simulation(running(8, 4, 5, 6), 32, Slurm(), machine=SITE, plain=plain), 10,
+            simulation_of(running(8, 4, 5, 6), 32, Slurm(), machine=SITE, plain=plain), 10,
             np.arange(4), np.zeros(0, int), placed=placed | {3: Placed("all", ("n1",))},
         )  # fmt: skip
 

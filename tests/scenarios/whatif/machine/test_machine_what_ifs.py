@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from hpcrowd.environment import HpcrowdError, JobTable, Simulation, State
+from hpcrowd.environment import HpcrowdError, JobTable, State
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.machine.files.given import with_changes
 from hpcrowd.environment.machine.layout import Layout
@@ -17,6 +17,8 @@ from hpcrowd.scenarios.whatif.machine.comparison import (
     machine_what_if,
     made_up_site,
 )
+
+from tests.support.simulations import simulation_of
 
 SCRIPTS = (
     "gpu_partition", "node_sharing", "fair_share_weight", "debug_partition", "drain_rack",
@@ -248,7 +250,7 @@ def test_dates_of_reservations_count_from_the_origin():
     assert [(50, 90), (5, 9)] == [(one.start, one.end) for one in moved]
     jobs = JobTable()
     jobs.append(1, user=1, processors=1, run_time=60, requested_time=60)
-    model = Simulation(jobs, 4, "slurm", machine=machine, clock=Clock(origin))
+    model = simulation_of(jobs, 4, "slurm", machine=machine, clock=Clock(origin))
     model.submit(made_up._Nobody(), np.arange(1), 0)
     model.run()
     assert jobs.start[0] >= 90

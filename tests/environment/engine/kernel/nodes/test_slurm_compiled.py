@@ -33,7 +33,6 @@ from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.model import Limits, Partition, Qos, SchedulingSettings
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
-from hpcrowd.environment.simulation import Simulation
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +46,7 @@ from tests.environment.machine.machine_cases import (
     table,
 )
 from tests.environment.schedulers.pool_cases import both
+from tests.support.simulations import simulation_of
 
 ALWAYS = During([(0, 10**6)])
 
@@ -180,7 +180,7 @@ def compare(site, jobs, case):
         for plain in (True, False):
             policy = Slurm(case["placement"])
             how = {"overrun": case["overrun"], "plain": plain, "seed": 1}
-            model = Simulation(jobs.copy(), site.cores, policy, machine=site, **how)
+            model = simulation_of(jobs.copy(), site.cores, policy, machine=site, **how)
             assert isinstance(model.cluster.engine, PlainEngine if plain else CompiledEngine)
             both.append((policy, model))
             heard.append(populate(model, case))
@@ -261,7 +261,7 @@ def test_runs_end_though_users_would_look_for_ever(plain):
     site = machine(partitions=tuple(Partition(name=name, up=False) for name in ("one", "other")))
     jobs, at = table({}, {"at": 3, "user": 2})
     jobs.recorded_submit[:] = at
-    model = Simulation(jobs, site.cores, "slurm", machine=site, plain=plain)
+    model = simulation_of(jobs, site.cores, "slurm", machine=site, plain=plain)
     patience, work = Patience(5, then="elsewhere"), Work.of(jobs, EVERY_JOB)
     add_users(model, work, lambda work: Composed(Recorded(work), patience=patience))
     model.run()
@@ -284,7 +284,7 @@ def test_what_is_taken_back_makes_room_at_once(scheduler, plain):
         {"cores": 8, "at": 5, "run": 10**6, "user": 2},
         {"cores": 8, "at": 200, "user": 2},
     )
-    model = Simulation(jobs, site.cores, scheduler, machine=site, plain=plain)
+    model = simulation_of(jobs, site.cores, scheduler, machine=site, plain=plain)
     model.submit(Nobody(), np.arange(len(jobs)), at)
     take_back(model, [(1, 5), (2, 199)])
     model.run()

@@ -13,7 +13,6 @@ from hpcrowd.environment import (
     Predictor,
     PredictorError,
     QuantityError,
-    Simulation,
     parse_estimates,
 )
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
@@ -25,6 +24,7 @@ from hypothesis import strategies as st
 from tests.environment.schedulers.pool_cases import both
 from tests.environment.schedulers.predictors.test_predictors import PLAIN, predictors
 from tests.support.policies import outcome, platforms
+from tests.support.simulations import simulation_of
 
 # Compiles loops that the other quick tests do not need.
 pytestmark = pytest.mark.slow
@@ -71,7 +71,7 @@ def simulate(rows, scheduler, estimates, users="rigid", room=1024, **more):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
         patch.setattr("hpcrowd.environment.schedulers.predictors.experience.FIRST_ROOM", room)
-        model = Simulation(jobs, SIZE, scheduler, estimates=estimates, **more)
+        model = simulation_of(jobs, SIZE, scheduler, estimates=estimates, **more)
         add_users(model, Work.of(jobs, SessionDefinition("arrival", 2)), users)
         model.run()
     return jobs
@@ -182,7 +182,7 @@ def test_clusters_learn_from_their_own():
     """Two clusters with a predictor each: neither hears of the other's jobs."""
     jobs = make([(at, run, 1, 12, *ONES) for at, run in ((0, 2), (0, 6), (8, 1), (8, 1))])
     other = ClusterSpec(SIZE, estimates="last-two")
-    model = Simulation(jobs, SIZE, estimates="last-two", others={"other": other})
+    model = simulation_of(jobs, SIZE, estimates="last-two", others={"other": other})
     model.cluster.submit([0, 2], jobs.recorded_submit[[0, 2]])
     model.clusters["other"].submit([1, 3], jobs.recorded_submit[[1, 3]])
     model.run()
@@ -193,10 +193,10 @@ def test_what_cannot_be_foretold():
     """Untrained, of a recorded schedule, or for two clusters: told before anything runs."""
     jobs, one = make([(0, 1, 1, 1, *ONES)]), LastTwo()
     with pytest.raises(PredictorError, match="used before it was trained"):
-        Simulation(jobs, 1, estimates="history")
+        simulation_of(jobs, 1, estimates="history")
     with pytest.raises(QuantityError, match="the recorded schedule uses no predictions"):
-        Simulation(jobs, 1, "recorded", estimates="nearest")
+        simulation_of(jobs, 1, "recorded", estimates="nearest")
     with pytest.raises(QuantityError, match="one predictor for two clusters"):
-        Simulation(jobs, 1, estimates=one, others={"other": ClusterSpec(1, estimates=one)})
+        simulation_of(jobs, 1, estimates=one, others={"other": ClusterSpec(1, estimates=one)})
     assert set(PREDICTOR_NAMES) == set(PREDICTORS)
     assert isinstance(parse_estimates("history:HPC2N05,history=completion"), Predictor)
