@@ -22,7 +22,6 @@ from .header import Header
 from .jobs import Column, JobTable, State
 from .machine.files.reading import read_machine
 from .machine.files.toml_text import machine_toml, write_machine
-from .machine.in_use import MachineInUse
 from .machine.model import Machine
 from .platform.changes import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
 from .platform.part import Platform
@@ -46,6 +45,7 @@ from .schedulers.estimates import Estimates
 from .schedulers.fair_share import FairShare
 from .schedulers.multi_queue import MultiQueue
 from .schedulers.names import parse_scheduler
+from .schedulers.on_nodes.in_use import MachineInUse
 from .schedulers.order import FCFS, LJF, SJF, Order
 from .schedulers.predictors.base import Predictor, parse_estimates
 from .schedulers.predictors.history import Group, HistoryParameters, HistoryPredictor

@@ -188,6 +188,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         policy = None if given is None else given.at_first(self)
         for part in model.parts.at("policy"):
             policy = part.policy(self, policy)
+        if policy is not None:
+            policy.check_ready()
         needs = [part.needs_plain(self, policy) for part in model.parts.at("needs_plain")]
         self.engine = _engine(
             jobs,

@@ -13,7 +13,6 @@ from hpcrowd.analysis.metrics import bounded_slowdown, taken_back
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.engine.attempts import RECORDED, Attempt
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
-from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def accounts_of(model: Simulation) -> dict[str, dict[str, Any]]:
     return {
         name: timeline.account(model.time)
         for name, cluster in model.clusters.items()
-        if (timeline := known_timeline(cluster)) is not None
+        if (timeline := cluster.engine.timeline) is not None
     }
 
 
@@ -57,7 +56,7 @@ def jobs_of(model: Simulation) -> JobTable:
     In the simulation ``run_time`` is how long a job takes at the clocks of the machine. The copy
     has the time that it needs at full clock there, and the other one in ``slowed_run_time``.
     """
-    work, timeline = model.cluster.engine.work, known_timeline(model.cluster)
+    work, timeline = model.cluster.engine.work, model.cluster.engine.timeline
     if work is None or timeline is None or not timeline.slows:
         return model.jobs
     jobs = model.jobs.copy()

@@ -10,7 +10,6 @@ import numpy as np
 from hpcrowd.analysis.energy.account import PARTS, Blocks, EnergyAccount, Rates, Rest
 from hpcrowd.environment.engine.attempts import Runs, runs_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
-from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.steps import Steps
 
@@ -92,7 +91,7 @@ def _span(runs: JobTable, cluster: Cluster, until: int | None) -> tuple[int, int
 
 def _rates(model: Simulation, in_use: PowerInUse, begin: int, end: int) -> tuple[Rates, list[str]]:
     power = in_use.power
-    timeline = known_timeline(model.cluster)
+    timeline = model.cluster.engine.timeline
     levels_of = () if timeline is None else timeline.levels
     speed = None
     if power.cap is not None and power.cap.law is not None and len(levels_of) > 1:
@@ -171,7 +170,7 @@ def _beside(
     """Return what equal processors draw beside jobs, as an account takes it."""
     engine, node = cluster.engine, power.pool
     history = [(0, cluster.processors)]
-    timeline = known_timeline(cluster)
+    timeline = cluster.engine.timeline
     if timeline is not None:
         history = [(at, up) for at, _, up in timeline.history]
     if power.sleep is None:

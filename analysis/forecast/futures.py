@@ -307,8 +307,8 @@ class Outset:
             Called with the simulation before it runs.
         """
         from hpcrowd.environment.cluster import ClusterSpec
-        from hpcrowd.environment.machine.in_use import MachineInUse
         from hpcrowd.environment.platform.part import Platform
+        from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
         from hpcrowd.environment.simulation import Simulation
         from hpcrowd.environment.state.begin import begin_from
 

@@ -21,7 +21,6 @@ from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, State
 from hpcrowd.environment.machine.demand import partitions_asked
-from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.schedulers.base import ReasonCode, WaitingReason
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of, running_jobs
 
@@ -247,7 +246,7 @@ def _size(moment: Moment, cluster: int | None) -> tuple[int, int]:
         return moment.size, moment.up
     size = up = list(moment.clusters.values())[cluster]
     if moment.model is not None:
-        timeline = known_timeline(list(moment.model.clusters.values())[cluster])
+        timeline = list(moment.model.clusters.values())[cluster].engine.timeline
         for at, *state in () if timeline is None else timeline.history:
             if at < moment.now:
                 size, up = state

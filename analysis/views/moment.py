@@ -38,7 +38,6 @@ from hpcrowd.environment.cluster import HOME
 from hpcrowd.environment.engine.attempts import Runs, runs_of
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import OUTCOME, UNKNOWN, Column, Int64s, JobTable, State
-from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def steps_of_model(model: Simulation) -> list[Step]:
     """Return the steps of a simulation until now, all clusters together."""
     found = []
     for one in model.clusters.values():
-        timeline = known_timeline(one)
+        timeline = one.engine.timeline
         history = [(0, one.processors, one.processors)] if timeline is None else timeline.history
         found.append([Step(*step) for step in history])
     return together(found)

@@ -14,10 +14,10 @@ through the phases of each instant instead.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,7 @@ from hpcrowd.environment.schedulers.predictors.base import ARRIVED, ENDED, Event
 from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.engine.changes import Changes
     from hpcrowd.environment.machine.past import Past
     from hpcrowd.environment.power.description import NodePower
     from hpcrowd.environment.power.sleep import DelayedStart, SleepRule
@@ -51,50 +52,6 @@ def events_for(waiting: int, events: int, looks: int = MOST_LOOKS) -> int:
     Ctrl-C and the progress bar are looked at then, however long the queue is.
     """
     return min(events, 1 + looks // (GROWTH + waiting))
-
-
-class Changes(Protocol):
-    """Changes an engine during the run, see ``platform.timeline.Timeline``."""
-
-    next_at: int
-    quiet: bool
-    expecting: Callable[[], bool]
-    separate: Callable[[int, str, str], bool]
-
-    @property
-    def reviews(self) -> Looks:
-        """The checks of an adaptive scheduler."""
-
-    @property
-    def step_at(self) -> int:
-        """Time of the next change that is not a check of an adaptive scheduler."""
-
-    @property
-    def up(self) -> int:
-        """Processors that are up, whether a power cap lets them be busy or not."""
-
-    @property
-    def planned(self) -> bool:
-        """Whether changes are to come besides random failures and checks."""
-
-    def note_stop(self, row: int, cause: str, fate: str) -> None:
-        """Note that a running job is stopped now."""
-
-    def apply(self, now: int) -> list[int]:
-        """Apply the changes at ``now``; return the rows of the jobs that end because of them."""
-
-    def catch_up(self, now: int) -> None:
-        """Apply changes before ``now`` while nothing ran, waited or was to arrive."""
-
-    def begin_at(self, now: int) -> None:
-        """Begin at a second with what changed before, and without its account."""
-
-
-class Looks(Protocol):
-    """The looks of an adaptive scheduler, see ``platform.timeline.Reviews``."""
-
-    def begin_at(self, now: int) -> Scheduler | None:
-        """Return the policy that the last look before now chose, None for that in use."""
 
 
 class Engine(Announced, ABC):

@@ -80,10 +80,10 @@ def lock_step(
     It is compiled if possible.
     """
     if not any(engine.alone for engine in engines):
-        from hpcrowd.environment.grid.compiled import CompiledDispatch, CompiledLockStep
+        from hpcrowd.environment.grid import compiled  # circle: the compiled form of this
 
-        if queue is None or isinstance(queue, CompiledDispatch):
-            return CompiledLockStep(engines, units, queue)  # type: ignore[arg-type]
+        if queue is None or isinstance(queue, compiled.CompiledDispatch):
+            return compiled.CompiledLockStep(engines, units, queue)  # type: ignore[arg-type]
     return LockStep(engines, units, queue)
 
 

@@ -14,8 +14,8 @@ from hpcrowd.environment.jobs import Int64s
 
 if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster  # circle: for its type only
-    from hpcrowd.environment.engine.lock_step import BrokerQueue
-    from hpcrowd.environment.schedulers.base import Scheduler
+    from hpcrowd.environment.engine.lock_step import BrokerQueue  # circle: for its type only
+    from hpcrowd.environment.schedulers.base import Scheduler  # circle: for its type only
     from hpcrowd.environment.simulation import Simulation  # circle: for its type only
 
 

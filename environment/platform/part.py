@@ -105,11 +105,6 @@ def _compiles(policy: Scheduler, drains: bool) -> bool:
     return found is None or found.drains
 
 
-def known_timeline(cluster: Cluster) -> Timeline | None:
-    """Return what changes on a cluster in the course of the run; None for nothing."""
-    return cast("Timeline | None", cluster.engine.timeline)
-
-
 def timeline_of(cluster: Cluster) -> Timeline:
     """Return what changes on a cluster in the course of the run: nothing so far if it is new."""
     engine, model = cluster.engine, cluster.model

@@ -48,7 +48,7 @@ from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.power.caps import CapPlan
+    from hpcrowd.environment.power.caps import CapPlan  # circle: for its type only
 
 #: Number of times that one job may be stopped before that is an error: it would never end.
 LARGEST_RESTARTS = 10_000

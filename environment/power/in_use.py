@@ -13,11 +13,11 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.machine.hostlists import expand
-from hpcrowd.environment.machine.in_use import machine_of
 from hpcrowd.environment.parts.part import Part
-from hpcrowd.environment.platform.part import timeline_of
+from hpcrowd.environment.platform.part import timeline_of  # circle: engines let nodes sleep
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.quantities import KWH, format_duration
+from hpcrowd.environment.schedulers.on_nodes.in_use import machine_of  # circle: as above, sleep
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.steps import Steps
 from hpcrowd.environment.signals.walls import check_span

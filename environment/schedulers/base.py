@@ -371,14 +371,17 @@ class Scheduler(Announced):
         self.names = names
 
     def at_first(self, cluster: Cluster) -> Scheduler:
-        """Return the scheduler that runs a cluster at first: itself, unless it chooses others.
+        """Return the scheduler that runs a cluster at first: itself, unless it chooses others."""
+        return self
+
+    def check_ready(self) -> None:
+        """Check that the parts of the run gave it what it needs; before :meth:`begin`.
 
         Raises
         ------
         QuantityError
-            If the cluster lacks what it needs.
+            If something is missing.
         """
-        return self
 
     def take_charge(self, cluster: Cluster) -> None:
         """Take note of the cluster that it was given to, whose engine is there; before the run."""

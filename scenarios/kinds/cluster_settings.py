@@ -85,7 +85,7 @@ class ClusterScenario(Scenario):
         """
         found: list[Part] = []
         if (site := self.site()) is not None:
-            from hpcrowd.environment.machine.in_use import MachineInUse
+            from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 
             found.append(MachineInUse(site))
         if self.power is not None:

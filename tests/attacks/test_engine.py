@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import JobTable, Maintenance, NodesDown, Resize, State
-from hpcrowd.environment.platform.part import known_timeline
 
 from tests.support.simulations import simulation_of
 
@@ -95,7 +94,7 @@ def spans(model):
 
 def check_conservation(one, model):
     """Nothing is lost, starts before its submission, or runs where there is no processor."""
-    jobs, timeline = model.jobs, known_timeline(model.cluster)
+    jobs, timeline = model.jobs, model.cluster.engine.timeline
     size = one["cluster"]["processors"]
     ran = (jobs.state == State.COMPLETED) | (jobs.state == State.KILLED)
     rest = (jobs.state == State.REJECTED) | (jobs.state == State.FAILED)

@@ -90,9 +90,9 @@ def test_batch_run():
 @pytest.mark.parametrize(
     ("name", "value", "way"),
     [
-        ("processors", 200, r"platform=\[Resize"),
-        ("scheduler", "fcfs", r"platform=\[SwitchPolicy"),
-        ("speed", 2.0, r"platform=\[SpeedChange"),
+        ("processors", 200, r"Platform\(\[Resize"),
+        ("scheduler", "fcfs", r"Platform\(\[SwitchPolicy"),
+        ("speed", 2.0, r"Platform\(\[SpeedChange"),
         ("name", "moon", "another one"),
     ],
 )

@@ -8,12 +8,12 @@ from typing import Any
 from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec
 from hpcrowd.environment.grid.broker import Grid
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.machine.in_use import MachineInUse
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.parts.part import Part
 from hpcrowd.environment.platform.changes import Change
-from hpcrowd.environment.platform.part import Platform, known_timeline
+from hpcrowd.environment.platform.part import Platform
 from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 from hpcrowd.environment.simulation import Simulation
 
 
@@ -43,5 +43,5 @@ def simulation_of(
 
 def account_of(cluster: Cluster, now: int) -> dict[str, Any]:
     """Return what changes did to a cluster by a second; nothing without changes."""
-    timeline = known_timeline(cluster)
+    timeline = cluster.engine.timeline
     return {} if timeline is None else timeline.account(now)

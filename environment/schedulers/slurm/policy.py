@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, override
 
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
-from hpcrowd.environment.machine.in_use import machine_of
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, Preempt
 from hpcrowd.environment.machine.outlook import Outlook
@@ -74,12 +73,16 @@ class Slurm(Scheduler):
 
     @override
     def at_first(self, cluster: Cluster) -> Scheduler:
-        if machine_of(cluster) is None:
+        self.machine = None  # of an earlier run
+        return self
+
+    @override
+    def check_ready(self) -> None:
+        if self.machine is None:
             raise QuantityError(
                 f"scheduler {self.name}: it needs a machine of nodes; give --machine FILE, such as "
                 "a slurm.conf or a TOML file of `hpcrowd machine`"
             )
-        return self
 
     @override
     def on_machine(self, machine: Machine, jobs: JobTable) -> None:

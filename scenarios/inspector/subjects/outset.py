@@ -9,7 +9,6 @@ from hpcrowd.analysis.views.users import behaviour_words
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.broker import broker_of
 from hpcrowd.environment.jobs import State
-from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.names import RECORDED
 from hpcrowd.environment.state.state import ClusterState
@@ -112,7 +111,7 @@ def outset_of(course: Course, horizon: int, asked: Sequence[Asked] = ()) -> Outs
         state = ClusterState.of_simulation(simulation, source=course.label)
         cluster = simulation.cluster
         scheduler: Any = getattr(scenario, "scheduler", cluster.scheduler)
-        timeline = known_timeline(cluster)
+        timeline = cluster.engine.timeline
         if timeline is not None and timeline.reviews.switches and not adaptive(cluster.scheduler):
             scheduler = str(cluster.engine.scheduler)
         more = {

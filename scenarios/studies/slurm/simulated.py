@@ -17,10 +17,10 @@ from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.machine.files.reading import read_machine
-from hpcrowd.environment.machine.in_use import MachineInUse
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.stock import Share
+from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.policy import Slurm

@@ -26,7 +26,6 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.machine.files.toml_text import write_machine
-from hpcrowd.environment.machine.in_use import MachineInUse
 from hpcrowd.environment.machine.model import (
     Account,
     Machine,
@@ -37,6 +36,7 @@ from hpcrowd.environment.machine.model import (
 )
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.output.whole import whole_folder
+from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.terminal import say
 

@@ -17,7 +17,6 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.analysis.views import Moment, delays_table, load_table
 from hpcrowd.environment import JobTable, NodesDown, State
 from hpcrowd.environment.machine.model import Preempt
-from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import DrawTable
@@ -67,7 +66,7 @@ def watched(model, taken=()):
         rows = {*going.tolist(), *np.flatnonzero(ended).tolist()}
         seen.ran.append({row: int(jobs.processors[row]) for row in rows})
         seen.waited.append({row: int(jobs.processors[row]) for row in cluster.waiting.tolist()})
-        line = known_timeline(cluster)
+        line = cluster.engine.timeline
         seen.up.append(cluster.processors if line is None else line.history[-1][2])
         seen.clock.append(1.0 if line is None else [1.0, *(f for _, f in line.levels)][-1])
         for row in (row for row, at in taken if at == second and row < len(jobs)):

@@ -20,7 +20,6 @@ from hpcrowd.environment.machine.model import (
 )
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.stock import Stock
-from hpcrowd.environment.platform.part import known_timeline
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
 from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock
@@ -270,7 +269,7 @@ def test_adaptive_hands_the_nodes_over():
     model = simulation(PAIR, "adaptive:every=60,overload-positive=sjf", *jobs)
     model.run()
     assert (model.jobs.state == State.COMPLETED).all()
-    timeline = known_timeline(model.cluster)
+    timeline = model.cluster.engine.timeline
     assert timeline is not None
     assert timeline.reviews.switches > 0
 
