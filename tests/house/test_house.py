@@ -9,6 +9,7 @@ import zipfile
 from collections import defaultdict
 from functools import cache
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import hpcrowd as hc
@@ -198,6 +199,16 @@ def test_each_folder_has_its_tests(root):
         for folder in tested
         if folder.parts[0] not in ("house", "attacks", "support") and not (root / folder).is_dir()
     )
+
+
+def test_the_run_loop_knows_no_part(root):
+    """It imports none of their folders, and a simulation is made with eight things at most."""
+    parts = {"grid", "holds", "machine", "platform", "power", "signals", "state"}
+    for name in ("simulation", "cluster"):
+        found = imports_of((root / f"environment/{name}.py").read_text())
+        assert len(found) > 10
+        assert not parts & {one.split(".")[2] for one in found if one.count(".") > 1}, name
+    assert len(signature(hc.Simulation).parameters) <= 8
 
 
 def test_init_files_hold_only_public_names(root):

@@ -1,8 +1,25 @@
 """Parts of a run: called at the moments that they override, in their order, and at no others."""
 
 import numpy as np
-from hpcrowd.environment import Simulation
+import pytest
+from hpcrowd.environment import (
+    ClusterSpec,
+    JobTable,
+    Machine,
+    MachineInUse,
+    NodePower,
+    Platform,
+    Power,
+    PowerInUse,
+    QuantityError,
+    Resize,
+    Simulation,
+)
+from hpcrowd.environment.machine.model import NodeType
 from hpcrowd.environment.parts.part import MOMENTS, Part, Parts
+from hpcrowd.environment.power.sleep import SleepRule
+from hpcrowd.environment.schedulers.on_nodes.in_use import machine_of
+from hpcrowd.environment.schedulers.slurm.policy import Slurm
 
 
 class Noting(Part):
@@ -62,3 +79,50 @@ def test_a_run_asks_its_parts(make_jobs):
         ("a", "attach", 8), ("b", "attach", 8), ("a", "unit", [0]), ("b", "unit", [0]),
     ]  # fmt: skip
     assert {"a": 4, "b": 4} == model.end()
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_order_of_parts_does_not_matter(make_jobs, place):
+    """Changes are planned before power looks for them, wherever they are in the list."""
+    sleeping = PowerInUse(Power(nodes=(NodePower("node", 1, 10.0, 5.0),), sleep=SleepRule(60)))
+    parts = [sleeping]
+    parts.insert(place, Platform([Resize(50, 8)]))
+    with pytest.raises(QuantityError, match="sleep with platform changes"):
+        Simulation(make_jobs((0, 60, 4)), 8, parts=parts)
+
+
+def test_parts_of_other_clusters_leave_the_first_one_alone(make_jobs):
+    """Each acts on its cluster, several on the same one, and on none that is not there."""
+    clusters = {"home": ClusterSpec(4), "north": ClusterSpec(4)}
+    resizes = [Platform([Resize(at, size)], cluster="north") for at, size in ((5, 2), (9, 3))]
+    model = Simulation(make_jobs((0, 60, 4)), clusters, parts=resizes)
+    assert model.clusters["home"].engine.timeline is None
+    model.clusters["north"].submit(0, 0)
+    model.run()
+    history = [(at, size) for at, size, _ in model.clusters["north"].engine.timeline.history]
+    assert [(0, 4), (5, 2), (9, 3)] == history
+    with pytest.raises(QuantityError, match="cluster 'south': not known"):
+        Simulation(JobTable(), clusters, parts=[Platform([Resize(5, 8)], cluster="south")])
+
+
+def test_contradicting_changes_of_two_parts_are_found():
+    """As if one part had both."""
+    parts = [Platform([Resize(5, 8)]), Platform([Resize(5, 9)])]
+    with pytest.raises(QuantityError, match="resize at 5 s: two in the same second"):
+        Simulation(JobTable(), 4, parts=parts)
+
+
+def test_a_scheduler_forgets_the_machine_of_an_earlier_run():
+    """The policy of nodes needs a machine in each run."""
+    policy = Slurm()
+    machine = Machine(nodes=(NodeType(name="n1", cores=4),))
+    model = Simulation(JobTable(), 4, policy, parts=[MachineInUse(machine)])
+    assert machine_of(model.cluster) is not None
+    with pytest.raises(QuantityError, match="scheduler slurm: it needs a machine of nodes"):
+        Simulation(JobTable(), 4, policy)
+
+
+def test_a_simulation_has_a_cluster():
+    """None by name is an error."""
+    with pytest.raises(QuantityError, match="simulation without clusters"):
+        Simulation(JobTable(), {})
