@@ -126,7 +126,7 @@ class Simulation(Frame):
     Raises
     ------
     QuantityError
-        If a cluster is not valid, or two have the same name.
+        If a cluster is not valid, or two share a predictor.
     """
 
     def __init__(

@@ -241,3 +241,46 @@ def test_site_builds(tmp_path):
     assert {page: [] for page in pages} == {
         page: loaded.findall(page.read_text()) for page in pages
     }
+
+
+#: Runs a command, and prints the place and name of each function when it is called first.
+FOLLOW = """
+import sys
+from pathlib import Path
+from hpcrowd.__main__ import main
+
+root, seen = Path(sys.argv.pop(1)), {}
+def follow(frame, event, argument):
+    if event == "call":
+        seen.setdefault((frame.f_code.co_filename, frame.f_code.co_qualname))
+sys.setprofile(follow)
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+finally:
+    sys.setprofile(None)
+for file, name in seen:
+    path = Path(file).resolve()
+    if path.is_relative_to(root):
+        print(path.relative_to(root), name, file=sys.stderr)
+"""
+
+
+def test_the_way_of_a_job_is_true(tmp_path):
+    """The stations that the design lists are called one after the other in a replay."""
+    listed = re.findall(
+        r"^\| \d+ \| `([\w.]+)` \| `([\w/.]+)`:", (DOCS / "background/design.md").read_text(), re.M
+    )
+    assert 8 < len(listed) <= 12
+    jobs = [
+        f"{k} {100 * k} 0 60 4 -1 -1 4 120 -1 1 {k % 3 + 1} 1 1 1 1 -1 -1" for k in range(1, 13)
+    ]
+    (tmp_path / "log.swf").write_text("\n".join(jobs))
+    done = subprocess.run(
+        [sys.executable, "-c", FOLLOW, str(ROOT), "replay", "log.swf", "--out", "results"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    called = [tuple(line.split(" ")) for line in done.stderr.splitlines()]
+    stations = [(file, name) for name, file in listed]
+    assert stations == [one for one in called if one in stations]
