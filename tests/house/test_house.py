@@ -22,6 +22,9 @@ FLOORS = ("environment", "agents", "analysis", "scenarios")
 #: Lines of a file. One idea is one file; a longer one holds several ideas.
 LONGEST_FILE = 700
 
+#: Most lines of a function of a command.
+LONGEST_COMMAND = 60
+
 #: Modules side by side in a folder: as many as a stranger takes in.
 MOST_MODULES = 15
 
@@ -171,6 +174,18 @@ def test_files_are_short(root):
     }
     assert len(lengths) > 20
     assert {} == {name: length for name, length in lengths.items() if length > LONGEST_FILE}
+
+
+def test_commands_are_short(root):
+    """What a command does can be seen at a glance."""
+    lengths = {
+        (path.stem, node.name): node.end_lineno - node.lineno + 1
+        for path in (root / "scenarios/commands").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert len(lengths) > 100
+    assert {} == {name: length for name, length in lengths.items() if length > LONGEST_COMMAND}
 
 
 def test_folders_are_small(root):

@@ -34,27 +34,32 @@ NEAREST = 5
 MOST = 10
 
 
+Folder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Folder of results, written with --log-decisions.")
+]
+
+Begin = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="MOMENT", help="Beginning of the time span: 2d, 36h, or 1996-10-14 16:00."
+    ),
+]
+
+End = Annotated[
+    str | None, typer.Option("--to", metavar="MOMENT", help="End of the time span, exclusive.")
+]
+
+WithJobs = Annotated[
+    bool, typer.Option("--with-jobs", help="Show the jobs of each submission, and their outcome.")
+]
+
+
 def command(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", help="Folder of results, written with --log-decisions."),
-    ],
+    folder: Folder,
     user: Annotated[str, typer.Option(help="Name or number of the user.")],
-    begin: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="MOMENT",
-            help="Beginning of the time span: 2d, 36h, or 1996-10-14 16:00.",
-        ),
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="MOMENT", help="End of the time span, exclusive.")
-    ] = None,
-    with_jobs: Annotated[
-        bool,
-        typer.Option("--with-jobs", help="Show the jobs of each submission, and their outcome."),
-    ] = False,
+    begin: Begin = None,
+    end: End = None,
+    with_jobs: WithJobs = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a user of a run did, when and why.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,31 +15,40 @@ from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.status import status
 from hpcrowd.scenarios.terminal import say
 
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.inspector.subjects.subject import Subject
+
 #: Runs that a page shows side by side.
 MOST = 2
 
 
+What = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TRACE|SCENARIO.toml|RUN...",
+        help="A trace, a scenario, or a folder of results; two to see them side by side.",
+        callback=all_at_hand,
+    ),
+]
+
+Port = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65535, help="Port of the page: 8765 if it is free; 0 for any free one."
+    ),
+]
+
+Host = Annotated[
+    str, typer.Option(help="Address to listen on; any but the default lets other machines in.")
+]
+
+
 @reads_traces
 def command(
-    what: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TRACE|SCENARIO.toml|RUN...",
-            help="A trace, a scenario, or a folder of results; two to see them side by side.",
-            callback=all_at_hand,
-        ),
-    ],
+    what: What,
     how: Reading,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, help="Port of the page: 8765 if it is free; 0 for any free one."
-        ),
-    ] = None,
-    host: Annotated[
-        str,
-        typer.Option(help="Address to listen on; any but the default lets other machines in."),
-    ] = "127.0.0.1",
+    port: Port = None,
+    host: Host = "127.0.0.1",
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Watch users while they work, in a web page.
@@ -59,13 +68,7 @@ def command(
     )
 
     check_installed()
-    subjects = []
-    for path in what:
-        say(f"Reading {path.name} ...")
-        # Loading this takes longer than reading most traces.
-        from hpcrowd.scenarios.inspector.subjects.subject import subject_of
-
-        subjects.append(subject_of(path, how))
+    subjects = [_subject(path, how) for path in what]
     from hpcrowd.scenarios.inspector.processes.keeper import start_keeper
     from hpcrowd.scenarios.inspector.processes.runs import Runs
     from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
@@ -96,3 +99,12 @@ def command(
     with suppress(KeyboardInterrupt):  # the usual end
         serve([subject.name for subject in subjects], runs, listening, token, ready)
     say("The page is closed.")
+
+
+def _subject(path: Path, how: dict[str, Any]) -> Subject:
+    """Return what a page shows of a trace, a scenario or results."""
+    say(f"Reading {path.name} ...")
+    # Loading this takes longer than reading most traces.
+    from hpcrowd.scenarios.inspector.subjects.subject import subject_of
+
+    return subject_of(path, how)

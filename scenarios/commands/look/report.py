@@ -33,39 +33,46 @@ FILES = {"users": "USERS.toml", "platform": "PLATFORM.toml"}
 ALWAYS = ("users", "scheduler")
 
 
+Runs = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN",
+        help="Folders of results, folders that hold several of them, or recorded traces.",
+        callback=all_at_hand,
+    ),
+]
+
+Title = Annotated[
+    str,
+    typer.Option(help="Title of the page; the names of the runs unless given.", show_default=False),
+]
+
+Figures = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="Folder for every picture as PNG and SVG, and its data as CSV."
+    ),
+]
+
+Interactive = Annotated[
+    bool,
+    typer.Option(
+        "--interactive",
+        help="Charts to move, zoom and point at instead of some pictures; one file, too.",
+    ),
+]
+
+
 @reads_traces
 def command(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN",
-            help="Folders of results, folders that hold several of them, or recorded traces.",
-            callback=all_at_hand,
-        ),
-    ],
+    runs: Runs,
     how: Reading,
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the report.")] = Path(
         "report.html"
     ),
-    title: Annotated[
-        str,
-        typer.Option(
-            help="Title of the page; the names of the runs unless given.", show_default=False
-        ),
-    ] = "",
-    figures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Folder for every picture as PNG and SVG, and its data as CSV."
-        ),
-    ] = None,
-    interactive: Annotated[
-        bool,
-        typer.Option(
-            "--interactive",
-            help="Charts to move, zoom and point at instead of some pictures; one file, too.",
-        ),
-    ] = False,
+    title: Title = "",
+    figures: Figures = None,
+    interactive: Interactive = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a report on one or more runs as an HTML page.

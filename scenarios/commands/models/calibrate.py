@@ -38,59 +38,72 @@ UNLIKE = 0.05
 OF_POPULATION = "users.users."
 
 
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="POPULATION.toml",
+        help="TOML file of a population, or of a scenario, with its free parameters.",
+    ),
+]
+
+Free = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=LOW..HIGH",
+        help="Free parameter and its prior, such as users.0.line.slope=0..2, or log:1h..2d "
+        "for any factor alike; repeat it for more.",
+    ),
+]
+
+Days = Annotated[
+    int | None,
+    typer.Option(min=1, help="Days of the log, from its first submission; all unless given."),
+]
+
+Compare = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME[,NAME...]",
+        help="Statistics that count, by their names or beginnings: think,session; all unless "
+        "given.",
+    ),
+]
+
+Draws = Annotated[int, typer.Option(min=1, max=MOST_RUNS, help="Draws of the prior to simulate.")]
+
+Method = Annotated[
+    Literal["regression", "smc"],
+    typer.Option(
+        help="regression: draws of the prior, adjusted; smc: a search step by step, by pyabc."
+    ),
+]
+
+Check = Annotated[
+    int,
+    typer.Option(min=0, max=MOST_RUNS, help="Known truths that are calibrated to; 0 for no check."),
+]
+
+Workers = Annotated[
+    int, typer.Option(min=1, max=MOST_WORKERS, help="Processes that share the work.")
+]
+
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="File for the posterior, .json.")]
+
+
 @takes_settings(ReplayConfig, SETTINGS)
 def command(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="POPULATION.toml",
-            help="TOML file of a population, or of a scenario, with its free parameters.",
-        ),
-    ],
+    source: Source,
     trace: TracePath,
     settings: dict[str, Any],
-    free: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=LOW..HIGH",
-            help="Free parameter and its prior, such as users.0.line.slope=0..2, or log:1h..2d "
-            "for any factor alike; repeat it for more.",
-        ),
-    ] = None,
-    days: Annotated[
-        int | None,
-        typer.Option(min=1, help="Days of the log, from its first submission; all unless given."),
-    ] = None,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[,NAME...]",
-            help="Statistics that count, by their names or beginnings: think,session; all unless "
-            "given.",
-        ),
-    ] = None,
-    draws: Annotated[
-        int, typer.Option(min=1, max=MOST_RUNS, help="Draws of the prior to simulate.")
-    ] = 400,
-    method: Annotated[
-        Literal["regression", "smc"],
-        typer.Option(
-            help="regression: draws of the prior, adjusted; smc: a search step by step, by pyabc."
-        ),
-    ] = "regression",
-    check: Annotated[
-        int,
-        typer.Option(
-            min=0, max=MOST_RUNS, help="Known truths that are calibrated to; 0 for no check."
-        ),
-    ] = 0,
+    free: Free = None,
+    days: Days = None,
+    compare: Compare = None,
+    draws: Draws = 400,
+    method: Method = "regression",
+    check: Check = 0,
     seed: Seed = 0,
-    workers: Annotated[
-        int, typer.Option(min=1, max=MOST_WORKERS, help="Processes that share the work.")
-    ] = 1,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File for the posterior, .json.")
-    ] = None,
+    workers: Workers = 1,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Find parameters of users, with their uncertainty, from the statistics of a log.

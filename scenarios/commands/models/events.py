@@ -23,34 +23,40 @@ if TYPE_CHECKING:
     from hpcrowd.environment.clock import Clock
 
 
+Users = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME[,NAME...]",
+        help="Behaviours or TOML files that are asked what users do after the largest events; "
+        "learned is the learned model. Without it, events are listed only.",
+    ),
+]
+
+Most = Annotated[int, typer.Option(min=1, help="Most events of each kind that are asked about.")]
+
+Ordinary = Annotated[
+    int, typer.Option(min=0, help="Days on which nothing was found that are asked about, too.")
+]
+
+Seeds = Annotated[
+    int, typer.Option(min=1, max=MOST_RUNS, help="Simulations of each model after each event.")
+]
+
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")]
+
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print everything as comma-separated values.")]
+
+
 @reads_traces
 def command(
     trace: TracePath,
     how: Reading,
-    users: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[,NAME...]",
-            help="Behaviours or TOML files that are asked what users do after the largest events; "
-            "learned is the learned model. Without it, events are listed only.",
-        ),
-    ] = None,
-    most: Annotated[
-        int, typer.Option(min=1, help="Most events of each kind that are asked about.")
-    ] = 3,
-    ordinary: Annotated[
-        int,
-        typer.Option(min=0, help="Days on which nothing was found that are asked about, too."),
-    ] = 0,
-    seeds: Annotated[
-        int, typer.Option(min=1, max=MOST_RUNS, help="Simulations of each model after each event.")
-    ] = 2,
-    seed: Annotated[
-        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")
-    ] = 0,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print everything as comma-separated values.")
-    ] = False,
+    users: Users = None,
+    most: Most = 3,
+    ordinary: Ordinary = 0,
+    seeds: Seeds = 2,
+    seed: Seed = 0,
+    as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
     """List outages, holidays and lasting changes in a log, and ask models what users did then.
@@ -83,32 +89,22 @@ def command(
             )
     name = Path(log.source).name
     if as_csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(csv_rows(found, asked, clock))
+        rows = [COLUMNS, *csv_rows(found, asked, clock)]
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
         return
     if as_json:
-        more: dict[str, Any] = {}
-        if models:
-            more["asked"] = [one.plain() for one in asked]
-            more["verdicts"] = [one.plain() for one in _judged(asked, ordinary=False)]
-            more["ordinary"] = [one.plain() for one in _judged(asked, ordinary=True)]
-        print_json(
-            {
-                "trace": {"source": name, "sha256": log.sha256},
-                "clock_note": clock.note,
-                "waits_note": waits,
-                "header": header_notes(log, clock),
-                "events": plain(found, clock),
-                **more,
-            }
-        )
+        wire = {
+            "trace": {"source": name, "sha256": log.sha256},
+            "clock_note": clock.note,
+            "waits_note": waits,
+            "header": header_notes(log, clock),
+            "events": plain(found, clock),
+        }
+        print_json(wire | (_plain(asked) if models else {}))
         return
-    console = standard_output()
-    console.print(name)
-    for line in (waits, clock.note, *header_notes(log, clock)):
-        if line:
-            console.print(f"  {line}", soft_wrap=True, highlight=False)
+    notes = [line for line in (waits, clock.note, *header_notes(log, clock)) if line]
+    for line in (name, *(f"  {line}" for line in notes)):
+        standard_output().print(line, soft_wrap=True, highlight=False)
     show_events(found, clock)
     if models:
         show_asked(asked, clock)
@@ -130,6 +126,15 @@ def models_of(users: str) -> list[UserModel]:
     known = iter(validate.models_of([name for name in names if name != LEARNED]))
     learned = UserModel(LEARNED, Recipe("batches", "learned"))
     return [learned if name == LEARNED else next(known) for name in dict.fromkeys(names)]
+
+
+def _plain(asked: list[Asked]) -> dict[str, Any]:
+    """Return what models said, fit for JSON."""
+    return {
+        "asked": [one.plain() for one in asked],
+        "verdicts": [one.plain() for one in _judged(asked, ordinary=False)],
+        "ordinary": [one.plain() for one in _judged(asked, ordinary=True)],
+    }
 
 
 def _judged(asked: list[Asked], *, ordinary: bool) -> list[Any]:

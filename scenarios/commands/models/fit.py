@@ -30,35 +30,45 @@ if TYPE_CHECKING:
 LEARNED = "learned"
 
 
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="Name of the model, with options such as mugm:groups=2; learned for users.",
+    ),
+]
+
+Traces = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TRACE...",
+        help=f"{TRACE_HELP.removesuffix('.')}; or a folder of results. Several for learned.",
+        callback=all_at_hand,
+    ),
+]
+
+Out = Annotated[
+    Path, typer.Option("--out", "-o", help="File of the model: .json, of learned users .parquet.")
+]
+
+Arrivals = Annotated[
+    str | None, typer.Option(help="Model of arrivals; the model's own unless given.")
+]
+
+Cycle = Annotated[
+    Literal["weekly", "daily"] | None,
+    typer.Option(help="Impose the trace's weekly or daily rhythm."),
+]
+
+
 @reads_traces
 def command(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="Name of the model, with options such as mugm:groups=2; learned for users.",
-        ),
-    ],
-    traces: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TRACE...",
-            help=f"{TRACE_HELP.removesuffix('.')}; or a folder of results. Several for learned.",
-            callback=all_at_hand,
-        ),
-    ],
+    model: Model,
+    traces: Traces,
     how: Reading,
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="File of the model: .json, of learned users .parquet."),
-    ],
-    arrivals: Annotated[
-        str | None, typer.Option(help="Model of arrivals; the model's own unless given.")
-    ] = None,
-    cycle: Annotated[
-        Literal["weekly", "daily"] | None,
-        typer.Option(help="Impose the trace's weekly or daily rhythm."),
-    ] = None,
+    out: Out,
+    arrivals: Arrivals = None,
+    cycle: Cycle = None,
     which: WhichJobs = "completed",
     seed: Seed = 0,
     as_json: AsJson = False,

@@ -51,48 +51,59 @@ class Line:
     training: Accuracy | None
 
 
+Model = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="last-two, nearest, history:SDSC04 (published parameters), history (with --train) "
+        "or a FILE.json; give it several times to compare. last-two and nearest unless given.",
+    ),
+]
+
+History = Annotated[
+    str | None,
+    typer.Option(help="How the last N jobs are chosen: submission, completion, category."),
+]
+
+Split = Annotated[
+    str, typer.Option(help="Jobs to train on: a number, a share such as 0.5, or auto.")
+]
+
+Years = Annotated[str | None, typer.Option(help="Only these calendar years: 2004, or 2005-2006.")]
+
+Train = Annotated[bool, typer.Option("--train", help="Train the model history on the first part.")]
+
+Evaluations = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Train with this many evaluations per seed instead, which is repeatable."
+    ),
+]
+
+Seeds = Annotated[
+    int, typer.Option(min=1, max=MOST_SEARCHES, help="Searches, of which the best counts.")
+]
+
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the first search.")]
+
+Out = Annotated[Path | None, typer.Option(metavar="FILE.json", help="File for the trained model.")]
+
+
 @reads_traces
 def command(
     trace: TracePath,
     how: Reading,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            metavar="MODEL",
-            help="last-two, nearest, history:SDSC04 (published parameters), history (with --train) "
-            "or a FILE.json; give it several times to compare. last-two and nearest unless given.",
-        ),
-    ] = None,
-    history: Annotated[
-        str | None,
-        typer.Option(help="How the last N jobs are chosen: submission, completion, category."),
-    ] = None,
-    split: Annotated[
-        str, typer.Option(help="Jobs to train on: a number, a share such as 0.5, or auto.")
-    ] = "auto",
-    years: Annotated[
-        str | None, typer.Option(help="Only these calendar years: 2004, or 2005-2006.")
-    ] = None,
-    train: Annotated[
-        bool, typer.Option("--train", help="Train the model history on the first part.")
-    ] = False,
+    model: Model = None,
+    history: History = None,
+    split: Split = "auto",
+    years: Years = None,
+    train: Train = False,
     budget: Annotated[str, typer.Option(help="How long to train.")] = "2m",
-    evaluations: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Train with this many evaluations per seed instead, which is repeatable."
-        ),
-    ] = None,
-    seeds: Annotated[
-        int, typer.Option(min=1, max=MOST_SEARCHES, help="Searches, of which the best counts.")
-    ] = 4,
-    seed: Annotated[
-        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the first search.")
-    ] = 0,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="File for the trained model.")
-    ] = None,
+    evaluations: Evaluations = None,
+    seeds: Seeds = 4,
+    seed: Seed = 0,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the run times of jobs from earlier jobs, and measure how well.
@@ -110,12 +121,8 @@ def command(
     from hpcrowd.environment.schedulers.predictors.models import write_predictor
     from hpcrowd.environment.traces.formats.registry import read_trace
 
-    if out is not None and not train:
-        raise QuantityError(f"--out {out}: only a trained model is written; add --train")
-    if out is not None and out.suffix != ".json":
-        raise QuantityError(f"--out {out}: the name of a model has to end in .json")
-    if out is not None and not os.access(out.parent, os.W_OK):
-        raise ModelFileError(f"{out}: cannot be written: {out.parent} is not a writable folder")
+    if out is not None:
+        _check_out(out, train)
     budget_s = float(parse_duration(budget))
     asked = list(model or ()) or [*DEFAULT_MODELS, *(["history"] if train else [])]
     if train and "history" not in asked:
@@ -129,14 +136,9 @@ def command(
     if train:
         with progress_bar() as progress:
             found = train_history(
-                past.first(training),
-                history=chosen["history"].history,
-                budget_s=budget_s,
-                evaluations=evaluations,
-                seeds=seeds,
-                seed=seed,
-                progress=progress,
-            )
+                past.first(training), history=chosen["history"].history, budget_s=budget_s,
+                evaluations=evaluations, seeds=seeds, seed=seed, progress=progress,
+            )  # fmt: skip
         chosen["history"].use(found.parameters)  # type: ignore[union-attr]
         if out is not None:
             write_predictor(chosen["history"], out, _provenance(past, training, found, evaluations))
@@ -148,6 +150,16 @@ def command(
         print_json(_wire(past, training, lines, found))
     else:
         _show(past, training, lines, found, out)
+
+
+def _check_out(out: Path, train: bool) -> None:
+    """Check that there will be a model to write, and that it can be written."""
+    if not train:
+        raise QuantityError(f"--out {out}: only a trained model is written; add --train")
+    if out.suffix != ".json":
+        raise QuantityError(f"--out {out}: the name of a model has to end in .json")
+    if not os.access(out.parent, os.W_OK):
+        raise ModelFileError(f"{out}: cannot be written: {out.parent} is not a writable folder")
 
 
 def _with_history(text: str, history: str | None, *, untrained: bool) -> Shipped:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from hpcrowd.analysis.validation.across import Across
     from hpcrowd.analysis.validation.models import UserModel
+    from hpcrowd.analysis.validation.protocol import Protocol
     from hpcrowd.analysis.validation.validation import Validation
     from hpcrowd.environment.traces.trace import Trace
 
@@ -36,60 +37,75 @@ if TYPE_CHECKING:
 PAUSES = ("drawn", "recorded")
 
 
+Traces = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TRACE...",
+        help=f"{TRACE_HELP.removesuffix('.')}; several are also compared in one table.",
+        callback=all_at_hand,
+    ),
+]
+
+Users = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME[,NAME...]", help="Behaviours or TOML files; all presets unless given."
+    ),
+]
+
+Elsewhere = Annotated[
+    bool,
+    typer.Option(
+        "--elsewhere",
+        help="Also test the learned model fitted to the other traces: leave one log out.",
+    ),
+]
+
+Origins = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE[,SHARE...]",
+        help="Shares of the submissions that models are fitted to; 0.4 to 0.8 unless given.",
+    ),
+]
+
+Days = Annotated[int | None, typer.Option(help="Days that models foresee; 28 unless given.")]
+
+Scheduler = Annotated[
+    str | None, typer.Option(help="Scheduling policy behind queues and waits; easy unless given.")
+]
+
+Pauses = Annotated[
+    str,
+    typer.Option(
+        help="Pauses in the simulated days: drawn from before the origin; or recorded, which "
+        "is circular for most models."
+    ),
+]
+
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Simulations of each model from each origin, at most {MOST_RUNS:,}; 1 unless given."
+    ),
+]
+
+Out = Annotated[Path | None, typer.Option(help="Folder for the results and a page.")]
+
+
 @reads_traces
 def command(
-    traces: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TRACE...",
-            help=f"{TRACE_HELP.removesuffix('.')}; several are also compared in one table.",
-            callback=all_at_hand,
-        ),
-    ],
+    traces: Traces,
     how: Reading,
-    users: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[,NAME...]", help="Behaviours or TOML files; all presets unless given."
-        ),
-    ] = None,
-    elsewhere: Annotated[
-        bool,
-        typer.Option(
-            "--elsewhere",
-            help="Also test the learned model fitted to the other traces: leave one log out.",
-        ),
-    ] = False,
-    origins: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE[,SHARE...]",
-            help="Shares of the submissions that models are fitted to; 0.4 to 0.8 unless given.",
-        ),
-    ] = None,
-    days: Annotated[
-        int | None, typer.Option(help="Days that models foresee; 28 unless given.")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="Scheduling policy behind queues and waits; easy unless given."),
-    ] = None,
-    pauses: Annotated[
-        str,
-        typer.Option(
-            help="Pauses in the simulated days: drawn from before the origin; or recorded, which "
-            "is circular for most models."
-        ),
-    ] = "drawn",
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            help=f"Simulations of each model from each origin, at most {MOST_RUNS:,}; 1 unless "
-            "given."
-        ),
-    ] = None,
+    users: Users = None,
+    elsewhere: Elsewhere = False,
+    origins: Origins = None,
+    days: Days = None,
+    scheduler: Scheduler = None,
+    pauses: Pauses = "drawn",
+    seeds: Seeds = None,
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results and a page.")] = None,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit user models to what came before several origins, and test them on the days after.
@@ -100,83 +116,100 @@ def command(
     """
     from hpcrowd.agents.presets import PRESETS
     from hpcrowd.analysis.models.users.waits import with_waits
-    from hpcrowd.analysis.validation.across import Across, plain_across
-    from hpcrowd.analysis.validation.protocol import protocol
-    from hpcrowd.analysis.validation.report import headline, plain, write, write_across
+    from hpcrowd.analysis.validation.across import Across
     from hpcrowd.analysis.validation.validation import validate
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.output.guard import check_replaceable
-    from hpcrowd.environment.schedulers.names import parse_scheduler
-    from hpcrowd.environment.traces.formats.registry import read_trace
     from hpcrowd.environment.traces.trace import jobs_from_trace
 
     check_choice("pauses", pauses, PAUSES)
-    given: dict[str, Any] = {
-        "origins": None if origins is None else parse_shares(origins),
-        "days": days,
-        "seeds": seeds,
-        "scheduler": scheduler,
-    }
-    rules = replace(
-        protocol(), **{name: value for name, value in given.items() if value is not None}
-    )
-    parse_scheduler(rules.scheduler)
-    names = list(PRESETS) if users is None else [name.strip() for name in users.split(",")]
-    models = models_of(names)
+    shares = None if origins is None else parse_shares(origins)
+    rules = _rules(origins=shares, days=days, seeds=seeds, scheduler=scheduler)
+    models = models_of(PRESETS if users is None else map(str.strip, users.split(",")))
     if elsewhere and len(traces) == 1:
         raise QuantityError("elsewhere: there is one trace only; give others to fit the model to")
     if out is not None:
         check_replaceable(out)
-    logs = {path: read_trace(path, options=reading_options(**how)) for path in traces}
-    titles = [Path(log.source).name for log in logs.values()]
-    if len(set(titles)) < len(traces):
-        raise QuantityError(f"traces {', '.join(titles)}: give each once")
+    logs = _logs(traces, how)
     found: dict[str, Validation] = {}
     notes: dict[str, str] = {}
     with progress_bar() as progress:
-        for name, log in zip(titles, logs.values(), strict=True):
+        for name, log in logs.items():
             jobs, notes[name] = with_waits(
                 jobs_from_trace(log).jobs, log["wait"], log.processors, rules.scheduler
             )
-            tested = models
-            if elsewhere:
-                others = [other for other in logs.values() if other is not log]
-                tested = [*models, fitted_elsewhere(others, seed)]
+            others = [other for other in logs.values() if other is not log]
+            tested = [*models, fitted_elsewhere(others, seed)] if elsewhere else models
             found[name] = validate(
-                jobs,
-                tested,
-                Clock.of(log.header),
-                rules,
-                processors=log.processors,
-                drawn=pauses == "drawn",
-                seed=seed,
+                jobs, tested, Clock.of(log.header), rules,
+                processors=log.processors, drawn=pauses == "drawn", seed=seed,
                 progress=progress if len(traces) == 1 else partial(_labelled, progress, name),
-            )
-    sources = {
-        name: {"source": name, "sha256": log.sha256}
-        for name, log in zip(titles, logs.values(), strict=True)
-    }
+            )  # fmt: skip
+    sources = {name: {"source": name, "sha256": log.sha256} for name, log in logs.items()}
     across = Across(found) if len(found) > 1 else None
     if out is not None:
-        if across is None:
-            write(found[titles[0]], out, titles[0], sources[titles[0]])
-        else:
-            write_across(across, out, sources)
-        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+        _write(found, sources, across, out)
     if as_json:
-        wire = [
-            {"trace": sources[name], "waits_note": notes[name], **plain(each)}
-            for name, each in found.items()
-        ]
-        print_json(wire[0] if across is None else {"logs": wire, **plain_across(across)})
-        return
-    console = standard_output()
-    for name, each in found.items():
-        for line in [name, *([notes[name]] if notes[name] else []), *headline(each)]:
-            console.print(line, soft_wrap=True)
-        show(each, console)
-    if across is not None:
-        show_across(across, console)
+        print_json(_wire(found, sources, notes, across))
+    else:
+        show_all(found, notes, across)
+
+
+def _rules(**given: Any) -> Protocol:
+    """Return the usual protocol with what is given."""
+    from hpcrowd.analysis.validation.protocol import protocol
+    from hpcrowd.environment.schedulers.names import parse_scheduler
+
+    rules = replace(
+        protocol(), **{name: value for name, value in given.items() if value is not None}
+    )
+    parse_scheduler(rules.scheduler)
+    return rules
+
+
+def _logs(traces: Sequence[Path], how: dict[str, Any]) -> dict[str, Trace]:
+    """Return the traces by name."""
+    from hpcrowd.environment.traces.formats.registry import read_trace
+
+    logs = [read_trace(path, options=reading_options(**how)) for path in traces]
+    titles = [Path(log.source).name for log in logs]
+    if len(set(titles)) < len(traces):
+        raise QuantityError(f"traces {', '.join(titles)}: give each once")
+    return dict(zip(titles, logs, strict=True))
+
+
+def _write(
+    found: dict[str, Validation],
+    sources: dict[str, dict[str, Any]],
+    across: Across | None,
+    out: Path,
+) -> None:
+    """Write the results to a folder."""
+    from hpcrowd.analysis.validation.report import write, write_across
+
+    if across is None:
+        (name,) = found
+        write(found[name], out, name, sources[name])
+    else:
+        write_across(across, out, sources)
+    say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+
+
+def _wire(
+    found: dict[str, Validation],
+    sources: dict[str, dict[str, Any]],
+    notes: dict[str, str],
+    across: Across | None,
+) -> dict[str, Any]:
+    """Return the results of all logs, fit for JSON."""
+    from hpcrowd.analysis.validation.across import plain_across
+    from hpcrowd.analysis.validation.report import plain
+
+    logs = [
+        {"trace": sources[name], "waits_note": notes[name], **plain(each)}
+        for name, each in found.items()
+    ]
+    return logs[0] if across is None else {"logs": logs, **plain_across(across)}
 
 
 def _labelled(progress: Callable[..., Any], name: str, label: str, done: int, total: int) -> None:
@@ -208,6 +241,19 @@ def parse_shares(text: str) -> tuple[float, ...]:
         raise QuantityError(
             f"origins {text!r}: shares of the submissions, between 0 and 1, such as 0.4,0.6"
         ) from None
+
+
+def show_all(found: dict[str, Validation], notes: dict[str, str], across: Across | None) -> None:
+    """Print the tables of all logs, with a note for each that needs one."""
+    from hpcrowd.analysis.validation.report import headline
+
+    console = standard_output()
+    for name, each in found.items():
+        for line in [name, *([notes[name]] if notes[name] else []), *headline(each)]:
+            console.print(line, soft_wrap=True)
+        show(each, console)
+    if across is not None:
+        show_across(across, console)
 
 
 def show(found: Validation, console: Console) -> None:

@@ -45,28 +45,33 @@ class RunsFailed(HpcrowdError):
     exit_code = 1
 
 
+PathOption = Annotated[
+    Path, typer.Argument(metavar="STUDY", help="TOML file with a scenario and the axes to vary.")
+]
+
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted sweep.")]
+
+Show = Annotated[bool, typer.Option("--show", help="Print the completed study as TOML, and exit.")]
+
+Status = Annotated[
+    bool, typer.Option("--status", help="Show the progress of the sweep in --out, and exit.")
+]
+
+Methods = Annotated[
+    bool, typer.Option("--methods", help="Print the methods section of a paper about it, and exit.")
+]
+
+
 def command(
-    path: Annotated[
-        Path,
-        typer.Argument(metavar="STUDY", help="TOML file with a scenario and the axes to vary."),
-    ],
+    path: PathOption,
     out: Annotated[Path | None, typer.Option(help="Folder for runs, tables and pictures.")] = None,
     executor: Executor = "processes",
     workers: Workers = None,
     address: Address = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted sweep.")
-    ] = False,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the completed study as TOML, and exit.")
-    ] = False,
-    status: Annotated[
-        bool, typer.Option("--status", help="Show the progress of the sweep in --out, and exit.")
-    ] = False,
-    methods: Annotated[
-        bool,
-        typer.Option("--methods", help="Print the methods section of a paper about it, and exit."),
-    ] = False,
+    resume: Resume = False,
+    show: Show = False,
+    status: Status = False,
+    methods: Methods = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario with many settings and seeds in parallel, and compare the results.

@@ -32,41 +32,50 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+Flurries = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JOBS/TIME",
+        help="Flurries: more jobs of one user than JOBS within TIME, such as 500/1h.",
+    ),
+]
+
+Larger = Annotated[
+    bool, typer.Option("--larger", help="Jobs larger than the machine: MaxProcs of the header.")
+]
+
+NoRunTime = Annotated[bool, typer.Option("--no-run-time", help="Jobs without a positive run time.")]
+
+First = Annotated[
+    float | None, typer.Option(metavar="DAYS", help="Jobs in the first DAYS of the log.")
+]
+
+Last = Annotated[
+    float | None, typer.Option(metavar="DAYS", help="Jobs in the last DAYS of the log.")
+]
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="File for the remaining jobs; its name decides the format.",
+    ),
+]
+
+
 @reads_traces
 def command(
     trace: TracePath,
     how: Reading,
-    flurries: Annotated[
-        str | None,
-        typer.Option(
-            metavar="JOBS/TIME",
-            help="Flurries: more jobs of one user than JOBS within TIME, such as 500/1h.",
-        ),
-    ] = None,
-    larger: Annotated[
-        bool, typer.Option("--larger", help="Jobs larger than the machine: MaxProcs of the header.")
-    ] = False,
-    no_run_time: Annotated[
-        bool, typer.Option("--no-run-time", help="Jobs without a positive run time.")
-    ] = False,
+    flurries: Flurries = None,
+    larger: Larger = False,
+    no_run_time: NoRunTime = False,
     no_user: Annotated[bool, typer.Option("--no-user", help="Jobs without a user.")] = False,
-    first: Annotated[
-        float | None,
-        typer.Option(metavar="DAYS", help="Jobs in the first DAYS of the log."),
-    ] = None,
-    last: Annotated[
-        float | None,
-        typer.Option(metavar="DAYS", help="Jobs in the last DAYS of the log."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="File for the remaining jobs; its name decides the format.",
-        ),
-    ] = None,
+    first: First = None,
+    last: Last = None,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove jobs from a trace by rules. Without --out, only count what each rule removes.

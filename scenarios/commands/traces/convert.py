@@ -19,7 +19,7 @@ from hpcrowd.environment.limits.inputs import Unreadable, check_readable, read_a
 from hpcrowd.environment.limits.numbers import MOST_PROCESSORS
 from hpcrowd.environment.output.guard import is_stream
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.common.base import Format
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
 from hpcrowd.environment.traces.formats.common.names import anonymised, parse_names
 from hpcrowd.environment.traces.formats.registry import (
     FORMATS,
@@ -49,48 +49,56 @@ from hpcrowd.scenarios.trace_files import (
 RUN_TRACE = "trace.swf.gz"
 
 
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="IN", help="Trace, folder of results, or - for standard input.", show_default=False
+    ),
+]
+
+Target = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="OUT", help="File, or - for standard output; .gz compresses.", show_default=False
+    ),
+]
+
+OutputFormat = Annotated[
+    str | None, typer.Option(help="Format of OUT; decided by its name unless given.")
+]
+
+Processors = Annotated[
+    int | None,
+    typer.Option(min=1, max=MOST_PROCESSORS, help="Size of the machine, for the header."),
+]
+
+Salt = Annotated[
+    str | None,
+    typer.Option(
+        envvar="HPCROWD_SALT",
+        help="Secret behind the pseudonyms; the same salt gives the same pseudonyms.",
+    ),
+]
+
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Fail instead of repairing, dropping or losing anything.")
+]
+
+ListAll = Annotated[bool, typer.Option("--list", help="List the formats and maps, and exit.")]
+
+
 @reads_traces
 def command(
     context: typer.Context,
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="IN",
-            help="Trace, folder of results, or - for standard input.",
-            show_default=False,
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="OUT",
-            help="File, or - for standard output; .gz compresses.",
-            show_default=False,
-        ),
-    ] = None,
+    source: Source = None,
+    target: Target = None,
     *,
     how: Reading,
-    output_format: Annotated[
-        str | None, typer.Option(help="Format of OUT; decided by its name unless given.")
-    ] = None,
-    processors: Annotated[
-        int | None,
-        typer.Option(min=1, max=MOST_PROCESSORS, help="Size of the machine, for the header."),
-    ] = None,
-    salt: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HPCROWD_SALT",
-            help="Secret behind the pseudonyms; the same salt gives the same pseudonyms.",
-        ),
-    ] = None,
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Fail instead of repairing, dropping or losing anything."),
-    ] = False,
-    list_all: Annotated[
-        bool, typer.Option("--list", help="List the formats and maps, and exit.")
-    ] = False,
+    output_format: OutputFormat = None,
+    processors: Processors = None,
+    salt: Salt = None,
+    strict: Strict = False,
+    list_all: ListAll = False,
     as_json: AsJson = False,
 ) -> None:
     """Convert a trace to another format, and report what that format cannot hold.
@@ -117,18 +125,8 @@ def command(
     kind = _target_format(target, output_format)
     if target != STANDARD:
         check_writable(Path(target), "OUT")
-    with _source(source) as path:
-        try:
-            mapped = options.mapping is not None and kind.name != "table"
-            from_kind = _source_format(path, how.get("input_format"), mapped=mapped)
-            with _shown(f"reading {source}", 0):
-                trace = read_trace(path, from_kind, options)
-        except HpcrowdError as error:  # name the pipe, not its copy
-            raise HpcrowdError(str(error).replace(str(path), source)) from None
-    if path != Path(source):
-        trace.source = source
-        if (names := names_beside(path)).is_file():
-            trace.names = parse_names(names.read_text(encoding="utf-8"), str(names))
+    mapped = options.mapping is not None and kind.name != "table"
+    trace, from_kind = _read(source, how.get("input_format"), options, mapped=mapped)
     if processors is not None:
         trace.header = _with_processors(trace.header, processors)
     left_out: list[str] = []
@@ -213,6 +211,24 @@ def _source(source: str) -> Iterator[Path]:
             reason = error.strerror or error
             raise HpcrowdError(f"-: standard input cannot be read: {reason}") from None
         yield path
+
+
+def _read(
+    source: str, name: str | None, options: FormatOptions, *, mapped: bool
+) -> tuple[Trace, Format]:
+    """Return the trace of a source, and its format."""
+    with _source(source) as path:
+        try:
+            kind = _source_format(path, name, mapped=mapped)
+            with _shown(f"reading {source}", 0):
+                trace = read_trace(path, kind, options)
+        except HpcrowdError as error:  # name the pipe, not its copy
+            raise HpcrowdError(str(error).replace(str(path), source)) from None
+    if path != Path(source):
+        trace.source = source
+        if (names := names_beside(path)).is_file():
+            trace.names = parse_names(names.read_text(encoding="utf-8"), str(names))
+    return trace, kind
 
 
 def _with_processors(header: Header, processors: int) -> Header:

@@ -42,42 +42,51 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+Traces = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="TRACE",
+        help="Traces, or folders of results.",
+        show_default=False,
+        callback=all_at_hand,
+    ),
+]
+
+TimeScale = Annotated[
+    str,
+    typer.Option(
+        help="Length of the intervals in which arrivals are counted, for long-range dependence."
+    ),
+]
+
+BagGap = Annotated[str, typer.Option(help="Longest gap between two jobs of a bag of tasks.")]
+
+Sessions = Annotated[
+    str,
+    typer.Option(metavar="arrival:GAP", help="Longest gap between two submissions of a session."),
+]
+
+DistanceOption = Annotated[
+    bool, typer.Option("--distance", help="Show how far two traces are apart.")
+]
+
+ListAll = Annotated[
+    bool, typer.Option("--list", help="List all features with definition and source, and exit.")
+]
+
+
 @reads_traces
 def command(
-    traces: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="TRACE",
-            help="Traces, or folders of results.",
-            show_default=False,
-            callback=all_at_hand,
-        ),
-    ] = None,
+    traces: Traces = None,
     *,
     how: Reading,
     which: WhichJobs = "completed",
-    time_scale: Annotated[
-        str,
-        typer.Option(
-            help="Length of the intervals in which arrivals are counted, for long-range dependence."
-        ),
-    ] = "15m",
-    bag_gap: Annotated[
-        str, typer.Option(help="Longest gap between two jobs of a bag of tasks.")
-    ] = "100s",
-    sessions: Annotated[
-        str,
-        typer.Option(
-            metavar="arrival:GAP", help="Longest gap between two submissions of a session."
-        ),
-    ] = "arrival:60m",
-    distance: Annotated[
-        bool, typer.Option("--distance", help="Show how far two traces are apart.")
-    ] = False,
+    time_scale: TimeScale = "15m",
+    bag_gap: BagGap = "100s",
+    sessions: Sessions = "arrival:60m",
+    distance: DistanceOption = False,
     out: ReportFile = None,
-    list_all: Annotated[
-        bool, typer.Option("--list", help="List all features with definition and source, and exit.")
-    ] = False,
+    list_all: ListAll = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure workloads: arrivals, jobs, bags of tasks, users.
