@@ -10,8 +10,8 @@ imports inside functions count, those for type checking only do not. If one of t
 imports from its own folder what changed, the test is chosen. A registry of names imports nothing:
 an entry such as ``"easy": "hpcrowd.environment.schedulers.easy:EASY"`` counts for tests of the
 registry's room, for those that import the registry, and for those with the name in a text. So do
-the files of commands and the folders of studies. Files that are not Python belong to all modules of
-their folder.
+the folders of studies. The file of a command counts where a text is its name, begins with it, or
+has it behind ``hpcrowd``. Files that are not Python belong to all modules of their folder.
 
 What is further away is left to the quick tests, which always run.
 """
@@ -47,6 +47,9 @@ VERIFIED, MOST_BEHIND = ".ci/verified", 250
 #: The test that runs the pages of the documentation, one at a time.
 PAGES = "tests/house/test_pages.py::test_page_does_what_it_says"
 
+#: The name of a command in a text: alone, at the beginning, or behind ``hpcrowd``.
+COMMAND = re.compile(r"(?:^|\bhpcrowd )([a-z][\w-]*)(?=$|[ `])", re.MULTILINE)
+
 #: Where a thing of a registry is: a module, and what of it.
 PLACE = re.compile(r"hpcrowd(\.\w+)+:\w+")
 
@@ -63,6 +66,7 @@ class Source:
     uses: set[str] = field(default_factory=set)  # dotted names
     entries: dict[str, str] = field(default_factory=dict)  # of a registry: module:name
     words: set[str] = field(default_factory=set)  # its texts, and the words in them
+    commands: set[str] = field(default_factory=set)  # what may be commands in its texts
 
     @classmethod
     def of(cls, code: str) -> Source:
@@ -91,6 +95,7 @@ class Source:
                         self.entries |= {str(key.value): place for place in places[:1]}
             case ast.Constant(value=str(text)):
                 self.words |= {text, *re.findall(r"[\w.-]+", text), *re.findall(r"[\w-]+", text)}
+                self.commands |= set(COMMAND.findall(text))
                 if is_place(node):
                     self.entries[text] = text
         for child in ast.iter_child_nodes(node):
@@ -113,6 +118,10 @@ class House:
             for file, source in self.sources.items()
         }
         self.named = self._named()
+        self.commands = {
+            path.stem: str(path.relative_to(root))
+            for path in (root / "scenarios").glob("commands/*/[!_]*.py")
+        }
 
     def _public(self) -> Iterator[tuple[str, str]]:
         """Yield each public name, by itself and as an attribute of its package, with its file."""
@@ -127,13 +136,11 @@ class House:
                             yield f"{package}.{name.name}", file
 
     def _named(self) -> dict[str, set[str]]:
-        """Return the files of what is called by name: entries of registries, commands, studies."""
+        """Return the files of what is called by name: entries of registries, and studies."""
         found = defaultdict(set)
         for source in self.sources.values():
             for name, module in source.entries.items():
                 found[name] |= set(self.files_of(module.partition(":")[0]))
-        for path in (self.root / "scenarios").glob("commands/*/[!_]*.py"):
-            found[path.stem].add(str(path.relative_to(self.root)))
         for path in (self.root / "scenarios").glob("studies/*/study.py"):
             found[path.parent.name].add(str(path.relative_to(self.root)))
         return found
@@ -177,7 +184,7 @@ class House:
         for file in helpers | room:
             found |= self.uses[file]
         for file in helpers:
-            found |= self.called(self.sources[file].words)
+            found |= self.called(self.sources[file].words, self.sources[file].commands)
         return found | helpers
 
     def begin_of_page(self, page: str) -> set[str]:
@@ -186,11 +193,13 @@ class House:
         names = re.findall(r"\bhpcrowd(?:\.\w+)+", text.replace("hc.", "hpcrowd."))
         found = {page} | {file for name in names for file in self.files_of(name)}
         code = " ".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
-        return found | self.called(re.findall(r"[\w-]+", code))
+        lists = re.findall(r"\[\"([\w-]+)\"", code)  # as in invoke(app, ["replay", ...])
+        return found | self.called(re.findall(r"[\w-]+", code), COMMAND.findall(code) + lists)
 
-    def called(self, words: Iterable[str]) -> set[str]:
+    def called(self, words: Iterable[str], commands: Iterable[str]) -> set[str]:
         """Return the files of what is called by name in a text."""
-        return {file for word in words if word in self.named for file in self.named[word]}
+        found = {file for word in words if word in self.named for file in self.named[word]}
+        return found | {self.commands[name] for name in commands if name in self.commands}
 
     def affected(self, changed: Iterable[str]) -> set[str]:
         """Return changed files, and those of their folders that import them."""

@@ -31,8 +31,9 @@ FILES = {
     "tests/environment/engine/test_loop.py": SLOW,
     "tests/environment/engine/test_quick.py": "",
     "tests/agents/test_user.py": f"{SLOW}from tests.support.helper import x\n",
-    "tests/analysis/views/test_plot.py": SLOW,
+    "tests/analysis/views/test_plot.py": f'{SLOW}"""Plots that convert nothing."""\n',
     "tests/scenarios/commands/traces/test_convert.py": f'{SLOW}call("convert", "a.pbs")\n',
+    "tests/scenarios/test_lines.py": f'{SLOW}run("convert a b")\n',
     "tests/scenarios/test_names.py": f"{SLOW}import hpcrowd as hc\nhc.JobTable('x.csv')\n",
     "tests/support/helper.py": "",
     "docs/use.md": "Do `hpcrowd convert`.\n",
@@ -49,6 +50,7 @@ NAMES = {
     "user": "tests/agents/test_user.py",
     "plot": "tests/analysis/views/test_plot.py",
     "convert": "tests/scenarios/commands/traces/test_convert.py",
+    "lines": "tests/scenarios/test_lines.py",
     "names": "tests/scenarios/test_names.py",
     "README": f"{PAGES}[README.md]",
     "use": f"{PAGES}[docs/use.md]",
@@ -80,14 +82,14 @@ def house(place):
         ("environment/engine/passes/plan.py", "engine"),  # in a folder of its room
         ("analysis/views/plot.py", "plot"),
         ("analysis/views/data/colours.csv", "plot"),
-        ("scenarios/commands/traces/convert.py", "convert use"),
+        ("scenarios/commands/traces/convert.py", "convert lines use"),
         ("tests/support/helper.py", "user"),
         ("tests/agents/test_user.py", "user"),
         ("tests/environment/engine/test_quick.py", ""),
         ("docs/use.md", "use"),
         ("docs/data/x.csv", "names"),
         ("CHANGELOG.md", ""),
-        ("pyproject.toml", "formats engine user plot convert names README use"),
+        ("pyproject.toml", "formats engine user plot convert lines names README use"),
     ],
 )
 def test_what_a_change_concerns(house, changed, expected):
@@ -129,8 +131,9 @@ def test_this_house_is_read():
     house = House(ROOT)
     assert "environment/jobs.py" == house.public["hpcrowd.JobTable"]
     assert "scenarios/kinds/replay.py" == house.public["hpcrowd.replay"]
-    for name in ("easy", "pbs", "mugm", "convert", "song2005"):
+    for name in ("easy", "pbs", "mugm", "song2005"):
         assert house.named[name], name
+    assert house.commands["convert"].endswith("convert.py")
     found = house.chosen(["scenarios/inspector/panels/gantt.py"])
     assert any("inspector" in test for test in found)
     assert not any("formats" in test for test in found)
