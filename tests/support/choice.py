@@ -38,7 +38,8 @@ EVERYTHING = ("pyproject.toml", "tests/conftest.py", "tests/__init__.py", "src/"
 
 #: What no slow test depends on, unless it names it.
 NOTHING = (
-    ".github/", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "LICENSE", "benchmarks/",
+    ".ci/", ".github/", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "LICENSE",
+    "benchmarks/",
 )  # fmt: skip
 
 #: The file with the commit at which everything passed, and how far back that may be.
