@@ -159,7 +159,7 @@ class Simulation(Frame):
         self.cluster = next(iter(self.clusters.values()))
         self.units = self.cluster.engine.units
         self._owners: list[Owner] = []
-        for part in self.parts:
+        for part in parts:
             part.attach(self)
         self._engine: Engine | LockStep = self.cluster.engine
         if units is not None:

@@ -209,8 +209,9 @@ class UserGraph(Base):
         submit, state = jobs.submit[rows], jobs.state[rows]
         there: NDArray[np.bool_] = (submit != UNKNOWN) & (submit < now)
         there |= (jobs.enqueued[rows] != UNKNOWN) | (state != State.UNFINISHED)
-        if len(model.places) > len(model.clusters) and (submit == now).any():
-            there |= np.isin(rows, np.concatenate([one.waiting for one in model.places.values()]))
+        for name in model.places.keys() - model.clusters.keys():
+            if (submit == now).any():
+                there |= np.isin(rows, model.places[name].waiting)
         return there
 
     # Changes.

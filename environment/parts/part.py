@@ -36,9 +36,9 @@ class Part:
     def attach(self, model: Simulation) -> None:
         """Become part of a simulation whose clusters are there; before users join."""
 
-    def broker(self, model: Simulation) -> BrokerQueue:
+    def broker(self, model: Simulation) -> BrokerQueue | None:
         """Add a broker of the clusters to ``model.places``, and return its queue."""
-        raise NotImplementedError(f"{type(self).__name__} is no broker")
+        return None
 
     def window(self) -> Any:
         """Return what decides when jobs may join a queue, as ``Rules.window``; None for at once."""

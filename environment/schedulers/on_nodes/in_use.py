@@ -27,7 +27,7 @@ class MachineInUse(ClusterPart):
 
     def __init__(self, machine: Machine, cluster: str | None = None) -> None:
         super().__init__(cluster)
-        self.machine = machine
+        self.machine = self._given = machine
 
     @override
     def policy(self, cluster: Cluster, policy: Scheduler | None) -> Scheduler | None:
@@ -48,7 +48,7 @@ class MachineInUse(ClusterPart):
             from hpcrowd.environment.schedulers.on_nodes.policy import OnNodes
 
             policy = OnNodes(policy)
-        self.machine = self.machine.since(cluster.model.clock.unix_start)
+        self.machine = self._given.since(cluster.model.clock.unix_start)
         policy.on_machine(self.machine, cluster.jobs)
         return policy
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hpcrowd.environment import (
+    Clock,
     ClusterSpec,
     JobTable,
     Machine,
@@ -15,7 +16,7 @@ from hpcrowd.environment import (
     Resize,
     Simulation,
 )
-from hpcrowd.environment.machine.model import NodeType
+from hpcrowd.environment.machine.model import NodeType, Reservation
 from hpcrowd.environment.parts.part import MOMENTS, Part, Parts
 from hpcrowd.environment.power.sleep import SleepRule
 from hpcrowd.environment.schedulers.on_nodes.in_use import machine_of
@@ -120,6 +121,29 @@ def test_a_scheduler_forgets_the_machine_of_an_earlier_run():
     assert machine_of(model.cluster) is not None
     with pytest.raises(QuantityError, match="scheduler slurm: it needs a machine of nodes"):
         Simulation(JobTable(), 4, policy)
+
+
+def test_a_machine_serves_several_runs():
+    """Dates of its reservations count from the origin of each run, not from that of the first."""
+    closed = Reservation(name="closed", start=1_000_000_500, end=1_000_000_600)
+    machine = Machine(nodes=(NodeType(name="n1", cores=4),), reservations=(closed,))
+    part = MachineInUse(machine)
+    for origin in (1_000_000_000, 1_000_000_100):
+        model = Simulation(JobTable(), 4, clock=Clock(origin), parts=[part])
+        found = machine_of(model.cluster).reservations[0]
+        assert closed.start - origin == found.start
+
+
+def test_a_part_that_brings_another_attaches_it_once(make_jobs):
+    """What it attaches is not attached again with those that were given."""
+    notes = []
+
+    class Bringing(Part):
+        def attach(self, model):
+            model.attach(Noting("a", notes))
+
+    Simulation(make_jobs((0, 60, 4)), 8, parts=[Bringing()])
+    assert [("a", "attach", 8)] == notes
 
 
 def test_a_simulation_has_a_cluster():
