@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import JobTable, Maintenance, NodesDown, Resize, Simulation, State
+from hpcrowd import JobTable, Simulation, State, Work, add_users
+from hpcrowd.platform import Maintenance, NodesDown, Resize
 
 #: Multiplies the number of random cases.
 ATTACK = float(os.environ.get("HPCROWD_ATTACK", "1"))

@@ -4,25 +4,25 @@ import copy
 
 import numpy as np
 import pytest
-from hpcrowd.agents import RecentWaits, SessionDefinition, Work, add_users
-from hpcrowd.analysis.metrics import summarize
-from hpcrowd.environment import (
-    EASY,
+from hpcrowd import (
     Cluster,
     ClusterSpec,
-    GridSpec,
     JobTable,
-    NodesDown,
-    QuantityError,
     Scheduler,
-    SchedulerError,
+    SessionDefinition,
     Simulation,
-    SimulationError,
     State,
-    WaitingJob,
+    Work,
+    add_users,
 )
+from hpcrowd.analysis.metrics import summarize
 from hpcrowd.environment.errors import FixedError
 from hpcrowd.environment.stops import Stop
+from hpcrowd.errors import QuantityError, SchedulerError, SimulationError
+from hpcrowd.grids import GridSpec
+from hpcrowd.platform import NodesDown
+from hpcrowd.policies import EASY, WaitingJob
+from hpcrowd.reactions import RecentWaits
 
 from tests.environment.schedulers.pool_cases import begun, both, ran
 

@@ -6,25 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    FCFS,
-    Clock,
-    ClusterSpec,
-    GridSpec,
-    JobTable,
-    Look,
-    Maintenance,
-    NodesDown,
-    QuantityError,
-    ReasonCode,
-    RunningJob,
-    Scheduler,
-    Simulation,
-    SwitchPolicy,
-    WaitingJob,
-    reasons_at,
-    reasons_of,
-)
+from hpcrowd import Clock, ClusterSpec, JobTable, Scheduler, Simulation
 from hpcrowd.environment.clock import DAY, moment
 from hpcrowd.environment.clock import HOUR as H
 from hpcrowd.environment.engine.plain import PlainEngine
@@ -37,6 +19,10 @@ from hpcrowd.environment.waiting_reasons import (
     running_jobs,
     waiting_jobs,
 )
+from hpcrowd.errors import QuantityError
+from hpcrowd.grids import GridSpec
+from hpcrowd.platform import Maintenance, NodesDown, SwitchPolicy
+from hpcrowd.policies import FCFS, Look, ReasonCode, RunningJob, WaitingJob, reasons_at, reasons_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +40,9 @@ from tests.support.policies import (
     text,
     workloads,
 )
-from tests.support.policies import begun as begun_case
+from tests.support.policies import (
+    begun as begun_case,
+)
 
 #: Eight processors. Job 1 runs on six from Monday 00:00 to 04:00. Job 2 needs four of them; job 3
 #: is long, job 4 short, job 5 too wide to start now, job 6 short and of the user of job 1.

@@ -9,14 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import SessionDefinition, Work, add_users
-from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd import JobTable, SessionDefinition, Simulation, State, Work, add_users
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.policies import OUTCOME as OUTCOME
-from tests.support.policies import Rows as Rows
-from tests.support.policies import begun, cases, limited, outcome, policies, rooms
+from tests.support.policies import (
+    OUTCOME as OUTCOME,
+)
+from tests.support.policies import (
+    Rows as Rows,
+)
+from tests.support.policies import (
+    begun,
+    cases,
+    limited,
+    outcome,
+    policies,
+    rooms,
+)
 
 #: (submission, recorded wait, recorded run time, run time, processors, requested time, user).
 workloads = st.lists(

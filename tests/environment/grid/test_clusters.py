@@ -2,18 +2,11 @@
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import (
-    ClusterSpec,
-    GridPolicy,
-    GridSpec,
-    JobTable,
-    Simulation,
-    State,
-)
+from hpcrowd import ClusterSpec, JobTable, Simulation, State, Work, add_users
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
 from hpcrowd.environment.grid.das3 import das3_clusters
 from hpcrowd.environment.quantities import time_at_speed
+from hpcrowd.grids import GridPolicy, GridSpec
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 

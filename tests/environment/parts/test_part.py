@@ -1,7 +1,7 @@
 """Parts of a run: called at the moments that they override, in their order, and at no others."""
 
 import numpy as np
-from hpcrowd.environment import Simulation
+from hpcrowd import Simulation
 from hpcrowd.environment.parts.part import MOMENTS, Part, Parts
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hpcrowd.environment import GridSpec, JobTable, Simulation
+from hpcrowd import JobTable, Simulation
+from hpcrowd.grids import GridSpec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
