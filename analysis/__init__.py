@@ -1,8 +1,1 @@
-"""Analysis: metrics, runs and their results, pictures.
-
-The public names are listed in ``__init__.pyi``; each is loaded when it is first used.
-"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+"""Analysis: metrics, runs and their results, pictures."""

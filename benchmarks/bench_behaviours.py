@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from bench_engine import KTH, repeated
 
-from hpcrowd.agents import PRESETS, Casting, Patience, Recipe, Work, add_users
-from hpcrowd.environment import Clock, JobTable, Simulation, Streams, Trace
+from hpcrowd import Clock, JobTable, Recipe, Simulation, Streams, Trace, Work, add_users
+from hpcrowd.behaviours import PRESETS, Patience
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.scenarios import reaction_from
+from hpcrowd.populations import Casting
+from hpcrowd.reactions import reaction_from
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

@@ -16,10 +16,11 @@ import pytest
 from bench_behaviours import REACTIONS
 from bench_engine import KTH
 
-from hpcrowd.agents import Casting, DecisionLog, Recipe, Work
+from hpcrowd import Clock, Recipe, Simulation, Streams, Work
 from hpcrowd.agents.behaviours.decisions import COLUMNS
-from hpcrowd.environment import Clock, Simulation, Streams
-from hpcrowd.scenarios import reaction_from
+from hpcrowd.behaviours import DecisionLog
+from hpcrowd.populations import Casting
+from hpcrowd.reactions import reaction_from
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import EASY, Column, JobTable, Simulation
+from hpcrowd import Column, JobTable, Simulation, Work, add_users
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
+from hpcrowd.policies import EASY
 
 KTH = "KTH-SP2-1996-2.1-cln"
 

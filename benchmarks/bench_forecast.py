@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpcrowd import Clock
 from hpcrowd.analysis.forecast.futures import Outset
-from hpcrowd.environment import Clock
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.state.files import write_state
 from hpcrowd.environment.state.state import ClusterState

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcrowd.environment import Losses, generate_sacct
+from hpcrowd.formats import Losses, generate_sacct
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,7 +33,8 @@ STATES = ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED by 1234", "OUT_OF_MEMORY"
 SCRIPT = """
 import sys, time
 sys.path.insert(0, {root!r})
-from hpcrowd.environment import FormatOptions, read_trace
+from hpcrowd import read_trace
+from hpcrowd.formats import FormatOptions
 began = time.perf_counter()
 trace = read_trace({path!r}, options=FormatOptions(zone={zone!r}))
 took = time.perf_counter() - began

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hpcrowd.agents import SessionDefinition, find_dependencies, find_sessions
-from hpcrowd.environment import read_swf
+from hpcrowd import SessionDefinition, find_sessions, read_swf
+from hpcrowd.graphs import find_dependencies
 
 HPC2N = "HPC2N-2002-2.2-cln"
 

@@ -14,9 +14,9 @@ import pytest
 SCRIPT = """
 import gc, sys
 sys.path[:0] = [{root!r}, {here!r}]
-from hpcrowd.agents import Work, add_users
+from hpcrowd import Work, add_users
 from bench_engine import COPIES, repeated
-from hpcrowd.environment import Simulation, jobs_from_trace, read_swf
+from hpcrowd import Simulation, jobs_from_trace, read_swf
 
 def peak(field):
     for line in open("/proc/self/status"):

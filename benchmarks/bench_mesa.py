@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hpcrowd.environment import JobTable
+from hpcrowd import JobTable
 from hpcrowd.environment.frame import Frame
 
 KTH = "KTH-SP2-1996-2.1-cln"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hpcrowd.analysis.models import MODELS
+from hpcrowd.models import MODELS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,9 +24,9 @@ MANY = 1_000_000
 SCRIPT = """
 import resource, sys, time
 sys.path.insert(0, {root!r})
-from hpcrowd.analysis.features import Workload
-from hpcrowd.analysis.models import fit, generate
-from hpcrowd.environment import read_swf
+from hpcrowd.features import Workload
+from hpcrowd import fit, generate
+from hpcrowd import read_swf
 workload = Workload.from_trace(read_swf({trace!r}))
 began = time.perf_counter()
 model = fit({name!r}, workload)
@@ -60,7 +60,7 @@ LEARNED = """
 import resource, sys, time
 sys.path.insert(0, {root!r})
 from hpcrowd.analysis.models.users.learned import fit_traces
-from hpcrowd.environment import read_swf
+from hpcrowd import read_swf
 trace = read_swf({trace!r})
 began = time.perf_counter()
 fit_traces([trace])

@@ -13,20 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcrowd.environment import (
-    WFP3,
-    Conservative,
-    JobTable,
-    Queue,
-    Scheduler,
-    Simulation,
-    Trace,
-    jobs_from_trace,
-    parse_scheduler,
-)
+from hpcrowd import JobTable, Scheduler, Simulation, Trace, jobs_from_trace
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.names import SCHEDULERS
 from hpcrowd.environment.traces.trace import Conversion
+from hpcrowd.policies import WFP3, Conservative, Queue, parse_scheduler
 
 KTH = "KTH-SP2-1996-2.1-cln"
 CURIE = "CEA-Curie-2011-2.1-cln"

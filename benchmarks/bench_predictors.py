@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from hpcrowd import replay
 from hpcrowd.analysis.prediction import PastJobs, evaluate, past_jobs
-from hpcrowd.environment import parse_predictor
-from hpcrowd.scenarios import replay
+from hpcrowd.predictors import parse_predictor
 from hpcrowd.scenarios.studies.minh2012_predictor.measures import CUTS
 
 FILES = {"SDSC-DS": "SDSC-DS-2004-2.1-cln", "HPC2N": "HPC2N-2002-2.2-cln"}

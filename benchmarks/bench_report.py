@@ -20,8 +20,7 @@ TARGETS = {"KTH-SP2-1996-2.1-cln": (15, 3), "CEA-Curie-2011-2.1-cln": (60, 5)}
 @pytest.mark.parametrize("trace", TARGETS)
 def bench_report(trace_path: Any, figure: Callable[..., None], tmp_path: Path, trace: str) -> None:
     """The report on a replay in a folder."""
-    from hpcrowd.analysis import write_results
-    from hpcrowd.environment import read_swf
+    from hpcrowd import read_swf, write_results
     from hpcrowd.scenarios.kinds.replay import replay
 
     write_results(replay(read_swf(trace_path(trace))), tmp_path / "run", plots=False)

@@ -15,7 +15,7 @@ from time import process_time
 import numpy as np
 import pytest
 
-from hpcrowd.environment import JobTable, Simulation
+from hpcrowd import JobTable, Simulation
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.model import (

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from bench_engine import KTH
 
-from hpcrowd.agents import Casting, DecisionLog, Work
-from hpcrowd.analysis import views
+from hpcrowd import Clock, Simulation, Streams, Work, views
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.environment import Clock, Simulation, Streams
+from hpcrowd.behaviours import DecisionLog
 from hpcrowd.environment.clock import DAY
+from hpcrowd.populations import Casting
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

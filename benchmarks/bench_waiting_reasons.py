@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from bench_engine import KTH
 
-from hpcrowd.environment import Clock, JobTable, Simulation, reasons_at, reasons_of
+from hpcrowd import Clock, JobTable, Simulation
 from hpcrowd.environment.clock import HOUR
+from hpcrowd.policies import reasons_at, reasons_of
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hpcrowd.environment import JobTable, Trace, jobs_from_trace, read_swf
+from hpcrowd import JobTable, Trace, jobs_from_trace, read_swf
 
 FOLDER = Path(
     os.environ.get("HPCROWD_TRACES", Path(__file__).resolve().parents[2] / "shared" / "traces")

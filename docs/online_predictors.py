@@ -92,7 +92,7 @@ def accuracy_table() -> str:
 
 def main(folder: Path) -> None:
     """Measure and write the table."""
-    from hpcrowd.environment import read_swf
+    from hpcrowd import read_swf
 
     found = list(rows(read_swf(folder / TRACE)))
     with TABLE.open("w", newline="") as file:

@@ -102,7 +102,7 @@ def requests(trace: Any) -> Any:
 
 def models(requested: Any) -> dict[str, Any]:
     """Return models that know more and more of the requests."""
-    from hpcrowd.environment import RequestModel
+    from hpcrowd.traces import RequestModel
 
     longest = RequestModel.fit(requested, 0).longest
     share = float((requested >= longest).mean())
@@ -116,7 +116,7 @@ def models(requested: Any) -> dict[str, Any]:
 
 def generated(model: Any, jobs: int, seed: int) -> Any:
     """Return requests of a model, s, the shortest first."""
-    from hpcrowd.environment import Streams
+    from hpcrowd import Streams
 
     return np.repeat(*model.histogram(jobs, Streams(seed).generator("requested time")))
 
@@ -156,7 +156,7 @@ def write_table(path: Path, found: list[dict[str, Any]]) -> None:
 
 def write_tables(folder: Path) -> None:
     """Score the models on every trace, and replay the first."""
-    from hpcrowd.environment import read_swf
+    from hpcrowd import read_swf
 
     traces = {name: read_swf(folder / file) for name, file in TRACES.items()}
     write_table(TABLE, [row for name, trace in traces.items() for row in rows(name, trace)])
@@ -246,8 +246,8 @@ def draw(requested: Any, title: str) -> Any:
 
 def write_picture(folder: Path) -> None:
     """Draw the picture of the first trace."""
+    from hpcrowd import read_swf
     from hpcrowd.analysis.pictures.plots import figure_png
-    from hpcrowd.environment import read_swf
 
     name, file = next(iter(TRACES.items()))
     figure = draw(requests(read_swf(folder / file)), f"Requested times on {name}")

@@ -21,9 +21,9 @@ PICTURES = {
 
 def write_pictures(folder: Path) -> None:
     """Draw all pictures; the jobs are those that completed."""
-    from hpcrowd.analysis.features import read_workload
     from hpcrowd.analysis.features import report as pictures
     from hpcrowd.analysis.pictures.plots import figure_png
+    from hpcrowd.features import read_workload
 
     for name, (picture, traces) in PICTURES.items():
         workloads = [read_workload(folder / f"{trace}.swf.gz") for trace in traces]

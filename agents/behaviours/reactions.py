@@ -592,7 +592,7 @@ class Switch(Response):
     trigger, share, probability, fatigue, recovery, name
         See :class:`Response`.
     to
-        Its name, see ``hpcrowd.environment.Simulation``.
+        Its name, see ``hpcrowd.Simulation``.
 
     Raises
     ------

@@ -76,7 +76,7 @@ def add_users(
         if getattr(policy, "generates", False):
             raise QuantityError(
                 f"users {type(policy).__name__}: they generate their work, so their recorded jobs "
-                "must not be in the table; use hpcrowd.agents.Casting"
+                "must not be in the table; use hpcrowd.populations.Casting"
             )
     first, offsets = _partition(work, policies, assigned)
     users = [

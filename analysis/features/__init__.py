@@ -1,8 +1,1 @@
-"""Features of a workload: arrivals, run times, processors, bags of tasks, users, as numbers.
-
-The public names are listed in ``__init__.pyi``; each is loaded when it is first used.
-"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+"""Features of a workload: arrivals, run times, processors, bags of tasks, users, as numbers."""

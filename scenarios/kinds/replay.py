@@ -378,7 +378,7 @@ def replay(
 
     Examples
     --------
-    >>> from hpcrowd.environment import parse_swf
+    >>> from hpcrowd import parse_swf
     >>> trace = parse_swf("1 0 0 60 1 -1 -1 1 60 -1 1 1 -1 -1 -1 -1 -1 -1")
     >>> replay(trace, scheduler="fcfs", processors="4").metrics["jobs_completed"]
     1

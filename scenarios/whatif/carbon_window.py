@@ -65,7 +65,9 @@ def signal_of(trace: Trace, clock: Clock) -> Signal:
 
 def runs(trace: Trace, signal: Signal) -> dict[str, dict[float, Run]]:
     """Return the runs by users, then by the share of them who take part."""
-    from hpcrowd.agents import Delay, OnSignal, Recipe
+    from hpcrowd.agents.behaviours.reactions import Delay
+    from hpcrowd.agents.behaviours.triggers import OnSignal
+    from hpcrowd.agents.presets import Recipe
     from hpcrowd.scenarios.kinds.replay import replay
 
     node = {"idle": "0 W", "processor": f"{WATT} W"}

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Mixture, Part, Rigid, ThinkTime, Work, add_users
-from hpcrowd.environment import QuantityError, Simulation, Streams
+from hpcrowd import Simulation, Streams, Work, add_users, replay
+from hpcrowd.behaviours import Rigid, ThinkTime
 from hpcrowd.environment.traces.trace import take_jobs
-from hpcrowd.scenarios import replay
+from hpcrowd.errors import QuantityError
+from hpcrowd.populations import Mixture, Part
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 

@@ -4,21 +4,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hpcrowd.agents import (
+from hpcrowd import Recipe, Work
+from hpcrowd.behaviours import (
     PRESETS,
     ActivityWindow,
     Composed,
     ContinuationLaw,
     Fitted,
     LinearThink,
-    Recipe,
     Rigid,
     SameWindow,
     Shifts,
     ThinkTime,
-    Work,
 )
-from hpcrowd.environment import QuantityError
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 
 

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import JobTable, Simulation
+from hpcrowd import JobTable, Simulation, Work, add_users
 
 SEEDS = (1, 2, 3)  #: chosen before any was tried
 JOBS = 400_000

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import METRICS, lateness, per_user, summarize
+from hpcrowd import JobTable, State, summarize
 from hpcrowd.analysis.metrics import (
     PER_USER,
     additional_lateness,
@@ -12,7 +12,7 @@ from hpcrowd.analysis.metrics import (
     relative_lateness,
     slowdown,
 )
-from hpcrowd.environment import JobTable, State
+from hpcrowd.metrics import METRICS, lateness, per_user
 
 #: user, processors, recorded submission, submission, start, end, state; see the comments.
 STORY = (

@@ -5,8 +5,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd import Clock, JobTable, Run, Simulation, State
 from hpcrowd.agents.generative.archetypes import GROUP_NAMES
-from hpcrowd.analysis import Run, curves
+from hpcrowd.analysis import curves
 from hpcrowd.analysis.comparison.pictures import draw_runs, mean_waits, queues
 from hpcrowd.analysis.html import origin_of
 from hpcrowd.analysis.metrics import format_metric
@@ -20,7 +21,6 @@ from hpcrowd.analysis.pictures.power import (
     write_power,
 )
 from hpcrowd.analysis.results import provenance
-from hpcrowd.environment import Clock, JobTable, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.scenarios.commands.simulate.demo import metrics_table, users_table
 from hpcrowd.scenarios.demo import run_demo

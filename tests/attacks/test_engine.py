@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import JobTable, Maintenance, NodesDown, Resize, State
+from hpcrowd import JobTable, State, Work, add_users
+from hpcrowd.platform import Maintenance, NodesDown, Resize
 
 from tests.support.simulations import simulation_of
 

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd import JobTable, Simulation
 from hpcrowd.agents.behaviours.profiles import WeeklyProfile
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.energy.record import account_of
@@ -17,8 +18,6 @@ from hpcrowd.analysis.pictures import over_time
 from hpcrowd.analysis.pictures.density import density_of
 from hpcrowd.analysis.pictures.gantt import busiest_day, fitting_style
 from hpcrowd.analysis.run import Run
-from hpcrowd.analysis.views import Moment, load_table, submissions_table
-from hpcrowd.environment import JobTable, Simulation
 from hpcrowd.environment.clock import DAY, WEEK, Clock
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.power.description import NodePower, Power
@@ -27,6 +26,7 @@ from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.tariff import Tariff, TariffPeriod
 from hpcrowd.scenarios.inspector.panels.about import clock_of
 from hpcrowd.scenarios.inspector.panels.timeline import busy_hours
+from hpcrowd.views import Moment, load_table, submissions_table
 
 from tests.environment.machine.machine_cases import Nobody
 

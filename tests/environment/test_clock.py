@@ -5,10 +5,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Clock, Header
+from hpcrowd import Clock
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, zone_of
 from hpcrowd.environment.header import UNKNOWN_VALUES
 from hpcrowd.environment.traces.headers import left_out, parse_zone
+from hpcrowd.traces import Header
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,26 +4,26 @@ import copy
 
 import numpy as np
 import pytest
-from hpcrowd.agents import RecentWaits, SessionDefinition, Work, add_users
-from hpcrowd.analysis.metrics import summarize
-from hpcrowd.environment import (
-    EASY,
+from hpcrowd import (
     Cluster,
     ClusterSpec,
-    Grid,
     JobTable,
-    NodesDown,
-    QuantityError,
     Scheduler,
-    SchedulerError,
+    SessionDefinition,
     Simulation,
-    SimulationError,
     State,
-    WaitingJob,
+    Work,
+    add_users,
 )
+from hpcrowd.analysis.metrics import summarize
 from hpcrowd.environment.errors import FixedError
 from hpcrowd.environment.grid.broker import broker_of
 from hpcrowd.environment.stops import Stop
+from hpcrowd.errors import QuantityError, SchedulerError, SimulationError
+from hpcrowd.grids import Grid
+from hpcrowd.platform import NodesDown
+from hpcrowd.policies import EASY, WaitingJob
+from hpcrowd.reactions import RecentWaits
 
 from tests.environment.schedulers.pool_cases import begun, both, ran
 from tests.support.simulations import simulation_of

@@ -4,10 +4,11 @@ import gc
 
 import mesa
 import pytest
-from hpcrowd.environment import JobTable, Simulation, SimulationError
+from hpcrowd import JobTable, Simulation
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.frame import Frame
 from hpcrowd.environment.stops import FOREVER
+from hpcrowd.errors import SimulationError
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Column, JobTable, State
+from hpcrowd import Column, JobTable, State
 from hpcrowd.environment.jobs import UNKNOWN
 
 

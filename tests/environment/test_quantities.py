@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hpcrowd.environment import QuantityError
 from hpcrowd.environment.quantities import (
     format_duration,
     parse_duration,
@@ -10,6 +9,7 @@ from hpcrowd.environment.quantities import (
     parse_processors,
     round_half_up,
 )
+from hpcrowd.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,15 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hpcrowd.agents import (
-    Behaviour,
-    SessionDefinition,
-    ThinkTime,
-    User,
-    Work,
-    add_users,
-)
-from hpcrowd.environment import FCFS, JobTable, Simulation, SimulationError, State
+from hpcrowd import Behaviour, JobTable, SessionDefinition, Simulation, State, User, Work, add_users
+from hpcrowd.behaviours import ThinkTime
+from hpcrowd.errors import SimulationError
+from hpcrowd.policies import FCFS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,7 +4,8 @@ import hashlib
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams
+from hpcrowd import JobTable, Simulation, Streams
+from hpcrowd.errors import QuantityError
 
 
 def draws(seed, *name):

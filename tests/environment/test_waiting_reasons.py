@@ -6,25 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    FCFS,
-    Clock,
-    ClusterSpec,
-    Grid,
-    JobTable,
-    Look,
-    Maintenance,
-    NodesDown,
-    QuantityError,
-    ReasonCode,
-    RunningJob,
-    Scheduler,
-    Simulation,
-    SwitchPolicy,
-    WaitingJob,
-    reasons_at,
-    reasons_of,
-)
+from hpcrowd import Clock, ClusterSpec, JobTable, Scheduler, Simulation
 from hpcrowd.environment.clock import DAY, moment
 from hpcrowd.environment.clock import HOUR as H
 from hpcrowd.environment.engine.plain import PlainEngine
@@ -39,6 +21,10 @@ from hpcrowd.environment.waiting_reasons import (
     running_jobs,
     waiting_jobs,
 )
+from hpcrowd.errors import QuantityError
+from hpcrowd.grids import Grid
+from hpcrowd.platform import Maintenance, NodesDown, SwitchPolicy
+from hpcrowd.policies import FCFS, Look, ReasonCode, RunningJob, WaitingJob, reasons_at, reasons_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 

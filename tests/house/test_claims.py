@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hpcrowd import Streams, Trace, replay, resample
 from hpcrowd.analysis.comparison.numbers import measure
-from hpcrowd.environment import Streams, Trace
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.platform.changes import Failures, FailureTimes
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.scenarios import replay, resample
 from hpcrowd.scenarios.demo import run_demo
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 from hpcrowd.scenarios.whatif import grid_or_isolated, outage_week

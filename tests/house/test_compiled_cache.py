@@ -21,7 +21,7 @@ COMPILING = "Compiling the simulation, once on this machine (a minute or two at 
 #: Runs two jobs and prints how often the loop was found compiled, and the starts.
 SCRIPT = """
 import numpy as np
-from hpcrowd.environment import JobTable
+from hpcrowd import JobTable
 from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.compiled import CompiledEngine
 jobs = JobTable(2)
@@ -36,7 +36,7 @@ print(found, *jobs.start)
 #: The same of the predictors, whose compiled code is in another folder.
 PREDICTORS = """
 import numpy as np
-from hpcrowd.environment import JobTable
+from hpcrowd import JobTable
 from hpcrowd.environment.schedulers.predictors.kernel.prediction import meet_all
 from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
 predictor = LastTwo()

@@ -6,15 +6,17 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache
 from importlib import import_module
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 
 import hpcrowd as hc
 import networkx as nx
 import pytest
+from hpcrowd.names import declared, namespaces
 
 #: Each may import itself and those before it.
 FLOORS = ("environment", "agents", "analysis", "scenarios")
@@ -32,16 +34,9 @@ MOST_MODULES = 15
 CIRCLE = "# circle: "
 
 
-def files(root):
-    """Python files and stubs of the four floors."""
-    for floor in FLOORS:
-        paths = (*(root / floor).rglob("*.py"), *(root / floor).rglob("*.pyi"))
-        yield from sorted(paths)
-
-
 def sources(root):
     """Return the Python files of the four floors."""
-    return [path for path in files(root) if path.suffix == ".py"]
+    return [path for floor in FLOORS for path in sorted((root / floor).rglob("*.py"))]
 
 
 @cache
@@ -237,59 +232,67 @@ def test_init_files_hold_only_public_names(root):
 # ---- public names -----------------------------------------------------------------------------
 
 
-def stubs(root):
-    """Return the packages with public names of their own."""
-    return [
-        ".".join(["hpcrowd", *path.parent.relative_to(root).parts])
-        for path in files(root)
-        if path.suffix == ".pyi"
+#: At most so many names may be in ``hpcrowd`` itself, and in a module of it.
+MOST_FLAT, MOST_IN_MODULE = 75, 60
+
+
+def public_names():
+    """Return the names that hpcrowd and each of its modules declare, without these modules."""
+    found = {
+        place: {name for name, origin in declared(place).items() if origin}
+        for place in namespaces()
+    }
+    return {place: names for place, names in found.items() if names}
+
+
+@pytest.mark.parametrize("place", public_names())
+def test_public_names_resolve(place, root):
+    """What a module declares can be had from it, and it is in its ``__all__`` and ``dir``."""
+    module = import_module(place)
+    names = public_names()[place]
+    assert names <= set(module.__all__)
+    assert names <= set(dir(module))
+    for name in names:
+        assert getattr(module, name).__doc__ is not None
+    if place == "hpcrowd":  # a module of the same name would take its place once imported
+        assert set() == names & {path.stem for path in (root / "src/hpcrowd").iterdir()}
+
+
+def test_public_names_are_few_and_each_is_in_one_place():
+    """``import hpcrowd as hc`` has what scripts need most; ``hc.policies`` and so on the rest."""
+    names = public_names()
+    assert [] == [name for name, times in Counter(chain(*names.values())).items() if times > 1]
+    assert len(names.pop("hpcrowd")) <= MOST_FLAT
+    assert {} == {place: len(of) for place, of in names.items() if len(of) > MOST_IN_MODULE}
+    assert {*FLOORS, *(place.removeprefix("hpcrowd.") for place in names)} <= set(dir(hc))
+
+
+def test_no_floor_imports_public_names(root):
+    """The four floors import what they need from the module that has it."""
+    codes = {path: path.read_text() for path in sources(root)}
+    found = [
+        f"{path}:{line}"
+        for path, code in codes.items()
+        for line, name in imports_of(code)
+        if name in public_names() and "__version__" not in code.splitlines()[line - 1]
     ]
+    assert [] == found
 
 
-def public_names(path):
-    """Return the names that a stub imports, and those that it lists."""
-    tree = ast.parse(path.read_text())
-    imported = [
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    ]
-    listed = next(
-        ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)
-    )
-    return imported, listed
-
-
-def test_public_names_resolve(root):
-    """Names in the stub of a package can be had from it, are in ``__all__``, and no modules.
-
-    A module of the same name next to it would take its place once imported.
-    """
-    assert len(stubs(root)) >= len(FLOORS)
-    for package in stubs(root):
-        module = import_module(package)
-        imported, listed = public_names(Path(str(module.__file__)).with_suffix(".pyi"))
-        assert set(imported) == set(listed)
-        assert len(imported) == len(set(imported))
-        assert set(listed) <= set(module.__all__)
-        for name in listed:
-            assert getattr(module, name).__doc__ is not None
-        beside = {path.stem for path in Path(str(module.__file__)).parent.iterdir()}
-        assert set() == set(listed) & beside
-
-
-def test_all_public_names_are_in_one_place(root):
-    """``import hpcrowd as hc`` has the public names of all floors, each from one floor only."""
-    floors = [import_module(f"hpcrowd.{floor}") for floor in FLOORS]
-    names = [name for floor in floors for name in floor.__all__]
-    assert len(names) == len(set(names))
-    assert set(names) <= set(dir(hc))
-    for floor in floors:
-        for name in floor.__all__:
-            assert getattr(floor, name) is getattr(hc, name)
-    with pytest.raises(AttributeError, match="no attribute 'repaly'"):
-        _ = hc.repaly
+@pytest.mark.parametrize(
+    ("place", "name", "message"),
+    [
+        ("hpcrowd", "EASY", "'hpcrowd' has no attribute 'EASY'; it is hpcrowd.policies.EASY"),
+        ("hpcrowd.formats", "read_swf", "'read_swf'; it is hpcrowd.read_swf"),
+        ("hpcrowd.formats", "EASY", "'EASY'; it is hpcrowd.policies.EASY"),
+        ("hpcrowd", "repaly", "'hpcrowd' has no attribute 'repaly'$"),
+    ],
+)
+def test_names_that_are_elsewhere(place, name, message):
+    """The message says where a name is; Python itself suggests similar ones."""
+    with pytest.raises(AttributeError, match=message) as caught:
+        getattr(import_module(place), name)
+    assert (name, place) == (caught.value.name, caught.value.obj.__name__)
 
 
 # ---- what is installed ------------------------------------------------------------------------
@@ -305,7 +308,7 @@ BOTH = """
 import agents, analysis, hpcrowd as hc
 print(agents.MINE, analysis.MINE, hc.__file__, hc.agents.__name__, sep="|")
 trace = hc.parse_swf("; MaxProcs: 4\\n1 0 0 10 2 -1 -1 2 20 -1 1 1 1 -1 1 -1 -1 -1\\n")
-print(len(trace), hc.Recipe.__module__, hc.METRICS is not None)
+print(len(trace), hc.Recipe.__module__, hc.metrics.METRICS is not None)
 """
 
 
@@ -335,7 +338,7 @@ def test_a_wheel_has_one_package(built, root):
     """A wheel puts hpcrowd into site-packages, whole, and nothing else next to it."""
     tops = {name.split("/")[0] for name in built["wheel"]}
     assert {"hpcrowd", f"hpcrowd-{hc.__version__}.dist-info"} == tops
-    expected = {f"hpcrowd/{path.relative_to(root)}" for path in files(root)}
+    expected = {f"hpcrowd/{path.relative_to(root)}" for path in sources(root)}
     assert expected <= set(built["wheel"])
     assert "hpcrowd/environment/traces/archive/archive.csv" in built["wheel"]
 

@@ -3,8 +3,7 @@
 import mesa
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd import JobTable, Simulation, State, Work, add_users
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import FixedError
 from hpcrowd.scenarios.kinds.replay import ReplayConfig

@@ -11,28 +11,26 @@ from typing import override
 
 import numpy as np
 import pytest
-from hpcrowd.agents import DecisionLog, Decisions, Recipe, Response, Trigger, Work, add_users
+from hpcrowd import Recipe, Scheduler, Simulation, Work, add_users
 from hpcrowd.agents.behaviours import parts
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.environment import (
-    QuantityError,
-    Scheduler,
-    Simulation,
-    parse_scheduler,
-)
+from hpcrowd.behaviours import DecisionLog, Decisions
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.passes.ordered import OrderedPass
 from hpcrowd.environment.schedulers import names
 from hpcrowd.environment.schedulers.ordered import KeyScheduler, QueueOrder
-from hpcrowd.scenarios import reaction_from
+from hpcrowd.errors import QuantityError
+from hpcrowd.policies import parse_scheduler
+from hpcrowd.reactions import Response, Trigger, reaction_from
 from hpcrowd.scenarios.commands.lists.policies import policies
 
 #: A module with a new part, and what is made of it; the entry is the line after the class.
 THINK = '''
 from dataclasses import dataclass
 from pathlib import Path
-from hpcrowd.agents import Pause, Think, Work
+from hpcrowd import Work
+from hpcrowd.behaviours import Pause, Think
 from hpcrowd.agents.behaviours import parts
 from hpcrowd.agents.behaviours.parts import setting
 
@@ -59,8 +57,9 @@ class HastyPauses(Think):
 
 parts.THINK[HastyPauses.name] = HastyPauses
 
-from hpcrowd.agents import Composed, Recipe
-from hpcrowd.environment import QuantityError
+from hpcrowd import Recipe
+from hpcrowd.behaviours import Composed
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.kinds.population_files import UsersConfig, read_population
 
 print(Recipe("batches", "hasty").parameters()[-1])

@@ -8,16 +8,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    PRESETS,
-    DecisionLog,
-    Recipe,
-)
-from hpcrowd.environment import ClusterSpec, Scheduler, read_swf
+from hpcrowd import ClusterSpec, Recipe, Scheduler, read_swf, replay, resample
+from hpcrowd.behaviours import PRESETS, DecisionLog
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
 from hpcrowd.environment.registry import place_of, source_of, text_of
 from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.scenarios import replay, resample
 from hpcrowd.scenarios.kinds.files import read_scenario
 from hpcrowd.scenarios.kinds.populate import PopulateConfig
 from hpcrowd.scenarios.kinds.population_files import read_population
@@ -30,9 +25,11 @@ from tests.support.populations import small_log
 MINE = '''
 from dataclasses import dataclass
 
-from hpcrowd.agents import ClosedLoop, Pause, Reaction, Think, ThinkTime, Trigger
+from hpcrowd.behaviours import Pause, Think, ThinkTime
+from hpcrowd.populations import ClosedLoop
+from hpcrowd.reactions import Reaction, Trigger
 from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.environment import Scheduler
+from hpcrowd import Scheduler
 from neighbour import SIGN
 
 

@@ -5,11 +5,11 @@ import re
 import sys
 
 import pytest
-from hpcrowd.analysis import small_gantt
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.base import options_of
 from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.pictures import small_gantt
 from hpcrowd.scenarios.commands.lists.policies import command as policies
 
 from tests.support.places import ROOT

@@ -8,9 +8,8 @@ import hpcrowd as hc
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.environment import State, write_swf
+from hpcrowd import State, populate, replay, resample, run_grid, write_swf
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios import populate, replay, resample, run_grid
 from hpcrowd.scenarios.kinds.grid import GridConfig
 from hpcrowd.scenarios.kinds.populate import PopulateConfig
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
@@ -75,7 +74,7 @@ def test_files_of_grids_and_models(log, tmp_path):
     assert "worst-fit" == run.configuration["broker"]
     assert run.metrics["jobs_completed"] == len(log)
     with pytest.raises(QuantityError, match="broker: the grid is made already"):
-        run_grid(hc.read_grid(str(place)), broker="worst-fit")
+        run_grid(hc.grids.read_grid(str(place)), broker="worst-fit")
     with pytest.raises(QuantityError, match="model 'nope': no such file or model"):
         populate("nope")
 

@@ -5,10 +5,8 @@ import io
 import json
 
 import pytest
-from hpcrowd.analysis import read_results
+from hpcrowd import ReplayConfig, read_results, read_swf, replay
 from hpcrowd.analysis.metrics import METRICS, PER_USER
-from hpcrowd.environment import read_swf
-from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.terminal import simulation_progress
 
 #: Three users; job 4 waits for job 1, job 5 is larger than the machine, job 7 has no processors.

@@ -4,10 +4,11 @@ import json
 import re
 
 import pytest
+from hpcrowd import HpcrowdError, State, read_swf
 from hpcrowd.analysis.results import write_run
-from hpcrowd.environment import HpcrowdError, QuantityError, State, read_swf
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.quantities import format_duration
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.commands.simulate.demo import command as demo_command
 from hpcrowd.scenarios.demo import observations, run_demo
 

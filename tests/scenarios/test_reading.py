@@ -6,9 +6,9 @@ from pathlib import Path
 
 import hpcrowd as hc
 import pytest
-from hpcrowd.analysis import read_recorded, read_results, write_results
-from hpcrowd.environment import QuantityError, read_trace, write_swf
+from hpcrowd import read_recorded, read_results, read_trace, write_results, write_swf
 from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.kinds.files import read_scenario, scenario_of
 
 from tests.support.populations import small_log

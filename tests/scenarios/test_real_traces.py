@@ -4,11 +4,17 @@ from heapq import heappop, heappush
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.analysis import write_results
-from hpcrowd.environment import Simulation, State, jobs_from_trace, read_swf
+from hpcrowd import (
+    Simulation,
+    State,
+    Work,
+    add_users,
+    jobs_from_trace,
+    read_swf,
+    replay,
+    write_results,
+)
 from hpcrowd.environment.traces.trace import Conversion, take_jobs
-from hpcrowd.scenarios import replay
 
 pytestmark = pytest.mark.traces
 

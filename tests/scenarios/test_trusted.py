@@ -5,9 +5,8 @@ import shlex
 from contextlib import suppress
 
 import pytest
-from hpcrowd.environment import read_swf
+from hpcrowd import read_swf, replay
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.cli import CommandFiles
 from hpcrowd.scenarios.trusted import ASKS
 
@@ -16,7 +15,9 @@ from tests.scenarios.commands.test_contract import ABSENT, LOG, WITHOUT
 #: Code that leaves a file where it was imported, and works.
 CODE = """
 from pathlib import Path
-from hpcrowd.agents import ClosedLoop, Pause, Reaction, Think, ThinkTime, Trigger
+from hpcrowd.behaviours import Pause, Think, ThinkTime
+from hpcrowd.populations import ClosedLoop
+from hpcrowd.reactions import Reaction, Trigger
 from hpcrowd.environment.schedulers.order import FCFS
 Path(__file__).with_name("ran").touch()
 
@@ -306,11 +307,11 @@ def test_every_command_that_takes_files_is_tried():
 def test_a_finished_run_is_played_back_without_its_code(strange, monkeypatch):
     """Every panel, reasons of jobs too, and futures, which say what is missing."""
     from hpcrowd.analysis.results import read_results
-    from hpcrowd.analysis.views import recover_work
     from hpcrowd.environment.limits.trust import Trust, trusting
     from hpcrowd.scenarios.inspector.panels.forecast import forecast
     from hpcrowd.scenarios.inspector.panels.registry import PANELS, panels_json
     from hpcrowd.scenarios.inspector.subjects.subject import subject_of
+    from hpcrowd.views import recover_work
 
     assert recover_work(read_results(strange / "run")).work is None  # even in a script
     with trusting(Trust()):

@@ -5,7 +5,7 @@ import re
 import socket
 
 import pytest
-from hpcrowd.environment import HpcrowdError
+from hpcrowd import HpcrowdError
 from hpcrowd.scenarios.unfinished import ENDING, PLAN, Unfinished
 
 #: What is being done.

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.environment import ArchiveError, archive_logs, fetch
+from hpcrowd import fetch
+from hpcrowd.errors import ArchiveError
+from hpcrowd.traces import archive_logs
 
 #: Header of the made-up logs.
 HEADER = """; Version: 2.2

@@ -9,25 +9,25 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    PRESETS,
-    Composed,
-    DecisionLog,
-    LinearThink,
-    Reaction,
+from hpcrowd import (
+    Clock,
+    HpcrowdError,
+    JobTable,
     Recipe,
-    Recorded,
     ReplayUser,
     SessionDefinition,
+    Simulation,
+    State,
     Work,
     add_users,
 )
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.presets import THINK, WHEN, WINDOWS
-from hpcrowd.environment import Clock, HpcrowdError, JobTable, Simulation, State
+from hpcrowd.behaviours import PRESETS, Composed, DecisionLog, LinearThink, Recorded
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.parts.part import Part
+from hpcrowd.reactions import Reaction
 from hypothesis import strategies as st
 
 from tests.support.simulations import simulation_of

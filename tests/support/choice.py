@@ -33,8 +33,14 @@ from tests.support.places import ROOT
 
 FLOORS = ("environment", "agents", "analysis", "scenarios")
 
+#: The folders with Python files, and the pattern of these.
+PLACES = {"src/hpcrowd": "*.py"} | dict.fromkeys((*FLOORS, "tests", "docs"), "**/*.py")
+
 #: What every test depends on.
-EVERYTHING = ("pyproject.toml", "tests/conftest.py", "tests/__init__.py", "src/")
+EVERYTHING = (
+    "pyproject.toml", "tests/conftest.py", "tests/__init__.py", "src/hpcrowd/__",
+    "src/hpcrowd/names.py",
+)  # fmt: skip
 
 #: What no slow test depends on, unless it names it.
 NOTHING = (
@@ -89,6 +95,10 @@ class Source:
                 self.uses |= {f"{node.module}.{name.name}" for name in node.names}
             case ast.Attribute(value=ast.Name(id=name)) if name in aliases:
                 self.uses.add(f"hpcrowd.{node.attr}")
+            case ast.Attribute(value=ast.Attribute(value=ast.Name(id=name), attr=place)) if (
+                name in aliases
+            ):
+                self.uses.add(f"hpcrowd.{place}.{node.attr}")
             case ast.Dict():
                 for key, value in zip(node.keys, node.values, strict=True):
                     if isinstance(key, ast.Constant):
@@ -110,8 +120,8 @@ class House:
         self.root = root
         self.sources = {
             str(path.relative_to(root)): Source.of(path.read_text())
-            for folder in (*FLOORS, "tests", "docs")
-            for path in sorted((root / folder).rglob("*.py"))
+            for folder, pattern in PLACES.items()
+            for path in sorted((root / folder).glob(pattern))
         }
         self.public = dict(self._public())
         self.uses = {
@@ -125,16 +135,14 @@ class House:
         }
 
     def _public(self) -> Iterator[tuple[str, str]]:
-        """Yield each public name, by itself and as an attribute of its package, with its file."""
-        for floor in FLOORS:
-            for stub in (self.root / floor).rglob("__init__.pyi"):
-                package = ".".join(("hpcrowd", *stub.parent.relative_to(self.root).parts))
-                for node in ast.walk(ast.parse(stub.read_text())):
-                    if isinstance(node, ast.ImportFrom) and node.module:
-                        file = self._file([*package.split(".")[1:], *node.module.split(".")])
-                        for name in node.names if file else ():
-                            yield f"hpcrowd.{name.name}", file
-                            yield f"{package}.{name.name}", file
+        """Yield each public name with its file, and each module of public names with its own."""
+        for path in (self.root / "src/hpcrowd").glob("*.py"):
+            place = "hpcrowd" if path.stem == "__init__" else f"hpcrowd.{path.stem}"
+            yield place, str(path.relative_to(self.root))
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.level and node.module:
+                    for name in node.names:
+                        yield f"{place}.{name.name}", self._file(node.module.split("."))
 
     def _named(self) -> dict[str, set[str]]:
         """Return the files of what is called by name: entries of registries, and studies."""
@@ -155,7 +163,7 @@ class House:
     def files_of(self, name: str) -> Iterator[str]:
         """Yield the file behind a dotted name: a module, or the one that a public name is in."""
         if name in self.public:
-            yield self.public[name]
+            yield from filter(None, (self.public[name], self.public.get(name.rpartition(".")[0])))
         elif name.startswith(("hpcrowd.", "tests.", "docs.")):
             parts = name.removeprefix("hpcrowd.").split(".")
             file = self._file(parts) or self._file(parts[:-1])

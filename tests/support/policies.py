@@ -6,22 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import SessionDefinition, Work, add_users
-from hpcrowd.environment import (
-    Failures,
-    JobTable,
-    Maintenance,
-    NodesDown,
-    Predictor,
-    Resize,
-    Simulation,
-    SpeedChange,
-    State,
-    SwitchPolicy,
-)
+from hpcrowd import JobTable, SessionDefinition, Simulation, State, Work, add_users
 from hpcrowd.environment.engine.kernel.profile import WIDTH
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.ordered import BACKFILL_MEANING, KEYS
+from hpcrowd.platform import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
+from hpcrowd.predictors import Predictor
 from hypothesis import strategies as st
 
 from tests.support.simulations import simulation_of

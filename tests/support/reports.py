@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hpcrowd import JobTable, Run, Trace, read_recorded, write_swf
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.populations.openness import Happening, Visit
-from hpcrowd.analysis import Run, read_recorded
-from hpcrowd.environment import JobTable, Trace, write_swf
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 from hpcrowd.scenarios.kinds.replay import replay
 from PIL import Image

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hpcrowd.environment import FormatOptions, Trace, parse_sacct
+from hpcrowd import Trace
 from hpcrowd.environment.traces.trace import FIELDS
+from hpcrowd.formats import FormatOptions, parse_sacct
 
 #: What the rows of the tests tell unless they say something else: one processor for ten minutes.
 JOB = {

@@ -12,7 +12,9 @@ SLOW = "import pytest\npytestmark = pytest.mark.slow\n"
 #: A small house: formats by a registry, an engine that imports another, a command and a page.
 FILES = {
     "environment/jobs.py": "",
-    "environment/__init__.pyi": "from .jobs import JobTable\n",
+    "src/hpcrowd/__init__.py": "if TYPE_CHECKING:\n    from .environment.jobs import JobTable\n",
+    "src/hpcrowd/things.py": "if TYPE_CHECKING:\n    from .agents.things import Thing\n",
+    "agents/things.py": "",
     "environment/formats/registry.py": 'R = {"pbs": "hpcrowd.environment.formats.pbs:PBS"}\n',
     "environment/formats/pbs.py": "from hpcrowd.environment.formats.records import read\n",
     "environment/formats/records.py": "",
@@ -35,6 +37,7 @@ FILES = {
     "tests/scenarios/commands/traces/test_convert.py": f'{SLOW}call("convert", "a.pbs")\n',
     "tests/scenarios/test_lines.py": f'{SLOW}run("convert a b")\n',
     "tests/scenarios/test_names.py": f"{SLOW}import hpcrowd as hc\nhc.JobTable('x.csv')\n",
+    "tests/scenarios/test_things.py": f"{SLOW}import hpcrowd as hc\nhc.things.Thing()\n",
     "tests/support/helper.py": "",
     "docs/use.md": "Do `hpcrowd convert`.\n",
     "docs/data/x.csv": "",
@@ -52,6 +55,7 @@ NAMES = {
     "convert": "tests/scenarios/commands/traces/test_convert.py",
     "lines": "tests/scenarios/test_lines.py",
     "names": "tests/scenarios/test_names.py",
+    "things": "tests/scenarios/test_things.py",
     "README": f"{PAGES}[README.md]",
     "use": f"{PAGES}[docs/use.md]",
 }
@@ -78,6 +82,8 @@ def house(place):
     [
         ("environment/formats/records.py", "formats convert"),  # by its room, and by the name pbs
         ("environment/jobs.py", "engine README names"),  # imported in a function; a public name
+        ("agents/things.py", "user things"),  # a public name in a module
+        ("src/hpcrowd/things.py", "things"),
         ("environment/engine/loop.py", "engine plot"),  # which imports what imports it
         ("environment/engine/passes/plan.py", "engine"),  # in a folder of its room
         ("analysis/views/plot.py", "plot"),
@@ -89,7 +95,7 @@ def house(place):
         ("docs/use.md", "use"),
         ("docs/data/x.csv", "names"),
         ("CHANGELOG.md", ""),
-        ("pyproject.toml", "formats engine user plot convert lines names README use"),
+        ("pyproject.toml", "formats engine user plot convert lines names things README use"),
     ],
 )
 def test_what_a_change_concerns(house, changed, expected):
@@ -131,6 +137,7 @@ def test_this_house_is_read():
     house = House(ROOT)
     assert "environment/jobs.py" == house.public["hpcrowd.JobTable"]
     assert "scenarios/kinds/replay.py" == house.public["hpcrowd.replay"]
+    assert "environment/schedulers/easy.py" == house.public["hpcrowd.policies.EASY"]
     for name in ("easy", "pbs", "mugm", "song2005"):
         assert house.named[name], name
     assert house.commands["convert"].endswith("convert.py")

@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.views import lateness_now, load_table, queue_table, submissions_table
-from hpcrowd.analysis.views.load import lateness_words
+from hpcrowd.analysis.views.load import (
+    lateness_now,
+    lateness_words,
+    load_table,
+    queue_table,
+    submissions_table,
+)
 from hpcrowd.environment.jobs import UNKNOWN, name_of
 
 if TYPE_CHECKING:

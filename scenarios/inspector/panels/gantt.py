@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hpcrowd.analysis.pictures.density import density_of
-from hpcrowd.analysis.views import Moment
+from hpcrowd.analysis.views.moment import Moment
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, State, name_of
 from hpcrowd.environment.platform.placement import Filling, Placement, rows_beyond

@@ -10,7 +10,8 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
-    from hpcrowd.analysis.views import Moment, OwnUnits
+    from hpcrowd.analysis.views.moment import Moment
+    from hpcrowd.analysis.views.units import OwnUnits
     from hpcrowd.scenarios.inspector.subjects.course import Course
 
 #: Jobs that the page shows, the latest first; a file has all.

@@ -9,10 +9,11 @@ import numpy as np
 
 from hpcrowd.analysis.metrics import bounded_slowdown
 from hpcrowd.analysis.numbers import mean_of, time_text
-from hpcrowd.analysis.views import averages, lateness_now
+from hpcrowd.analysis.views.load import lateness_now
+from hpcrowd.analysis.views.moment import averages
 
 if TYPE_CHECKING:
-    from hpcrowd.analysis.views import Moment
+    from hpcrowd.analysis.views.moment import Moment
 
 
 def numbers(

@@ -8,25 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcrowd.analysis.pictures.gantt import gantt
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.views import (
-    decisions_picture,
-    decisions_table,
-    delays_table,
-    gantt_table,
-    graph_picture,
-    graph_table,
+from hpcrowd.analysis.views.delays import delays_table
+from hpcrowd.analysis.views.gantt import gantt_table
+from hpcrowd.analysis.views.graph import graph_picture, graph_table
+from hpcrowd.analysis.views.load import (
     load_picture,
     load_table,
-    own_units,
-    pauses_picture,
-    pauses_table,
     queue_picture,
     submissions_picture,
     submissions_table,
-    users_picture,
-    week_picture,
-    week_table,
 )
+from hpcrowd.analysis.views.units import own_units, pauses_picture, pauses_table
+from hpcrowd.analysis.views.users import decisions_picture, decisions_table, users_picture
+from hpcrowd.analysis.views.week import week_picture, week_table
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.scenarios.inspector.panels.asked import SAVED_TYPES, Asked

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.views import Moment, load_table
+from hpcrowd.analysis.views.load import load_table
+from hpcrowd.analysis.views.moment import Moment
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios.inspector.panels.numbers import numbers
 from hpcrowd.scenarios.inspector.panels.power import energy_numbers

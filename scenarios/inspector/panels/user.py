@@ -9,18 +9,10 @@ import numpy as np
 import pandas as pd
 
 from hpcrowd.agents.behaviours.user import ReplayUser
-from hpcrowd.analysis.views import (
-    OwnUnits,
-    decisions_table,
-    hours_of,
-    own_units,
-    pauses_table,
-    unit_states,
-    users_table,
-    week_table,
-)
-from hpcrowd.analysis.views.graph import STATE_NAMES
-from hpcrowd.analysis.views.users import behaviour_words, mood_words
+from hpcrowd.analysis.views.graph import STATE_NAMES, unit_states
+from hpcrowd.analysis.views.units import OwnUnits, own_units, pauses_table
+from hpcrowd.analysis.views.users import behaviour_words, decisions_table, mood_words, users_table
+from hpcrowd.analysis.views.week import hours_of, week_table
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.clock import moment as local_time
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -28,7 +20,7 @@ from hpcrowd.environment.quantities import format_duration
 from hpcrowd.scenarios.inspector.panels.job_stories import job_stories
 
 if TYPE_CHECKING:
-    from hpcrowd.analysis.views import Moment
+    from hpcrowd.analysis.views.moment import Moment
     from hpcrowd.scenarios.inspector.panels.asked import Asked
     from hpcrowd.scenarios.inspector.subjects.course import Course
 

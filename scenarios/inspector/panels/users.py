@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.metrics import bounded_slowdown
-from hpcrowd.analysis.views import STATES, Moment, users_table
+from hpcrowd.analysis.views.moment import Moment
+from hpcrowd.analysis.views.users import STATES, users_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from hpcrowd.scenarios.inspector.panels.asked import Asked
     from hpcrowd.scenarios.inspector.subjects.course import Course
 
-#: Columns of the page and those of :func:`hpcrowd.analysis.views.users_table`.
+#: Columns of the page and those of :func:`hpcrowd.views.users_table`.
 COLUMNS = {
     "user": "user",
     "state": "state",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.views import blockers_of, delays_table
+from hpcrowd.analysis.views.delays import blockers_of, delays_table
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import format_duration, plural

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.user import User
-from hpcrowd.analysis.views import Moment, activity_count, next_event_of
+from hpcrowd.analysis.views.moment import Moment, activity_count, next_event_of
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s

@@ -117,7 +117,7 @@ class ResultsSubject(Subject):
 
     def __init__(self, folder: Path) -> None:
         from hpcrowd.analysis.results import read_results
-        from hpcrowd.analysis.views import recover_work
+        from hpcrowd.analysis.views.moment import recover_work
 
         self.name = folder.name or str(folder)
         self.run = recover_work(read_results(folder))

@@ -279,7 +279,7 @@ def drawn(trace: Trace, seed: int, weeks: int) -> Trace:
 
 def reactions_of(signal: Signal) -> dict[str, tuple[Reaction, ...]]:
     """Return what users do, by the measure."""
-    from hpcrowd.agents import OnSignal
+    from hpcrowd.agents.behaviours.triggers import OnSignal
     from hpcrowd.scenarios.kinds.part_files import reaction_from
 
     def dirty(do: str, share: float, **more: Any) -> tuple[Reaction, ...]:

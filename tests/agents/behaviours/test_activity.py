@@ -7,21 +7,19 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    PRESETS,
-    ActivityWindow,
-    ContinuationLaw,
-    Recipe,
-    RecordedSessions,
-    Shifts,
-    WeeklyWindow,
-    Work,
-    WorkPattern,
-)
+from hpcrowd import Clock, Recipe, Simulation, Work
 from hpcrowd.agents.behaviours.activity import WEEKEND, WORKING_DAYS
 from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.agents.populations.population import add_users
-from hpcrowd.environment import Clock, Simulation
+from hpcrowd.behaviours import (
+    PRESETS,
+    ActivityWindow,
+    ContinuationLaw,
+    RecordedSessions,
+    Shifts,
+    WeeklyWindow,
+    WorkPattern,
+)
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.streams import Streams
 from hypothesis import given, settings

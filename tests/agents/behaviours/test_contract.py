@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Composed, Delay, During, Recipe, Renounce, Work
+from hpcrowd import Recipe, State, Work, replay
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions, What, Why
 from hpcrowd.agents.behaviours.when import BatchOrder
-from hpcrowd.environment import State
-from hpcrowd.scenarios import replay
+from hpcrowd.behaviours import Composed
+from hpcrowd.reactions import Delay, During, Renounce
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

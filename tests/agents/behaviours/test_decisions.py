@@ -3,25 +3,19 @@
 from typing import Any
 
 import pytest
-from hpcrowd.agents import (
+from hpcrowd import Behaviour, ClusterSpec, ReplayUser, Work, add_users
+from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions, Kind, What, Why
+from hpcrowd.behaviours import (
     ActivityWindow,
     BatchOrder,
-    Behaviour,
     Composed,
-    Delay,
-    During,
     LinearThink,
-    Renounce,
-    ReplayUser,
     SameWindow,
     SessionGraph,
-    Switch,
-    Work,
-    add_users,
 )
-from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions, Kind, What, Why
-from hpcrowd.environment import ClusterSpec, NodesDown
 from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.platform import NodesDown
+from hpcrowd.reactions import Delay, During, Renounce, Switch
 
 from tests.support.behaviours import EVERY_JOB
 from tests.support.simulations import simulation_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Casting, Consequences, ContinuationLaw, SessionDefinition, Work
+from hpcrowd import JobTable, SessionDefinition, Simulation, Streams, Work
 from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, What, Why
 from hpcrowd.agents.behaviours.hooks import note_generating
 from hpcrowd.agents.behaviours.user import Behaviour
@@ -38,8 +38,9 @@ from hpcrowd.agents.populations.openness import Openness, PoolRules
 from hpcrowd.agents.populations.satisfaction import Habit, Requested
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.presets import PRESETS
-from hpcrowd.environment import JobTable, Simulation, Streams
+from hpcrowd.behaviours import ContinuationLaw
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.populations import Casting, Consequences
 from hpcrowd.scenarios.kinds.resample import resample
 from hypothesis import given, settings
 from hypothesis import strategies as st

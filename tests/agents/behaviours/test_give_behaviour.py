@@ -5,33 +5,36 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    ActivityWindow,
-    BatchOrder,
-    Composed,
-    DecisionLog,
-    Delay,
-    During,
-    LinearThink,
-    OpenOrder,
-    Patience,
+from hpcrowd import (
+    ClusterSpec,
     Recipe,
-    Rigid,
     SessionDefinition,
-    SessionGraph,
-    Switch,
-    ThinkTime,
+    Simulation,
+    State,
     Work,
     add_users,
     give_behaviour,
 )
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.environment import ClusterSpec, Grid, Simulation, State
+from hpcrowd.behaviours import (
+    ActivityWindow,
+    BatchOrder,
+    Composed,
+    DecisionLog,
+    LinearThink,
+    OpenOrder,
+    Patience,
+    Rigid,
+    SessionGraph,
+    ThinkTime,
+)
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.jobs import Column
+from hpcrowd.grids import Grid
+from hpcrowd.reactions import Delay, During, Switch
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.behaviours import both, random_jobs, refused

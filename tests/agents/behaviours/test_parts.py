@@ -8,27 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    ActivityWindow,
-    Always,
-    Budget,
-    ContinuationLaw,
-    Cut,
-    Degrade,
-    Delay,
-    During,
-    LinearThink,
-    OnSignal,
-    Patience,
-    Reaction,
-    RecentWaits,
-    Reconfigure,
-    Renounce,
-    Shifts,
-    WeekHours,
-    WeeklyProfile,
-    WeeklyWindow,
-)
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.behaviours.machine.requests import (
     FewerGpus,
@@ -40,9 +19,33 @@ from hpcrowd.agents.behaviours.machine.standing import FairShareBelow
 from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
 from hpcrowd.agents.behaviours.profiles import check_prior
 from hpcrowd.agents.populations.openness import Consequences
-from hpcrowd.environment import QuantityError, Signal, SignalError
+from hpcrowd.behaviours import (
+    ActivityWindow,
+    ContinuationLaw,
+    LinearThink,
+    Patience,
+    Shifts,
+    WeeklyProfile,
+    WeeklyWindow,
+)
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.scenarios import reaction_from
+from hpcrowd.errors import QuantityError, SignalError
+from hpcrowd.power import Signal
+from hpcrowd.reactions import (
+    Always,
+    Budget,
+    Cut,
+    Degrade,
+    Delay,
+    During,
+    OnSignal,
+    Reaction,
+    RecentWaits,
+    Reconfigure,
+    Renounce,
+    WeekHours,
+    reaction_from,
+)
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.part_files import settings_model, trigger_settings
 

@@ -7,34 +7,22 @@ from typing import Any, override
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    DecisionLog,
-    Decisions,
+from hpcrowd import ClusterSpec, Recipe, Simulation, State, Work, add_users, jobs_from_trace, replay
+from hpcrowd.analysis.accounts.reactions import account, notes_of
+from hpcrowd.behaviours import DecisionLog, Decisions, Patience, SessionGraph
+from hpcrowd.environment.errors import QuantityError, SimulationError
+from hpcrowd.environment.grid.policies import GRID
+from hpcrowd.environment.stops import FOREVER
+from hpcrowd.grids import Grid
+from hpcrowd.reactions import (
     Delay,
     During,
     ExpectedWait,
     LookAgain,
-    Patience,
     QueueLonger,
     Reaction,
-    Recipe,
     Renounce,
-    SessionGraph,
-    Work,
-    add_users,
 )
-from hpcrowd.analysis.accounts.reactions import account, notes_of
-from hpcrowd.environment import (
-    ClusterSpec,
-    Grid,
-    Simulation,
-    State,
-    jobs_from_trace,
-)
-from hpcrowd.environment.errors import QuantityError, SimulationError
-from hpcrowd.environment.grid.policies import GRID
-from hpcrowd.environment.stops import FOREVER
-from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 from tests.support.behaviours import both, react

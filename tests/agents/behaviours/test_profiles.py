@@ -7,19 +7,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    ActiveTime,
-    Composed,
-    Profiles,
-    SessionGraph,
-    WeeklyProfile,
-    Work,
-    add_users,
-)
+from hpcrowd import Clock, Simulation, Work, add_users
 from hpcrowd.agents.behaviours.profiles import PRIOR
 from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.analysis.curves import profile_distance, unevenness, weekly_profile
-from hpcrowd.environment import Clock, Simulation
+from hpcrowd.behaviours import ActiveTime, Composed, Profiles, SessionGraph, WeeklyProfile
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hypothesis import given

@@ -9,9 +9,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd.agents import (
-    BatchOrder,
-    Composed,
+from hpcrowd import ClusterSpec, SessionDefinition, State, read_results, write_results
+from hpcrowd.analysis.accounts.reactions import MEANING
+from hpcrowd.analysis.report.words import headline
+from hpcrowd.analysis.tables import read_reactions, write_jobs
+from hpcrowd.behaviours import BatchOrder, Composed, Recorded, SessionGraph
+from hpcrowd.environment.traces.formats.swf import parse_swf
+from hpcrowd.errors import QuantityError, ResultsError
+from hpcrowd.power import Signal
+from hpcrowd.reactions import (
     Cut,
     Degrade,
     Delay,
@@ -20,25 +26,12 @@ from hpcrowd.agents import (
     Reaction,
     RecentWaits,
     Reconfigure,
-    Recorded,
     Renounce,
-    SessionDefinition,
-    SessionGraph,
     Switch,
     Trigger,
+    account,
+    notes_of,
 )
-from hpcrowd.analysis import account, notes_of, read_results, write_results
-from hpcrowd.analysis.accounts.reactions import MEANING
-from hpcrowd.analysis.report.words import headline
-from hpcrowd.analysis.tables import read_reactions, write_jobs
-from hpcrowd.environment import (
-    ClusterSpec,
-    QuantityError,
-    ResultsError,
-    Signal,
-    State,
-)
-from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.scenarios.commands.summary import summary_table
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given, settings

@@ -4,15 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import (
-    EASY,
-    FCFS,
-    Predictor,
-    QuantityError,
-    Scheduler,
-    Simulation,
-)
+from hpcrowd import Scheduler, Simulation, Work, add_users
+from hpcrowd.errors import QuantityError
+from hpcrowd.policies import EASY, FCFS
+from hpcrowd.predictors import Predictor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
+from hpcrowd import Simulation, State, Work, add_users
+from hpcrowd.agents.behaviours.think import Samples, response_time, think_time_pairs
+from hpcrowd.agents.behaviours.when import Reason
+from hpcrowd.behaviours import (
     BatchOrder,
     Composed,
     Continuation,
@@ -14,12 +17,7 @@ from hpcrowd.agents import (
     OwnPauses,
     RecordedPauses,
     Release,
-    Work,
-    add_users,
 )
-from hpcrowd.agents.behaviours.think import Samples, response_time, think_time_pairs
-from hpcrowd.agents.behaviours.when import Reason
-from hpcrowd.environment import Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 

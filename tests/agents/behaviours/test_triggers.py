@@ -5,21 +5,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    ActivityWindow,
-    BatchOrder,
-    Delay,
-    During,
-    OnSignal,
-    RecentWaits,
-    Renounce,
-    SessionDefinition,
-    Trigger,
-    WeekHours,
-    WeeklyWindow,
-)
-from hpcrowd.environment import Clock, QuantityError, Signal, SignalError, State
+from hpcrowd import Clock, SessionDefinition, State
+from hpcrowd.behaviours import ActivityWindow, BatchOrder, WeeklyWindow
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, second_of
+from hpcrowd.errors import QuantityError, SignalError
+from hpcrowd.power import Signal
+from hpcrowd.reactions import Delay, During, OnSignal, RecentWaits, Renounce, Trigger, WeekHours
 
 from tests.support.behaviours import EVERY_JOB, STOCKHOLM, both, react, renounced
 

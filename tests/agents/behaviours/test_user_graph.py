@@ -8,26 +8,21 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hpcrowd.agents import (
+from hpcrowd import ClusterSpec, ReplayUser, SessionDefinition, Simulation, State, Work, add_users
+from hpcrowd.agents.behaviours.decisions import What
+from hpcrowd.analysis.views.moment import Moment
+from hpcrowd.analysis.views.units import own_units
+from hpcrowd.behaviours import (
     ActivityWindow,
     BatchOrder,
     Composed,
     DecisionLog,
-    Delay,
-    During,
-    ReplayUser,
     SameWindow,
-    SessionDefinition,
     SessionGraph,
-    Work,
-    add_users,
 )
-from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.analysis.views.moment import Moment
-from hpcrowd.analysis.views.units import own_units
-from hpcrowd.environment import ClusterSpec, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, SimulationError
+from hpcrowd.reactions import Delay, During
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.behaviours import both, join, random_jobs, refused, renounced

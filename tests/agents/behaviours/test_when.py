@@ -3,19 +3,16 @@
 from typing import override
 
 import pytest
-from hpcrowd.agents import (
+from hpcrowd import Recipe, Simulation, Work, add_users
+from hpcrowd.behaviours import (
     BatchOrder,
     Composed,
     Reason,
-    Recipe,
     Recorded,
     RecordedPauses,
     Release,
     SessionGraph,
-    Work,
-    add_users,
 )
-from hpcrowd.environment import Simulation
 
 from tests.support.behaviours import both
 

@@ -1,6 +1,6 @@
 """Habits of people in offices without chance, for exact stories."""
 
-from hpcrowd.agents import LogNormal, Office
+from hpcrowd.populations import LogNormal, Office
 
 
 def fixed(seconds: int) -> LogNormal:

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hpcrowd.agents import ContinuationLaw
+from hpcrowd import JobTable, Simulation, State
 from hpcrowd.agents.generative.archetypes import (
     ARCHETYPES,
     DEMO_USERS,
@@ -22,8 +22,9 @@ from hpcrowd.agents.generative.archetypes import (
     demo_population,
 )
 from hpcrowd.agents.generative.generated import ROUND_TIMES, GeneratedUser, LogNormal, round_request
-from hpcrowd.environment import JobTable, QuantityError, Simulation, State
+from hpcrowd.behaviours import ContinuationLaw
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.errors import QuantityError
 
 from tests.agents.generative.archetype_cases import PLAIN_OFFICE, fixed
 

@@ -4,10 +4,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Attendance, Empirical, Habits, SessionDefinition, Work
+from hpcrowd import Clock, SessionDefinition, Work
 from hpcrowd.agents.generative.empirical import draw
-from hpcrowd.environment import Clock, QuantityError
 from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.errors import QuantityError
+from hpcrowd.populations import Attendance, Empirical, Habits
 
 Rows = list[tuple[int, ...]]
 

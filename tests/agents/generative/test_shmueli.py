@@ -5,18 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    ActivityWindow,
-    ContinuationLaw,
-    SameWindow,
-    ShmueliFeitelson,
-    SiteModel,
-    Work,
-)
+from hpcrowd import JobTable, Simulation, State, Work
 from hpcrowd.agents.behaviours.activity import ALL_DAYS
 from hpcrowd.agents.generative.shmueli import CALIBRATED, Doing
-from hpcrowd.environment import JobTable, QuantityError, Simulation, State
+from hpcrowd.behaviours import ActivityWindow, ContinuationLaw, SameWindow
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.errors import QuantityError
+from hpcrowd.populations import ShmueliFeitelson, SiteModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

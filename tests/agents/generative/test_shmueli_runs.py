@@ -4,23 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    PRESETS,
-    Recipe,
-    ShmueliFeitelson,
-    Work,
-    add_users,
-)
+from hpcrowd import Recipe, Simulation, State, Work, add_users, read_swf, replay, write_results
 from hpcrowd.agents.generative.shmueli import PUBLISHED
-from hpcrowd.analysis import write_results
-from hpcrowd.environment import (
-    QuantityError,
-    Simulation,
-    State,
-    read_swf,
-)
+from hpcrowd.behaviours import PRESETS
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.scenarios import replay
+from hpcrowd.errors import QuantityError
+from hpcrowd.populations import ShmueliFeitelson
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig, UsersConfig
 
 from tests.support.behaviours import EXTREMES, OUTCOME

@@ -8,14 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd.agents import (
-    DecisionLog,
-    Delay,
-    RecentWaits,
+from hpcrowd import (
+    Clock,
     Recipe,
+    Simulation,
     Work,
     add_users,
     give_behaviour,
+    populate,
+    replay,
+    resample,
 )
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.think import Pause
@@ -28,12 +30,12 @@ from hpcrowd.agents.learned.model import ABOUT, LearnedModel
 from hpcrowd.agents.learned.recorded import Noticed
 from hpcrowd.agents.learned.think import Learned, LearnedPauses
 from hpcrowd.analysis.models.users.learned import SEVERAL, Settings, fit_learned
-from hpcrowd.environment import Clock, Simulation
+from hpcrowd.behaviours import DecisionLog
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios import populate, replay, resample
+from hpcrowd.reactions import Delay, RecentWaits
 
 from tests.support.populations import small_log
 

@@ -6,11 +6,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Consequences, Member, Openness, PoolRules, Requested, Work
+from hpcrowd import Clock, Streams, Work
 from hpcrowd.agents.populations.components import AT_BEGINNING, AT_END, Pool
 from hpcrowd.agents.populations.semi_open import Roster, arrivals_in, draw_roster
-from hpcrowd.environment import Clock, QuantityError, Streams, TraceError
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.errors import QuantityError, TraceError
+from hpcrowd.populations import Consequences, Member, Openness, PoolRules, Requested
 
 from tests.support.populations import ONE, TWO_USERS, pool_of, record, simulated
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hpcrowd.agents.populations.past import Likeness, Past
 from hpcrowd.analysis.forecast.futures import Outset
-from hpcrowd.environment import ClusterState, Maintenance
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.forecasts import ClusterState
+from hpcrowd.platform import Maintenance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -313,7 +314,7 @@ def test_silent_users_come_back_after_a_short_record():
 def test_learned_users_go_on():
     """They submit what they did before, with pauses of the model; not the same in each future."""
     pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
-    from hpcrowd.agents import Work
+    from hpcrowd import Work
     from hpcrowd.analysis.models.users.learned import Settings, fit_learned
 
     log = site_log()

@@ -5,7 +5,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
+from hpcrowd import Clock, JobTable, Simulation, State, Streams
+from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
+from hpcrowd.behaviours import Shifts
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.errors import QuantityError
+from hpcrowd.populations import (
     AsRecorded,
     ClosedLoop,
     Consequences,
@@ -14,15 +19,11 @@ from hpcrowd.agents import (
     Openness,
     Requested,
     Roster,
-    Shifts,
     SiteModel,
     SiteWork,
     add_members,
     draw_roster,
 )
-from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
-from hpcrowd.environment import Clock, JobTable, QuantityError, Simulation, State, Streams
-from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 

@@ -5,16 +5,17 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Happening, Visits
-from hpcrowd.analysis import profile_distance, weekly_profile
+from hpcrowd import Clock, JobTable, State
 from hpcrowd.analysis.accounts.population import (
     ACCOUNTS,
     account_lines,
     population_accounts,
     week_edges,
 )
-from hpcrowd.environment import Clock, JobTable, QuantityError, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.errors import QuantityError
+from hpcrowd.metrics import profile_distance, weekly_profile
+from hpcrowd.populations import Happening, Visits
 
 from tests.support.populations import record
 

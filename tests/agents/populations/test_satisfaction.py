@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Consequences, Member, Roster
 from hpcrowd.agents.populations.satisfaction import Alea, Habit, Requested, acceptable, formula_of
-from hpcrowd.environment import QuantityError
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.errors import QuantityError
+from hpcrowd.populations import Consequences, Member, Roster
 
 from tests.support.populations import pool_of, record, simulated, submissions
 

@@ -5,14 +5,9 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    SessionDefinition,
-    Work,
-    find_sessions,
-    longest_paths,
-    user_graph,
-)
-from hpcrowd.environment import JobTable, QuantityError, jobs_from_trace
+from hpcrowd import JobTable, SessionDefinition, Work, find_sessions, jobs_from_trace, user_graph
+from hpcrowd.errors import QuantityError
+from hpcrowd.graphs import longest_paths
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -4,15 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Chains, SessionDefinition, Work, add_users
-from hpcrowd.environment import (
-    JobTable,
-    QuantityError,
-    Simulation,
-    State,
-    TraceError,
-)
-from hpcrowd.scenarios import replay
+from hpcrowd import JobTable, SessionDefinition, Simulation, State, Work, add_users, replay
+from hpcrowd.errors import QuantityError, TraceError
+from hpcrowd.graphs import Chains
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from hpcrowd.agents import SessionDefinition, Work, add_users
+from hpcrowd import JobTable, SessionDefinition, State, Work, add_users
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
 from hpcrowd.analysis.energy.record import account_of
 from hpcrowd.analysis.pictures.density import density_of
 from hpcrowd.analysis.run import Run
-from hpcrowd.analysis.views import Moment, delays_table, load_table
-from hpcrowd.environment import JobTable, NodesDown, State
 from hpcrowd.environment.machine.model import Preempt
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
@@ -25,7 +23,9 @@ from hpcrowd.environment.quantities import KWH
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.tariff import Tariff
 from hpcrowd.environment.stops import FOREVER
+from hpcrowd.platform import NodesDown
 from hpcrowd.scenarios.inspector.panels.numbers import utilization_until
+from hpcrowd.views import Moment, delays_table, load_table
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
+from hpcrowd import Simulation, State, Work, add_users
 from hpcrowd.analysis import tables
 from hpcrowd.analysis.accounts.platform import jobs_of
-from hpcrowd.environment import NodesDown, Simulation, SpeedChange, State
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.state.begin import begin_from
+from hpcrowd.platform import NodesDown, SpeedChange
 
 from tests.environment.power.power_cases import made
 from tests.support.simulations import simulation_of

@@ -6,10 +6,19 @@ from datetime import timedelta, timezone
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd.analysis import Run, read_recorded, read_results, read_run, write_results
+from hpcrowd import (
+    Clock,
+    Run,
+    read_recorded,
+    read_results,
+    read_run,
+    read_swf,
+    write_results,
+    write_swf,
+)
 from hpcrowd.analysis.results import provenance
-from hpcrowd.environment import Clock, ResultsError, read_swf, write_swf
 from hpcrowd.environment.jobs import State
+from hpcrowd.errors import ResultsError
 from hpcrowd.scenarios.demo import run_demo
 from hpcrowd.scenarios.kinds.replay import replay
 

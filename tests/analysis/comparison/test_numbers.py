@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import METRICS, Run, compare
+from hpcrowd import HpcrowdError, JobTable, Run, State, compare
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS
 from hpcrowd.analysis.metrics import PER_USER
-from hpcrowd.environment import HpcrowdError, JobTable, State
 from hpcrowd.environment.traces.formats.swf import parse_swf
+from hpcrowd.metrics import METRICS
 from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given, settings

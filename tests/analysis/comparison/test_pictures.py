@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hpcrowd.analysis import Run, compare, write_comparison
+from hpcrowd import JobTable, Run, State, compare
 from hpcrowd.analysis.comparison import report
 from hpcrowd.analysis.comparison.multiples import MANY, MOST_OVERLAID
 from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
@@ -15,7 +15,7 @@ from hpcrowd.analysis.comparison.report import (
 )
 from hpcrowd.analysis.paired import Difference, Estimate, UserDifference
 from hpcrowd.analysis.pictures.plots import figure_png, shortened, wrapped
-from hpcrowd.environment import JobTable, State
+from hpcrowd.pictures import write_comparison
 from hpcrowd.scenarios.kinds.replay import replay
 
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from hpcrowd.analysis.features import Workload
+from hpcrowd.features import Workload
 from numpy.typing import NDArray
 
 

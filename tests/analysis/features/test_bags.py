@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import FEATURES, Settings, Workload
 from hpcrowd.analysis.features.bags import (
     NO_GAP_S,
     PARAMETERS,
@@ -18,6 +17,7 @@ from hpcrowd.analysis.features.feature import value_of
 from hpcrowd.analysis.features.locality import classify, run_lengths, zipf_exponent
 from hpcrowd.analysis.features.normal_mixtures import NormalMixture, Points
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, UnavailableError
+from hpcrowd.features import FEATURES, Settings, Workload
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 

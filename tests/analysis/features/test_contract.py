@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import FEATURES, Workload, measure
 from hpcrowd.analysis.features.bags import PARAMETERS
 from hpcrowd.environment.clock import DAY, WEEK
+from hpcrowd.features import FEATURES, Workload, measure
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import Workload
-from hpcrowd.analysis.models import fit, generate, with_correlation
+from hpcrowd import fit, generate
 from hpcrowd.analysis.models.jobs.locality import control_correlation
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
@@ -16,6 +15,8 @@ from hpcrowd.environment.schedulers.correlation import (
     weekly_correlations,
 )
 from hpcrowd.environment.streams import Streams
+from hpcrowd.features import Workload
+from hpcrowd.models import with_correlation
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import foretold_signs
 from hypothesis import given
 from hypothesis import strategies as st

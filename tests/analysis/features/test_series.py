@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import FEATURES, distance_of, measure
 from hpcrowd.analysis.features import series as s
 from hpcrowd.analysis.features.distance import VARIABLES, Apart, Difference, apart
 from hpcrowd.analysis.features.series import SHORTEST, hurst
 from hpcrowd.environment.errors import HpcrowdError, UnavailableError
+from hpcrowd.features import FEATURES, distance_of, measure
 
 from tests.analysis.features.feature_cases import (
     bursty_workload,

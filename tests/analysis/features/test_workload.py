@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import FEATURES, Settings, Workload, measure
 from hpcrowd.analysis.features.workload import once
 from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
+from hpcrowd.features import FEATURES, Settings, Workload, measure
 from hpcrowd.scenarios.kinds.replay import replay
 
 JOB = {"submit": 0, "run": 10, "allocated_processors": 4, "status": 1}

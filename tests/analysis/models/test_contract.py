@@ -6,15 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import Workload
-from hpcrowd.analysis.models import (
-    ARRIVALS,
-    MODELS,
-    WorkloadModel,
-    fit,
-    generate,
-    published,
-)
+from hpcrowd import Streams, fit, generate, generate_swf, jobs_from_trace, parse_swf
 from hpcrowd.analysis.models.arrivals.lublin import Lublin
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import WaveletZeros
@@ -28,8 +20,9 @@ from hpcrowd.analysis.models.jobs.mugm import Mixture
 from hpcrowd.analysis.models.model import arrival_model, job_model
 from hpcrowd.analysis.models.parts.cycle import Cycle
 from hpcrowd.analysis.models.parts.users import UserShares
-from hpcrowd.environment import Streams, generate_swf, jobs_from_trace, parse_swf
 from hpcrowd.environment.errors import HpcrowdError, ModelFitError, QuantityError
+from hpcrowd.features import Workload
+from hpcrowd.models import ARRIVALS, MODELS, WorkloadModel, published
 
 from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
 

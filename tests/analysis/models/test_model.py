@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import FEATURES, Workload
-from hpcrowd.analysis.models import generate, judge, published, read_model, write_model
+from hpcrowd import generate, generate_swf, jobs_from_trace, parse_swf
 from hpcrowd.analysis.models.judgement import Spread, format_spread, judgement_html, within
 from hpcrowd.analysis.models.model import fit
-from hpcrowd.environment import generate_swf, jobs_from_trace, parse_swf
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFileError, ModelFitError, QuantityError
+from hpcrowd.features import FEATURES, Workload
+from hpcrowd.models import judge, published, read_model, write_model
 
 from tests.analysis.features.feature_cases import poisson_workload
 

@@ -4,7 +4,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import Run, busiest_day, gantt, read_run, small_gantt, write_picture
+from hpcrowd import (
+    JobTable,
+    Run,
+    State,
+    Trace,
+    gantt,
+    parse_swf,
+    read_run,
+    write_picture,
+    write_swf,
+)
 from hpcrowd.analysis.pictures import gantt as gantt_module
 from hpcrowd.analysis.pictures.density import (
     MOST_CELLS,
@@ -24,8 +34,9 @@ from hpcrowd.analysis.pictures.gantt import (
 )
 from hpcrowd.analysis.pictures.plots import figure_png, hour_ticks
 from hpcrowd.analysis.results import write_results
-from hpcrowd.environment import JobTable, QuantityError, State, Trace, parse_swf, write_swf
 from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.errors import QuantityError
+from hpcrowd.pictures import busiest_day, small_gantt
 from hpcrowd.scenarios.kinds.replay import replay
 
 #: A trace that says when and where it was; the clocks change on its third day.

@@ -1,11 +1,10 @@
 """The picture of reactions around a period, and the script that draws it."""
 
-from hpcrowd.agents import Delay, During, Recipe
+from hpcrowd import Clock, Recipe, parse_swf, replay
 from hpcrowd.analysis.pictures.plots import figure_png, new_figure
-from hpcrowd.environment import Clock, parse_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.output.guard import kind_of
-from hpcrowd.scenarios import replay
+from hpcrowd.reactions import Delay, During
 from hpcrowd.scenarios.whatif import demand_response
 from hpcrowd.scenarios.whatif.demand_response import mean_use, reaction_figure
 

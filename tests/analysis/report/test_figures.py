@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hpcrowd import JobTable, Run, State, read_results, write_results
 from hpcrowd.agents.populations.openness import Happening, Visit
-from hpcrowd.analysis import RUN_FIGURES, Run, read_results, wait_classes, write_results
 from hpcrowd.analysis.pictures.over_time import (
     recorded_jobs,
     submissions_data,
@@ -27,9 +27,9 @@ from hpcrowd.analysis.pictures.waits import (
 )
 from hpcrowd.analysis.report.figures import think_data, think_times_of
 from hpcrowd.analysis.report.words import decision_rows, told
-from hpcrowd.environment import JobTable, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
+from hpcrowd.pictures import RUN_FIGURES, wait_classes
 from hpcrowd.scenarios.kinds.replay import replay
 from matplotlib.text import Text
 

@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import report_html
+from hpcrowd import read_trace, write_swf
 from hpcrowd.analysis.report.figures import RUN_FIGURES
-from hpcrowd.environment import UnavailableError, read_trace, write_swf
+from hpcrowd.errors import UnavailableError
+from hpcrowd.pictures import report_html
 from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.support.page import find_browser

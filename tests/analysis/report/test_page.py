@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hpcrowd.analysis import compare, report_html
+from hpcrowd import compare
 from hpcrowd.analysis.html import (
     DARK,
     GENERATOR,
@@ -18,6 +18,7 @@ from hpcrowd.analysis.html import (
 from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.analysis.report.figures import figures_of
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.pictures import report_html
 from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.support.reports import Page, busy_trace

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd import Clock
 from hpcrowd.analysis.curves import decades
 from hpcrowd.analysis.validation.across import Across, claim_rows, holm, rank_rows
 from hpcrowd.analysis.validation.scores import (
@@ -20,7 +21,6 @@ from hpcrowd.analysis.validation.scores import (
     user_means,
 )
 from hpcrowd.analysis.validation.validation import RANKED, Score, Validation
-from hpcrowd.environment import Clock
 from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.agents import PRESETS, Composed, Mixture, Part, Recipe, Release, Work, add_users
+from hpcrowd import Clock, HpcrowdError, Recipe, Simulation, Work, add_users
 from hpcrowd.agents.behaviours.activity import ActivityWindow
 from hpcrowd.agents.behaviours.heldout import (
     HeldOut,
@@ -21,9 +21,10 @@ from hpcrowd.analysis.validation.models import BASELINES, POOLED, UserModel
 from hpcrowd.analysis.validation.parts import Parts
 from hpcrowd.analysis.validation.protocol import Protocol
 from hpcrowd.analysis.validation.validation import FORECASTS, INSIDE, RANKED
-from hpcrowd.environment import Clock, HpcrowdError, Simulation
+from hpcrowd.behaviours import PRESETS, Composed, Release
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.populations import Mixture, Part
 
 #: One origin, all days after it, and few resamples: most tests do not look at intervals.
 RULES = Protocol((0.5,), 10_000, 1, "recorded", 20, 30, 100)

@@ -6,20 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis.views import (
-    Moment,
-    blockers_of,
-    delays,
-    delays_of_user,
-    delays_table,
-)
-from hpcrowd.environment import JobTable, State
+from hpcrowd import JobTable, State
+from hpcrowd.analysis.views import delays
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 from hpcrowd.environment.platform.changes import NodesDown
 from hpcrowd.environment.schedulers.base import ReasonCode, WaitingReason
+from hpcrowd.views import Moment, blockers_of, delays_of_user, delays_table
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

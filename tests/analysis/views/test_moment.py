@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import DecisionLog, Work, add_users
-from hpcrowd.analysis import read_results, write_results
-from hpcrowd.analysis.views import (
+from hpcrowd import Simulation, Work, add_users, read_results, replay, write_results
+from hpcrowd.behaviours import DecisionLog
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
+from hpcrowd.views import (
     Moment,
     activity_count,
     blockers_of,
@@ -26,11 +29,6 @@ from hpcrowd.analysis.views import (
     users_table,
     week_table,
 )
-from hpcrowd.environment import Simulation
-from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
-from hpcrowd.scenarios import replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hpcrowd.agents import DecisionLog
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.views import (
+from hpcrowd.behaviours import DecisionLog
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.views import (
     Moment,
     decisions_picture,
     gantt_picture,
@@ -18,7 +19,6 @@ from hpcrowd.analysis.views import (
     users_picture,
     week_picture,
 )
-from hpcrowd.environment.clock import DAY, HOUR
 from matplotlib.figure import Figure
 
 from tests.analysis.views.view_cases import paused

@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
-from hpcrowd.agents import ActivityWindow, Casting, DecisionLog, Recipe, Work
-from hpcrowd.analysis.views import (
+from hpcrowd import Recipe, Simulation, Streams, Work
+from hpcrowd.behaviours import ActivityWindow, DecisionLog
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.errors import QuantityError
+from hpcrowd.populations import Casting
+from hpcrowd.views import (
     Moment,
     activity_count,
     decisions_table,
@@ -16,8 +20,6 @@ from hpcrowd.analysis.views import (
     users_table,
     week_table,
 )
-from hpcrowd.environment import QuantityError, Simulation, Streams
-from hpcrowd.environment.clock import DAY, HOUR
 
 from tests.analysis.views.view_cases import paused
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from hpcrowd.agents import DecisionLog, User, Work, add_users
+from hpcrowd import Clock, JobTable, Simulation, User, Work, add_users
 from hpcrowd.agents.behaviours.decisions import Decisions
 from hpcrowd.analysis.run import Run
-from hpcrowd.analysis.views import Moment
-from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.behaviours import DecisionLog
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.scenarios.kinds.replay import units_waited_for
+from hpcrowd.views import Moment
 from hypothesis import strategies as st
 
 #: Rows of jobs of three users: submission, run time, processors, request, user.

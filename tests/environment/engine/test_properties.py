@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import SessionDefinition, Work, add_users
-from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd import JobTable, SessionDefinition, Simulation, State, Work, add_users
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

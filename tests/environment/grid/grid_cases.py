@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hpcrowd.environment import FCFS, ClusterSpec, Grid, JobTable, Simulation, State
+from hpcrowd import ClusterSpec, JobTable, Simulation, State
+from hpcrowd.grids import Grid
+from hpcrowd.policies import FCFS
 from hypothesis import strategies as st
 
 from tests.environment.grid import grid_oracle as oracle

@@ -5,23 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd import ClusterSpec, JobTable, Simulation, State
 from hpcrowd.analysis.pictures.platform_marks import marks_of
-from hpcrowd.environment import (
-    ClusterSpec,
-    Failures,
-    Grid,
-    JobTable,
-    Maintenance,
-    NodesDown,
-    Resize,
-    Simulation,
-    SpeedChange,
-    State,
-)
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.broker import broker_of
 from hpcrowd.environment.platform.part import Platform
 from hpcrowd.environment.streams import Streams
+from hpcrowd.grids import Grid
+from hpcrowd.platform import Failures, Maintenance, NodesDown, Resize, SpeedChange
 from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
 
 from tests.environment.grid.grid_cases import BROKERS

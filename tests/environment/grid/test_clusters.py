@@ -2,19 +2,12 @@
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import (
-    ClusterSpec,
-    Grid,
-    GridPolicy,
-    JobTable,
-    Simulation,
-    State,
-)
+from hpcrowd import ClusterSpec, JobTable, Simulation, State, Work, add_users
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
 from hpcrowd.environment.grid.broker import broker_of
 from hpcrowd.environment.grid.das3 import das3_clusters
 from hpcrowd.environment.quantities import time_at_speed
+from hpcrowd.grids import Grid, GridPolicy
 
 from tests.support.simulations import simulation_of
 

@@ -5,9 +5,9 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from hpcrowd import JobTable, State
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.environment import JobTable, State
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.policies import GRID_POLICIES, fits, parts_of

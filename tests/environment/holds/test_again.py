@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hpcrowd.environment import State
+from hpcrowd import State
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.holds.held import Holds, hold
 from hpcrowd.environment.holds.rules import Rules

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Simulation, State
+from hpcrowd import Simulation, State
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.held import Holds, hold

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Casting
+from hpcrowd import read_trace
 from hpcrowd.analysis.results import read_recorded, read_results, write_results
-from hpcrowd.environment import parse_sacct, read_trace
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.recorded import recorded_rules
 from hpcrowd.environment.holds.rules import Condition
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.formats import parse_sacct
+from hpcrowd.populations import Casting
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
 
 from tests.support.sacct import UTC, text

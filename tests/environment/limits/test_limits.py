@@ -13,16 +13,17 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd import Clock, JobTable, jobs_from_trace
 from hpcrowd.agents.behaviours.profiles import WeeklyProfile
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.curves import time_ticks
 from hpcrowd.analysis.models.arrivals import lublin, wavelet
 from hpcrowd.analysis.models.jobs import feitelson
-from hpcrowd.environment import Clock, JobTable, QuantityError, TraceError, jobs_from_trace
 from hpcrowd.environment.clock import CYCLE, DAY, WEEK, moment
 from hpcrowd.environment.errors import HpcrowdError, echo, harmless
 from hpcrowd.environment.limits import inputs, memory
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.errors import QuantityError, TraceError
 
 LOG = "; MaxProcs: 4\n1 0 0 60 1 -1 -1 1 90 -1 1 1 1 1 1 -1 -1 -1\n"
 

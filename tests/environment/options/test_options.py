@@ -7,21 +7,11 @@ from typing import override
 import numpy as np
 import pytest
 import tomlkit
-from hpcrowd.agents import (
-    Activity,
-    ActivityWindow,
-    Composed,
-    Recipe,
-    Renounce,
-    SessionGraph,
-    Think,
-    ThinkTime,
-    Trigger,
-)
+from hpcrowd import Recipe, read_run, replay
 from hpcrowd.agents.behaviours.triggers import Always
-from hpcrowd.analysis import read_run
+from hpcrowd.behaviours import Activity, ActivityWindow, Composed, SessionGraph, Think, ThinkTime
 from hpcrowd.environment.errors import QuantityError, SimulationError
-from hpcrowd.scenarios import replay
+from hpcrowd.reactions import Renounce, Trigger
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.files import read_scenario
 from hpcrowd.scenarios.sweeps.study import Study
@@ -33,10 +23,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hpcrowd.agents import *
+from hpcrowd import Scheduler
 from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.environment import Priority, Scheduler
+from hpcrowd.behaviours import *
 from hpcrowd.environment.clock import DAY
+from hpcrowd.policies import Priority
+from hpcrowd.populations import ClosedLoop
+from hpcrowd.reactions import *
 
 if TYPE_CHECKING:
     from nowhere import Work

@@ -2,25 +2,15 @@
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    Clock,
-    ClusterSpec,
-    JobTable,
-    Machine,
-    MachineInUse,
-    NodePower,
-    Platform,
-    Power,
-    PowerInUse,
-    QuantityError,
-    Resize,
-    Simulation,
-)
+from hpcrowd import Clock, ClusterSpec, JobTable, Machine, Simulation
 from hpcrowd.environment.machine.model import NodeType, Reservation
 from hpcrowd.environment.parts.part import MOMENTS, Part, Parts
 from hpcrowd.environment.power.sleep import SleepRule
 from hpcrowd.environment.schedulers.on_nodes.in_use import machine_of
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
+from hpcrowd.errors import QuantityError
+from hpcrowd.platform import MachineInUse, Platform, Resize
+from hpcrowd.power import NodePower, Power, PowerInUse
 
 
 class Noting(Part):

@@ -6,27 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import SessionDefinition, Work, add_users
-from hpcrowd.environment import (
-    EASY,
-    Adaptive,
+from hpcrowd import (
     ClusterSpec,
-    Failures,
     JobTable,
-    Maintenance,
-    NodesDown,
-    QuantityError,
-    Resize,
     Scheduler,
-    SchedulerError,
+    SessionDefinition,
     Simulation,
-    SimulationError,
-    SpeedChange,
     State,
-    SwitchPolicy,
+    Work,
+    add_users,
 )
 from hpcrowd.environment.platform.part import Platform
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, parse_scheduler
+from hpcrowd.errors import QuantityError, SchedulerError, SimulationError
+from hpcrowd.platform import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
+from hpcrowd.policies import EASY, Adaptive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

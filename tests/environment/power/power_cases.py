@@ -1,7 +1,7 @@
 """Random workloads for machines whose power is limited or saved, small and full of ties."""
 
 import numpy as np
-from hpcrowd.environment import JobTable
+from hpcrowd import JobTable
 from hypothesis import strategies as st
 
 from tests.support.policies import Rows

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import NodesDown, Resize, Simulation, SpeedChange, State
+from hpcrowd import Simulation, State, Work, add_users
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, SignalError
 from hpcrowd.environment.machine.model import Machine, NodeType
@@ -17,6 +16,7 @@ from hpcrowd.environment.power.draws import DrawTable
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.state.begin import begin_from
+from hpcrowd.platform import NodesDown, Resize, SpeedChange
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd import HpcrowdError
 from hpcrowd.analysis.energy.account import PARTS, EnergyAccount
 from hpcrowd.analysis.results import read_results, write_results
-from hpcrowd.environment import HpcrowdError, QuantityError, Signal
 from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.power.in_use import types_of
 from hpcrowd.environment.quantities import KWH, parse_energy, parse_power
+from hpcrowd.errors import QuantityError
+from hpcrowd.power import Signal
 from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from hpcrowd.scenarios.kinds.replay import replay
 

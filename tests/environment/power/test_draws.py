@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.environment import FormatOptions, JobTable, Losses, Simulation, TableMapping
+from hpcrowd import JobTable, Simulation
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import (
@@ -27,6 +27,7 @@ from hpcrowd.environment.traces.formats.slurm.json_records import (
 from hpcrowd.environment.traces.formats.slurm.values import parse_energy
 from hpcrowd.environment.traces.formats.tables.columns import generate_csv, parse_csv
 from hpcrowd.environment.traces.formats.tables.mapped import generate_mapped, parse_mapped
+from hpcrowd.formats import FormatOptions, Losses, TableMapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,8 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import ClusterSpec, Simulation
+from hpcrowd import ClusterSpec, Simulation, Work, add_users
 from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN

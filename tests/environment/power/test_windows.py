@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.environment import State
+from hpcrowd import State
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import ClusterSpec
 from hpcrowd.environment.errors import QuantityError

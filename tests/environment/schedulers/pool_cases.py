@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, Simulation
+from hpcrowd import JobTable, Simulation
 
 from tests.support.simulations import simulation_of
 

@@ -4,16 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    Adaptive,
-    JobTable,
-    Look,
-    NodesDown,
-    SchedulerError,
-    SwitchPolicy,
-    parse_scheduler,
-)
+from hpcrowd import JobTable
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.errors import SchedulerError
+from hpcrowd.platform import NodesDown, SwitchPolicy
+from hpcrowd.policies import Adaptive, Look, parse_scheduler
 
 from tests.environment.schedulers.pool_cases import both, ran
 from tests.support.policies import text

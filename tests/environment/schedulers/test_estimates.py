@@ -1,8 +1,9 @@
 """Estimates that need no history, and what happens to a running job that outruns its own."""
 
 import pytest
-from hpcrowd.environment import Estimates, QuantityError, parse_estimates
 from hpcrowd.environment.schedulers.estimates import INCREMENTS, believed_end
+from hpcrowd.errors import QuantityError
+from hpcrowd.predictors import Estimates, parse_estimates
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -3,23 +3,21 @@
 from typing import Any
 
 import pytest
-from hpcrowd.environment import (
+from hpcrowd import JobTable, Scheduler
+from hpcrowd.environment.schedulers import names
+from hpcrowd.environment.schedulers.fair_share import FairShare
+from hpcrowd.environment.schedulers.priority import WFP3
+from hpcrowd.errors import QuantityError, SchedulerError
+from hpcrowd.policies import (
     EASY,
     FCFS,
     Conservative,
     EndedJob,
-    JobTable,
     Look,
-    QuantityError,
-    Scheduler,
-    SchedulerError,
     Selective,
     SelectiveCategorized,
     parse_scheduler,
 )
-from hpcrowd.environment.schedulers import names
-from hpcrowd.environment.schedulers.fair_share import FairShare
-from hpcrowd.environment.schedulers.priority import WFP3
 
 from tests.environment.schedulers.pool_cases import ran
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hpcrowd.environment import jobs_from_trace
+from hpcrowd import jobs_from_trace
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
 from hpcrowd.environment.traces.trace import Conversion

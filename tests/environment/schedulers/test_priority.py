@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hpcrowd.environment import jobs_from_trace
+from hpcrowd import jobs_from_trace
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.schedulers.priority import (
     ARRAYS,

@@ -5,16 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    EndedJob,
-    JobTable,
-    QuantityError,
-    SelectiveCategorized,
-    Simulation,
-    State,
-    parse_scheduler,
-)
+from hpcrowd import JobTable, Simulation, State
 from hpcrowd.environment.schedulers.fair_share import Usage, half
+from hpcrowd.errors import QuantityError
+from hpcrowd.policies import EndedJob, SelectiveCategorized, parse_scheduler
 
 from tests.environment.schedulers.pool_cases import both, ran
 

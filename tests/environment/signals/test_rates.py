@@ -5,12 +5,14 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Clock, Signal, SignalError
+from hpcrowd import Clock
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.signals.cooling import Cooling
 from hpcrowd.environment.signals.steps import Steps
 from hpcrowd.environment.signals.tariff import Tariff, TariffPeriod
+from hpcrowd.errors import SignalError
+from hpcrowd.power import Signal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -5,7 +5,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Clock, Signal, SignalError, parse_signal, read_signal
+from hpcrowd import Clock
+from hpcrowd.errors import SignalError
+from hpcrowd.power import Signal, parse_signal, read_signal
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -25,7 +25,7 @@ BUSY = 2_786_460
 
 def staged(make_trace, tmp_path, **settings):
     """Return a replay of the log of twelve users, ready to begin."""
-    from hpcrowd.environment import write_swf
+    from hpcrowd import write_swf
 
     write_swf(small_log(make_trace), tmp_path / "log.swf")
     scenario = scenario_of({"kind": "replay", "trace": "log.swf", **settings}, tmp_path)

@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from hpcrowd.environment import FormatOptions, parse_sacct, read_trace
+from hpcrowd import read_trace
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.formats import FormatOptions, parse_sacct
 
 UTC = FormatOptions(zone="UTC")
 

@@ -4,17 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    CleaningRules,
-    Flurry,
-    FlurryRule,
-    QuantityError,
-    TraceError,
-    clean,
-    generate_swf,
-    parse_swf,
-)
+from hpcrowd import clean, generate_swf, parse_swf
 from hpcrowd.environment.traces.cleaning import judge
+from hpcrowd.errors import QuantityError, TraceError
+from hpcrowd.traces import CleaningRules, Flurry, FlurryRule
 from hypothesis import given
 from hypothesis import strategies as st
 

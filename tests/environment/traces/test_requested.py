@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    Conversion,
-    QuantityError,
-    RequestModel,
-    Streams,
-    TraceError,
-    jobs_from_trace,
-)
+from hpcrowd import Streams, jobs_from_trace
 from hpcrowd.environment.traces.request_model import (
     DISTINCT,
     POPULAR,
@@ -24,7 +17,9 @@ from hpcrowd.environment.traces.request_model import (
     popularity_by_time,
 )
 from hpcrowd.environment.traces.requested_times import ABOVE, LIMIT, LONGEST, RUN_TIME
+from hpcrowd.errors import QuantityError, TraceError
 from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.traces import Conversion, RequestModel
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import read_recorded
+from hpcrowd import read_recorded, read_trace, write_trace
 from hpcrowd.analysis.features.arrivals import offered_load
 from hpcrowd.analysis.features.sizes import wait
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.environment import read_trace, write_trace
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.traces.runs import COLUMN, EarlierRun, earlier_runs, in_order, text_of
 from hpcrowd.environment.traces.trace import take_jobs

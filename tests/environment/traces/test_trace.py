@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import read_results, write_results
-from hpcrowd.environment import Conversion, Trace, TraceError, jobs_from_trace
+from hpcrowd import Trace, jobs_from_trace, read_results, replay, write_results
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.machine_size import (
@@ -17,7 +16,8 @@ from hpcrowd.environment.traces.machine_size import (
     most_in_use,
     without_found_size,
 )
-from hpcrowd.scenarios import replay
+from hpcrowd.errors import TraceError
+from hpcrowd.traces import Conversion
 from hypothesis import given
 from hypothesis import strategies as st
 

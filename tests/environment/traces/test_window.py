@@ -4,17 +4,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    Clock,
-    QuantityError,
-    TraceError,
-    generate_swf,
-    parse_swf,
-    window,
-)
+from hpcrowd import Clock, generate_swf, parse_swf, window
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.traces.headers import header_date, last_end, true_header
 from hpcrowd.environment.traces.trace import take_jobs
+from hpcrowd.errors import QuantityError, TraceError
 from hypothesis import given
 from hypothesis import strategies as st
 

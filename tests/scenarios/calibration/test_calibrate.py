@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import read_posterior
+from hpcrowd import calibrate
 from hpcrowd.analysis.calibration.regression import posterior_of
-from hpcrowd.environment import QuantityError
-from hpcrowd.scenarios import calibrate, write_posterior
+from hpcrowd.calibration import read_posterior, write_posterior
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.calibration import calibrate as calibrating
 from hpcrowd.scenarios.calibration import simulations
 from hpcrowd.scenarios.calibration.subject import read_subject

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from hpcrowd.environment import write_swf
+from hpcrowd import write_swf
 
 from tests.support.page import BUSY, Reader, started_page
 from tests.support.populations import small_log

@@ -7,9 +7,10 @@ from importlib import import_module
 
 import pandas as pd
 import pytest
-from hpcrowd.environment import QuantityError, write_swf
+from hpcrowd import write_swf
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.toml_files import line_of
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.kinds.base import takes_settings
 from hpcrowd.scenarios.kinds.fields import OF_DURATION
 from hpcrowd.scenarios.kinds.files import KINDS, read_scenario, scenario_toml

@@ -5,11 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis import read_results
-from hpcrowd.environment import JobTable, QuantityError, read_swf
+from hpcrowd import JobTable, read_results, read_swf, replay
 from hpcrowd.environment.grid.policies import GRID_POLICIES
 from hpcrowd.environment.jobs import join
-from hpcrowd.scenarios import replay
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
 from hpcrowd.scenarios.whatif import grid_or_isolated
 

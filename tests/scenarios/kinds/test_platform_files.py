@@ -7,22 +7,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hpcrowd.analysis import gantt, read_results, write_results
+from hpcrowd import Clock, gantt, parse_swf, read_results, replay, write_results, write_swf
 from hpcrowd.analysis.accounts.platform import platform_lines
-from hpcrowd.environment import (
-    Clock,
-    Failures,
-    Maintenance,
-    NodesDown,
-    QuantityError,
-    Resize,
-    SpeedChange,
-    SwitchPolicy,
-    parse_swf,
-    write_swf,
-)
 from hpcrowd.environment.engine.attempts import MEANING
-from hpcrowd.scenarios import replay
+from hpcrowd.errors import QuantityError
+from hpcrowd.platform import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 from typer.testing import CliRunner

@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd import JobTable, Simulation
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember, add_pool_users
 from hpcrowd.analysis.models.generation import Generated, population
 from hpcrowd.analysis.models.parts.base import Drawn
-from hpcrowd.environment import JobTable, QuantityError, Signal, Simulation
 from hpcrowd.environment.clock import HOUR
+from hpcrowd.errors import QuantityError
+from hpcrowd.power import Signal
 from hpcrowd.scenarios.kinds.populate import populate
 
 

@@ -4,18 +4,9 @@ import json
 from hashlib import sha256
 
 import pytest
-from hpcrowd.agents import (
-    PRESETS,
-    ActivityWindow,
-    ContinuationLaw,
-    Fitted,
-    LinearThink,
-    Recipe,
-    Shifts,
-)
-from hpcrowd.environment import State
+from hpcrowd import Recipe, ReplayConfig, State, replay
+from hpcrowd.behaviours import PRESETS, ActivityWindow, ContinuationLaw, Fitted, LinearThink, Shifts
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.kinds import population_files
 from hpcrowd.scenarios.kinds.population_files import read_population
 

@@ -5,12 +5,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis import read_results
-from hpcrowd.environment import QuantityError, read_swf, read_trace, write_swf
+from hpcrowd import ResampleConfig, read_results, read_swf, read_trace, replay, resample, write_swf
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.machine.requests import Ask, Requests
-from hpcrowd.scenarios import ResampleConfig, replay, resample
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.commands.setting_options import named_numbers
 from hpcrowd.scenarios.kinds.resample import pool_of
 from hpcrowd.scenarios.studies.rebound.draws import SHUFFLED, draws_of
@@ -60,8 +59,8 @@ def test_units_and_think_times(log):
 def test_users_of_groups_are_made_from_a_model(log):
     """Batches of its groups; a model that is handed over is not fitted again."""
     pytest.importorskip("kmedoids")
-    from hpcrowd.analysis.features import Workload
-    from hpcrowd.analysis.models import fit
+    from hpcrowd import fit
+    from hpcrowd.features import Workload
 
     model = fit("mugm", Workload.from_trace(log), options={"groups": 2})
     run = resample(log, users="mugm", model=model, days=42, pool={"least": 1}, population="2x")

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import PRESETS, DecisionLog
-from hpcrowd.environment import write_swf
-from hpcrowd.scenarios import ReplayConfig
+from hpcrowd import ReplayConfig, write_swf
+from hpcrowd.behaviours import PRESETS, DecisionLog
 from hpcrowd.scenarios.kinds.files import scenario_of
 
 from tests.support.populations import small_log

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-from hpcrowd.environment import Header, write_swf
+from hpcrowd import write_swf
 from hpcrowd.environment.traces.trace import FIELDS, Trace
+from hpcrowd.traces import Header
 
 #: Files that are the same however a sweep came to its end.
 RESULTS = ("frame.parquet", "frame.csv", "summary.csv", "utilization.png")

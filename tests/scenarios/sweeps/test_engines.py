@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import HpcrowdError, QuantityError
+from hpcrowd import HpcrowdError, read_study, sweep
 from hpcrowd.environment.limits.numbers import raise_floating_errors
-from hpcrowd.scenarios import read_study, sweep
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes, engine_of
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, landed, results, write_study

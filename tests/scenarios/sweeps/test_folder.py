@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd.analysis import METRICS
+from hpcrowd import HpcrowdError, ReplayConfig, read_study, read_swf, replay, sweep
 from hpcrowd.analysis import results as results_module
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
-from hpcrowd.environment import HpcrowdError, ResultsError, read_swf
-from hpcrowd.scenarios import ReplayConfig, read_study, replay, sweep
+from hpcrowd.errors import ResultsError
+from hpcrowd.metrics import METRICS
 from hpcrowd.scenarios.sweeps.folder import SweepFolder, locked
 from hpcrowd.scenarios.sweeps.runs import _identity
 from hpcrowd.scenarios.sweeps.worker import JOB_COLUMNS, read_shared, write_shared

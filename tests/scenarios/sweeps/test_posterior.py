@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import Posterior
+from hpcrowd import HpcrowdError
 from hpcrowd.analysis.calibration.priors import Prior
 from hpcrowd.analysis.calibration.regression import Weighted
 from hpcrowd.analysis.paired import over_seeds
-from hpcrowd.environment import HpcrowdError, QuantityError
+from hpcrowd.calibration import Posterior
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.sweeps.methods import methods_text
 from hpcrowd.scenarios.sweeps.runs import planned, sweep
 from hpcrowd.scenarios.sweeps.study import DRAWS, read_study, study_toml

@@ -4,7 +4,8 @@ import multiprocessing
 import os
 
 import pytest
-from hpcrowd.environment import HpcrowdError, QuantityError
+from hpcrowd import HpcrowdError
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
 

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hpcrowd.environment import QuantityError
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.commands.simulate import sweep as sweep_command
 from hpcrowd.scenarios.sweeps.runs import planned
 from hpcrowd.scenarios.sweeps.study import (
@@ -170,7 +170,7 @@ def test_command_sweeps_and_tells(tmp_path, call):
 def test_methods_section_says_what_was_run(tmp_path, call):
     """Versions, checksums, settings, design and statistics; nothing is run."""
     (tmp_path / "mine.py").write_text(
-        "from hpcrowd.environment import Priority\n"
+        "from hpcrowd.policies import Priority\n"
         "class Big(Priority):\n    def score(self, jobs):\n        return jobs.processors\n"
     )
     axes = '[axes]\nscheduler = ["easy", "mine.py:Big"]\nseed = 9\n[trim]\nwarm_up = "1d"\n'

@@ -6,11 +6,10 @@ import sys
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Recipe
-from hpcrowd.environment import JobTable, Signal, State, read_swf
+from hpcrowd import JobTable, Recipe, State, read_swf, replay
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.traces.trace import take_jobs
-from hpcrowd.scenarios import replay
+from hpcrowd.power import Signal
 from hpcrowd.scenarios.whatif import (
     carbon_window,
     halve_speed,

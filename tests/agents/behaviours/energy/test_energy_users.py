@@ -7,36 +7,39 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    ActivityWindow,
-    Always,
-    BatchOrder,
-    Budget,
-    Cut,
-    DecisionLog,
-    Decisions,
-    Degrade,
-    Delay,
-    During,
-    LookAgain,
-    Reconfigure,
-    Recorded,
-    Renounce,
-    SameWindow,
-    SessionDefinition,
-    SessionGraph,
-    Switch,
-)
+from hpcrowd import Clock, SessionDefinition, Simulation, State
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.agents.behaviours.energy.budget import Calendar
 from hpcrowd.agents.populations.component_users import Member
 from hpcrowd.agents.populations.openness import Consequences
 from hpcrowd.agents.populations.semi_open import Roster
-from hpcrowd.analysis import account, notes_of
-from hpcrowd.environment import Clock, QuantityError, Simulation, State
+from hpcrowd.behaviours import (
+    ActivityWindow,
+    BatchOrder,
+    DecisionLog,
+    Decisions,
+    Recorded,
+    SameWindow,
+    SessionGraph,
+)
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, second_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.power.in_use import PowerInUse
+from hpcrowd.errors import QuantityError
+from hpcrowd.reactions import (
+    Always,
+    Budget,
+    Cut,
+    Degrade,
+    Delay,
+    During,
+    LookAgain,
+    Reconfigure,
+    Renounce,
+    Switch,
+    account,
+    notes_of,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

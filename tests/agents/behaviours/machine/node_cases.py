@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from hpcrowd.agents import ReplayUser
+from hpcrowd import ReplayUser, Simulation
 from hpcrowd.analysis.accounts.reactions import notes_of
-from hpcrowd.environment import Simulation
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 
 from tests.environment.machine.machine_cases import machine, table

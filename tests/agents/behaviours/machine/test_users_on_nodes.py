@@ -4,19 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    DecisionLog,
-    Decisions,
-    Degrade,
-    Delay,
-    During,
-    ExpectedWait,
-    LookAgain,
-    Patience,
-    Reaction,
-    Switch,
-    Trigger,
-)
+from hpcrowd import ClusterSpec, State
 from hpcrowd.agents.behaviours.machine.requests import (
     FewerGpus,
     LessMemory,
@@ -25,7 +13,7 @@ from hpcrowd.agents.behaviours.machine.requests import (
 )
 from hpcrowd.agents.behaviours.machine.standing import AtLimit, FairShareBelow
 from hpcrowd.analysis.accounts.reactions import account, notes_of
-from hpcrowd.environment import ClusterSpec, State
+from hpcrowd.behaviours import DecisionLog, Decisions, Patience
 from hpcrowd.environment.machine.model import (
     Account,
     Limits,
@@ -36,6 +24,16 @@ from hpcrowd.environment.machine.model import (
 )
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.stops import FOREVER
+from hpcrowd.reactions import (
+    Degrade,
+    Delay,
+    During,
+    ExpectedWait,
+    LookAgain,
+    Reaction,
+    Switch,
+    Trigger,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

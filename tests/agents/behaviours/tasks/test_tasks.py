@@ -5,28 +5,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
+from hpcrowd import (
+    ClusterSpec,
+    Recipe,
+    SessionDefinition,
+    Simulation,
+    State,
+    give_behaviour,
+    read_results,
+    replay,
+    write_results,
+)
+from hpcrowd.behaviours import (
     ActivityWindow,
-    Always,
     BatchOrder,
-    Cut,
     DecisionLog,
     Decisions,
-    Degrade,
-    Delay,
-    During,
     Patience,
-    Recipe,
     Recorded,
-    Renounce,
     SameWindow,
-    SessionDefinition,
     SessionGraph,
-    Switch,
-    give_behaviour,
 )
-from hpcrowd.analysis import account, notes_of, read_results, write_results
-from hpcrowd.environment import ClusterSpec, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.held import hold
@@ -39,7 +38,18 @@ from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.power.windows import StartWindow
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf
-from hpcrowd.scenarios import reaction_from, replay
+from hpcrowd.reactions import (
+    Always,
+    Cut,
+    Degrade,
+    Delay,
+    During,
+    Renounce,
+    Switch,
+    account,
+    notes_of,
+    reaction_from,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,6 @@ from statistics import variance
 import numpy as np
 import pytest
 import pywt
-from hpcrowd.analysis.features import Settings, Workload
 from hpcrowd.analysis.models.arrivals.auto import Auto, Evidence
 from hpcrowd.analysis.models.arrivals.lublin import BUCKET_S, PUBLISHED, Lublin, _mean_gap
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
@@ -25,6 +24,7 @@ from hpcrowd.analysis.models.model import arrival_model
 from hpcrowd.analysis.models.parts.cycle import Cycle, clock_times, operational_times
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import ModelFitError, QuantityError
+from hpcrowd.features import Settings, Workload
 from scipy.stats import gamma
 
 from tests.analysis.features.feature_cases import bursty_workload, poisson_workload

@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import Workload
+from hpcrowd import Streams, fit, generate
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.locality import run_lengths
-from hpcrowd.analysis.models import fit, generate
 from hpcrowd.analysis.models.jobs.classes import JobClasses
 from hpcrowd.analysis.models.jobs.comprehensive import (
     BagSizes,
@@ -16,8 +15,8 @@ from hpcrowd.analysis.models.jobs.comprehensive import (
     user_bags,
 )
 from hpcrowd.analysis.models.jobs.locality import Locality, Table, runs_of
-from hpcrowd.environment import Streams
 from hpcrowd.environment.clock import DAY
+from hpcrowd.features import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import Workload
+from hpcrowd import Streams, generate
 from hpcrowd.analysis.features.sizes import is_power_of_two
-from hpcrowd.analysis.models import generate
 from hpcrowd.analysis.models.arrivals.lublin import BATCH, INTERACTIVE, Lublin, LublinTypes
 from hpcrowd.analysis.models.jobs.downey import Downey, speedup
 from hpcrowd.analysis.models.jobs.feitelson import (
@@ -25,8 +24,8 @@ from hpcrowd.analysis.models.jobs.lublin import (
 )
 from hpcrowd.analysis.models.model import fit, published
 from hpcrowd.analysis.models.parts.users import draw_from
-from hpcrowd.environment import Streams
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.features import Workload
 from scipy.stats import gamma
 
 from tests.analysis.features.feature_cases import FAR, bursty_workload, near, poisson_workload

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import Workload
+from hpcrowd import generate
 from hpcrowd.analysis.features.sizes import is_power_of_two
-from hpcrowd.analysis.models import generate
 from hpcrowd.analysis.models.jobs.mugm import Mixture, Mugm, UserGroup, nearest_power
 from hpcrowd.analysis.models.model import fit
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.features import Workload
 
 
 def two_kinds(jobs, seed, **columns):

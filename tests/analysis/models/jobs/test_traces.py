@@ -2,18 +2,17 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import Workload
+from hpcrowd import Streams, generate
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.distance import apart
 from hpcrowd.analysis.features.locality import repetition_zipf
 from hpcrowd.analysis.features.series import spearman
 from hpcrowd.analysis.features.sizes import normalized_entropy
-from hpcrowd.analysis.models import generate
 from hpcrowd.analysis.models.jobs.comprehensive import Comprehensive, user_bags
 from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.analysis.models.jobs.mugm import Mugm
 from hpcrowd.analysis.models.model import fit
-from hpcrowd.environment import Streams
+from hpcrowd.features import Workload
 
 #: Workloads that figures are means of; repetitions make single ones differ.
 SEEDS = range(4)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.models.generation import generate
 from hpcrowd.analysis.models.model import fit, published
 from hpcrowd.analysis.models.parts.base import Drawn
 from hpcrowd.analysis.models.parts.users import Requests, UserShares
+from hpcrowd.features import Workload
 
 from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Priority, WaitingJob
 from hpcrowd.environment.schedulers.ordered import parse_order
+from hpcrowd.policies import Priority, WaitingJob
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hpcrowd.environment import State
+from hpcrowd import State
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +62,8 @@ def test_exact_estimates_leave_nothing_to_compress(rows, processors, plain):
 CASES = """
 import sys
 import numpy as np
-from hpcrowd.environment import JobTable, Simulation, parse_scheduler
+from hpcrowd import JobTable, Simulation
+from hpcrowd.policies import parse_scheduler
 from hpcrowd.environment.engine.kernel import gains, plan, profile
 
 for bound in sys.argv[1:]:

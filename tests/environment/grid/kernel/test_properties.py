@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Grid, JobTable
+from hpcrowd import JobTable
+from hpcrowd.grids import Grid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

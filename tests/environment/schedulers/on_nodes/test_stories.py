@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import jobs_from_trace
+from hpcrowd import jobs_from_trace
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, State

@@ -19,7 +19,6 @@ from hpcrowd.analysis.prediction import (
     space,
     train,
 )
-from hpcrowd.environment import parse_estimates
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.schedulers.predictors.base import ENDED, Events, Predictor
@@ -36,6 +35,7 @@ from hpcrowd.environment.schedulers.predictors.models import (
     write_predictor,
 )
 from hpcrowd.environment.schedulers.predictors.nearest import Nearest
+from hpcrowd.predictors import parse_estimates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import archive_logs, cache_folder, fetch, read_swf
-from hpcrowd.environment import trace_path as resolve_path
+from hpcrowd import fetch, read_swf
 from hpcrowd.environment.traces.archive.logs import find_log
+from hpcrowd.traces import archive_logs, cache_folder
+from hpcrowd.traces import trace_path as resolve_path
 
 from tests.support.archive import (
     LOGS,

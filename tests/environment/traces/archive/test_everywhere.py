@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from hpcrowd.analysis import read_run
-from hpcrowd.environment import read_trace
+from hpcrowd import read_run, read_trace
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 

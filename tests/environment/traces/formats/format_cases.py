@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import FormatOptions, Losses, ParseError, Trace, parse_swf
+from hpcrowd import Trace, parse_swf
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.accounting import submissions
@@ -19,6 +19,8 @@ from hpcrowd.environment.traces.formats.slurm.accounting import written
 from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import FIELDS
+from hpcrowd.errors import ParseError
+from hpcrowd.formats import FormatOptions, Losses
 from hypothesis import strategies as st
 
 #: An own table that holds most fields, in other units and words.

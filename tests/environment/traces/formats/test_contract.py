@@ -8,19 +8,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    Losses,
-    Trace,
-    find_format,
-    parse_format,
-    read_trace,
-    write_trace,
-)
+from hpcrowd import Trace, read_trace, replay, write_trace
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.environment.traces.trace import FIELDS
-from hpcrowd.scenarios import replay
+from hpcrowd.formats import Losses, find_format, parse_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -167,16 +160,17 @@ def test_a_format_is_declared_in_one_place(monkeypatch, tmp_path, call):
     assert [*FORMATS] == [*json.loads(call("convert", "--list", "--json")[1])]
 
 
-def test_only_the_registry_and_the_stub_know_a_format(root):
-    """A format is its own file or folder, a line of the registry, and public names in the stub.
+def test_only_the_registry_knows_a_format(root):
+    """A format is its own file or folder, a line of the registry, and public names.
 
     Others know only what is not of any format: results are written in SWF, as are made-up traces.
     """
     floors = ("environment", "agents", "analysis", "scenarios")
-    paths = [path for floor in floors for path in (root / floor).rglob("*.py*")]
-    texts = {path: path.read_text() for path in paths if path.suffix in (".py", ".pyi")}
-    known = {root / "environment/traces/formats/registry.py", root / "environment/__init__.pyi"}
+    texts = {path: path.read_text() for floor in floors for path in (root / floor).rglob("*.py")}
+    texts |= {path: path.read_text() for path in (root / "src/hpcrowd").glob("*.py")}
+    registry = root / "environment/traces/formats/registry.py"
     for name, kind in FORMATS.items():
+        known = {registry, root / f"src/hpcrowd/{'__init__' if name == 'swf' else 'formats'}.py"}
         module = kind.reader.__module__.split(".formats")[1]
         own = root.joinpath("environment/traces/formats", *module.split(".")[1:-1])
         dotted = re.compile(rf"traces\.formats{re.escape(module)}\b")

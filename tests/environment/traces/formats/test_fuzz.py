@@ -7,16 +7,10 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hpcrowd.environment import (
-    FormatOptions,
-    HpcrowdError,
-    ParseError,
-    Trace,
-    TraceError,
-    jobs_from_trace,
-    read_trace,
-)
+from hpcrowd import HpcrowdError, Trace, jobs_from_trace, read_trace
 from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.errors import ParseError, TraceError
+from hpcrowd.formats import FormatOptions
 
 from tests.environment.traces.formats.format_cases import (
     complaint,
@@ -263,7 +257,7 @@ def test_malformed_values(name, old, new, line, field, words):
 #: Reads a file in its own process, and prints the error and its peak memory, MB.
 READER = """
 import resource, sys
-from hpcrowd.environment import HpcrowdError, read_trace
+from hpcrowd import HpcrowdError, read_trace
 from hpcrowd.environment.traces.formats.registry import FORMATS
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:

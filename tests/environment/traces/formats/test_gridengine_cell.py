@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import FormatOptions, read_trace
+from hpcrowd import read_trace
 from hpcrowd.environment.traces.formats.gridengine import GRIDENGINE
+from hpcrowd.formats import FormatOptions
 
 from tests.environment.traces.formats.cell_cases import ADA, BOB, LONGEST, Cell, free_ports
 from tests.environment.traces.formats.format_cases import losses_are_exact, shown

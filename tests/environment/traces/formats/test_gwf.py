@@ -1,7 +1,9 @@
 """The Grid Workload Format is read and written with all that it holds."""
 
 import pytest
-from hpcrowd.environment import TraceError, generate_gwf, parse_gwf, parse_swf, read_trace
+from hpcrowd import parse_swf, read_trace
+from hpcrowd.errors import TraceError
+from hpcrowd.formats import generate_gwf, parse_gwf
 
 from tests.environment.traces.formats.format_cases import complaint, shown
 from tests.environment.traces.formats.format_samples import GWF

@@ -3,17 +3,7 @@
 from typing import Any
 
 import pytest
-from hpcrowd.environment import (
-    FormatOptions,
-    Losses,
-    ParseError,
-    generate_gridengine,
-    generate_lsf,
-    parse_gridengine,
-    parse_htcondor,
-    parse_lsf,
-    parse_swf,
-)
+from hpcrowd import parse_swf
 from hpcrowd.environment.traces.formats.common.accounting import BACKWARD, OTHER_WALLTIME
 from hpcrowd.environment.traces.formats.common.base import BEFORE_START, NO_ZONE
 from hpcrowd.environment.traces.formats.common.names import NOTHING
@@ -26,6 +16,16 @@ from hpcrowd.environment.traces.formats.gridengine import (
 )
 from hpcrowd.environment.traces.formats.htcondor import quoted, unquoted
 from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.errors import ParseError
+from hpcrowd.formats import (
+    FormatOptions,
+    Losses,
+    generate_gridengine,
+    generate_lsf,
+    parse_gridengine,
+    parse_htcondor,
+    parse_lsf,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ import csv
 import io
 
 import numpy as np
-from hpcrowd.environment import FormatOptions, Losses, Trace, anonymised
+from hpcrowd import Trace
 from hpcrowd.environment.traces.formats.common.names import (
     NOTHING,
     names_table,
@@ -13,6 +13,8 @@ from hpcrowd.environment.traces.formats.common.names import (
     worded,
 )
 from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.formats import FormatOptions, Losses
+from hpcrowd.traces import anonymised
 from hypothesis import given
 from hypothesis import strategies as st
 

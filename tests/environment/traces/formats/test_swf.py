@@ -11,10 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.environment import (
+from hpcrowd import (
     HpcrowdError,
-    TraceError,
-    archive_logs,
     generate_swf,
     jobs_from_trace,
     parse_swf,
@@ -26,6 +24,8 @@ from hpcrowd.environment.traces.formats import swf
 from hpcrowd.environment.traces.formats.common import files
 from hpcrowd.environment.traces.formats.swf import _numbers
 from hpcrowd.environment.traces.trace import FIELDS
+from hpcrowd.errors import TraceError
+from hpcrowd.traces import archive_logs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -320,7 +320,7 @@ def test_files_that_are_no_trace(tmp_path, data, words):
 #: Prints the bytes per job that reading a large file takes at most.
 MEASURE = """
 import sys
-from hpcrowd.environment import read_swf
+from hpcrowd import read_swf
 
 def memory(field):
     for line in open("/proc/self/status"):

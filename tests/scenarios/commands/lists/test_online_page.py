@@ -5,8 +5,8 @@ import runpy
 from typing import Any
 
 import pytest
+from hpcrowd import State
 from hpcrowd.analysis.prediction import estimate_accuracy
-from hpcrowd.environment import State
 
 from tests.support.places import ROOT
 

@@ -5,9 +5,8 @@ import shutil
 from functools import partial
 
 import pytest
-from hpcrowd.analysis import write_results
+from hpcrowd import write_results, write_swf
 from hpcrowd.analysis.comparison.report import PICTURES, letter
-from hpcrowd.environment import write_swf
 from hpcrowd.scenarios.kinds.replay import replay
 
 

@@ -5,9 +5,8 @@ import json
 from functools import partial
 
 import pytest
-from hpcrowd.analysis import read_results, write_results
+from hpcrowd import read_results, write_results, write_swf
 from hpcrowd.analysis.report.figures import RUN_FIGURES
-from hpcrowd.environment import write_swf
 from hpcrowd.scenarios.commands.look.report import command_of
 from hpcrowd.scenarios.kinds.replay import replay
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import FEATURES
-from hpcrowd.analysis.models import ARRIVALS, MODELS, read_model
-from hpcrowd.environment import read_swf, write_swf
+from hpcrowd import read_swf, write_swf
+from hpcrowd.features import FEATURES
+from hpcrowd.models import ARRIVALS, MODELS, read_model
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,16 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
+from hpcrowd import ReplayConfig, replay
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.predictors import (
     HistoryParameters,
     HistoryPredictor,
     LastTwo,
     Nearest,
     write_predictor,
 )
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.population_files import read_population
 from typer.testing import CliRunner

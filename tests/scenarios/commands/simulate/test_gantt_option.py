@@ -5,8 +5,9 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import HpcrowdError, QuantityError
+from hpcrowd import HpcrowdError
 from hpcrowd.environment.clock import DAY, Clock
+from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.commands.simulate.replay import GanttOption, parse_window
 from matplotlib.figure import Figure
 
@@ -61,7 +62,7 @@ def test_drawing_next_to_results(call, trace, tmp_path):
 
 def test_windows_in_python(trace, tmp_path):
     """Open ends are None; dates need a date in the trace; a folder may go away before the end."""
-    from hpcrowd.analysis import read_run
+    from hpcrowd import read_run
 
     assert (0, 2 * DAY) == parse_window("0..2d")
     assert (None, datetime(1996, 10, 14, 16)) == parse_window("..1996-10-14 16:00")

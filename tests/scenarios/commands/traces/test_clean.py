@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import read_swf, write_swf
+from hpcrowd import read_swf, write_swf
 
 DAY = 86400
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from hpcrowd.environment import read_swf, read_trace
+from hpcrowd import read_swf, read_trace
 from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.environment.traces.formats.tables.ready import READY
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import FEATURES, GROUPS
+from hpcrowd import write_swf
 from hpcrowd.analysis.results import write_results
-from hpcrowd.environment import write_swf
 from hpcrowd.environment.errors import UnavailableError, missing
+from hpcrowd.features import FEATURES, GROUPS
 from hpcrowd.scenarios.kinds.replay import replay
 
 

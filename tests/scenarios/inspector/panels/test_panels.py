@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.views import Moment
-from hpcrowd.environment import write_swf
+from hpcrowd import write_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.inspector.panels.job_stories import at_submission
@@ -14,6 +13,7 @@ from hpcrowd.scenarios.inspector.panels.registry import panels_json
 from hpcrowd.scenarios.inspector.panels.saving import SAVED, saved_panel
 from hpcrowd.scenarios.inspector.panels.timeline import timeline
 from hpcrowd.scenarios.inspector.panels.user import lanes
+from hpcrowd.views import Moment
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hpcrowd.environment import write_swf
+from hpcrowd import write_swf
 from hpcrowd.environment.errors import QuantityError
 
 from tests.support.page import started_page

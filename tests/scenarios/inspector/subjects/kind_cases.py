@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from hpcrowd.analysis import views
-from hpcrowd.analysis.views import Moment
+from hpcrowd import views
 from hpcrowd.analysis.views.graph import UNIT_STATES
 from hpcrowd.analysis.views.users import STATES
 from hpcrowd.environment.clock import DAY
@@ -20,6 +19,7 @@ from hpcrowd.scenarios.inspector.panels.cluster import queue_with_reasons
 from hpcrowd.scenarios.inspector.panels.registry import PANELS, panels_json
 from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
+from hpcrowd.views import Moment
 from numpy.typing import NDArray
 
 LOG = 'kind = "replay"\ntrace = "log.swf"\n'

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from hpcrowd import write_swf
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.analysis.results import write_results
-from hpcrowd.analysis.views import load_table, queue_table, users_table
 from hpcrowd.analysis.views.users import behaviour_words, mood_words
-from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.inspector.subjects.course import LiveCourse, PlayedBack
 from hpcrowd.scenarios.inspector.subjects.settings import controls_of, settings_of
 from hpcrowd.scenarios.inspector.subjects.subject import ScenarioSubject, subject_of
+from hpcrowd.views import load_table, queue_table, users_table
 
 from tests.scenarios.inspector.subjects.kind_cases import GRID, LOG, MIXED, RESAMPLED, live
 

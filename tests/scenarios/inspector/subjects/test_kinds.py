@@ -5,8 +5,8 @@ What is checked at each moment is in :mod:`kind_cases`.
 
 import numpy as np
 import pytest
+from hpcrowd import write_swf
 from hpcrowd.analysis.results import write_results
-from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.inspector.panels.asked import Asked

@@ -6,13 +6,13 @@ from math import log
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import Workload
 from hpcrowd.analysis.paired import Estimate
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError, TraceError
 from hpcrowd.environment.grid.das3 import DAS3, das3_clusters
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.streams import Streams
+from hpcrowd.features import Workload
 from hpcrowd.scenarios.studies.minh2012_arrivals import study as declared
 from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
@@ -40,9 +40,15 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
 from hpcrowd.scenarios.studies.refresh import stored_study
 from hpcrowd.scenarios.unfinished import ENDING, Interrupted, Unfinished
 
-from tests.scenarios.studies.study_cases import ARRIVALS_TASKS as TASKS
-from tests.scenarios.studies.study_cases import CASES
-from tests.scenarios.studies.study_cases import SMALL_ARRIVALS as SMALL
+from tests.scenarios.studies.study_cases import (
+    ARRIVALS_TASKS as TASKS,
+)
+from tests.scenarios.studies.study_cases import (
+    CASES,
+)
+from tests.scenarios.studies.study_cases import (
+    SMALL_ARRIVALS as SMALL,
+)
 
 NAME = "minh2012-arrivals"
 WORDS = CASES[NAME].words.split()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import features
+from hpcrowd import features
 from hpcrowd.analysis.features.locality import run_lengths
 from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.environment.errors import QuantityError, TraceError
@@ -31,8 +31,15 @@ from hpcrowd.scenarios.studies.minh2012_correlation.study import (
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.refresh import stored_study
 
-from tests.scenarios.studies.study_cases import DAS2_FILE, HPC2N_FILE, job, weekly_log
-from tests.scenarios.studies.study_cases import SMALL_CORRELATION as SMALL
+from tests.scenarios.studies.study_cases import (
+    DAS2_FILE,
+    HPC2N_FILE,
+    job,
+    weekly_log,
+)
+from tests.scenarios.studies.study_cases import (
+    SMALL_CORRELATION as SMALL,
+)
 
 NAME = Minh2012Correlation.name
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work
+from hpcrowd import Work
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.traces.formats.swf import write_swf

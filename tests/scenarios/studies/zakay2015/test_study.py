@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Clock, parse_swf
+from hpcrowd import Clock, parse_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.published import published_rows

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from hpcrowd.environment import HpcrowdError, JobTable, State
+from hpcrowd import HpcrowdError, JobTable, State
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.machine.files.given import with_changes
 from hpcrowd.environment.machine.layout import Layout

@@ -10,29 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import (
-    Composed,
-    Degrade,
-    Delay,
-    During,
-    LookAgain,
-    Patience,
-    QueueLonger,
-    Reaction,
-    Recorded,
-    Renounce,
-    SessionDefinition,
-    SessionGraph,
-    Work,
-    add_users,
-)
+from hpcrowd import SessionDefinition, Work, add_users
 from hpcrowd.agents.behaviours.machine.requests import LessTime, SwitchPartition
 from hpcrowd.agents.behaviours.machine.standing import AtLimit, FairShareBelow
+from hpcrowd.behaviours import Composed, Patience, Recorded, SessionGraph
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.model import Limits, Partition, Qos, SchedulingSettings
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
+from hpcrowd.reactions import Degrade, Delay, During, LookAgain, QueueLonger, Reaction, Renounce
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 

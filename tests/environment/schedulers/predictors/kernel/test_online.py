@@ -4,20 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import SessionDefinition, Work, add_users
-from hpcrowd.environment import (
-    ClusterSpec,
-    JobTable,
-    LastTwo,
-    Maintenance,
-    Predictor,
-    PredictorError,
-    QuantityError,
-    parse_estimates,
-)
+from hpcrowd import ClusterSpec, JobTable, SessionDefinition, Work, add_users
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
 from hpcrowd.environment.schedulers.predictors.base import PREDICTOR_NAMES, Events
 from hpcrowd.environment.schedulers.predictors.models import PREDICTORS
+from hpcrowd.errors import PredictorError, QuantityError
+from hpcrowd.platform import Maintenance
+from hpcrowd.predictors import LastTwo, Predictor, parse_estimates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

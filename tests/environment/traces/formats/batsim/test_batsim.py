@@ -4,22 +4,17 @@ import importlib.util
 import json
 
 import pytest
-from hpcrowd.environment import (
-    FormatOptions,
-    ParseError,
-    Trace,
-    TraceError,
-    generate_batsim,
-    generate_batsim_jobs,
-    generate_swf,
-    parse_batsim,
-    parse_batsim_jobs,
-    parse_swf,
-    read_trace,
-    write_trace,
-)
+from hpcrowd import Trace, generate_swf, parse_swf, read_trace, write_trace
 from hpcrowd.environment.traces.formats.batsim.jobs import COLUMNS, count_of, last_of
 from hpcrowd.environment.traces.formats.batsim.workloads import run_times
+from hpcrowd.errors import ParseError, TraceError
+from hpcrowd.formats import (
+    FormatOptions,
+    generate_batsim,
+    generate_batsim_jobs,
+    parse_batsim,
+    parse_batsim_jobs,
+)
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -123,7 +118,7 @@ def test_evalys_reads_a_run(kth, tmp_path):
 
     matplotlib.use("Agg")
     from evalys.jobset import JobSet
-    from hpcrowd.scenarios import replay
+    from hpcrowd import replay
     from matplotlib import pyplot
 
     jobs = Trace(kth.header, {name: values[:3000] for name, values in kth.columns.items()})
@@ -299,7 +294,7 @@ def test_jobs_beyond_their_walltime_are_killed(tmp_path):
 
     They have the values of the file by which Batsim tests walltimes.
     """
-    from hpcrowd.scenarios import replay
+    from hpcrowd import replay
 
     jobs = [{"walltime": walltime} for walltime in (*range(1, 21), -1)]
     text = workload(*jobs, {"subtime": 10}).replace('"delay": 1}', '"delay": 10}')

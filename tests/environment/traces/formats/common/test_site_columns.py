@@ -6,8 +6,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hpcrowd.environment import Losses, parse_format, read_trace
+from hpcrowd import read_trace
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
+from hpcrowd.formats import Losses, parse_format
 
 from tests.environment.traces.formats.format_cases import shown
 from tests.support.sacct import UTC

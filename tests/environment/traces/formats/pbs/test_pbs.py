@@ -4,18 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    FormatOptions,
-    Losses,
-    ParseError,
-    QuantityError,
-    TraceError,
-    generate_pbs,
-    generate_swf,
-    jobs_from_trace,
-    parse_pbs,
-    parse_swf,
-)
+from hpcrowd import generate_swf, jobs_from_trace, parse_swf
 from hpcrowd.environment.holds.recorded import NOT_THERE, recorded_rules
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.jobs import UNKNOWN
@@ -35,6 +24,8 @@ from hpcrowd.environment.traces.formats.pbs.records import (
 )
 from hpcrowd.environment.traces.formats.pbs.requests import COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS
+from hpcrowd.errors import ParseError, QuantityError, TraceError
+from hpcrowd.formats import FormatOptions, Losses, generate_pbs, parse_pbs
 from hypothesis import given
 from hypothesis import strategies as st
 

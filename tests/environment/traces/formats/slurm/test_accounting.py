@@ -6,22 +6,14 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-from hpcrowd.environment import (
-    FormatOptions,
-    Losses,
-    Trace,
-    generate_sacct,
-    jobs_from_trace,
-    parse_sacct,
-    parse_swf,
-    read_trace,
-)
+from hpcrowd import Trace, jobs_from_trace, parse_swf, read_trace
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.names import NAMED
 from hpcrowd.environment.traces.formats.slurm import table as sacct_table
 from hpcrowd.environment.traces.formats.slurm.columns import COLUMNS
 from hpcrowd.environment.traces.formats.slurm.values import parse_time
 from hpcrowd.environment.traces.trace import FIELDS
+from hpcrowd.formats import FormatOptions, Losses, generate_sacct, parse_sacct
 from hypothesis import given
 from hypothesis import strategies as st
 

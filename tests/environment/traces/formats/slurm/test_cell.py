@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from hpcrowd.environment import read_trace
+from hpcrowd import read_trace
 from hpcrowd.environment.holds.recorded import recorded_rules
 from hpcrowd.environment.traces.trace import jobs_from_trace
 

@@ -5,20 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    FormatOptions,
-    Losses,
-    ParseError,
-    QuantityError,
-    Trace,
-    TraceError,
-    generate_sacct,
-    parse_sacct,
-    read_trace,
-)
+from hpcrowd import Trace, read_trace
 from hpcrowd.environment.traces.formats.slurm import table as sacct_table
 from hpcrowd.environment.traces.formats.slurm.columns import COLUMNS, COMMAND
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, UNCLEAR
+from hpcrowd.errors import ParseError, QuantityError, TraceError
+from hpcrowd.formats import FormatOptions, Losses, generate_sacct, parse_sacct
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 

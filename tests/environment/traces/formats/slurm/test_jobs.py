@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from hpcrowd.environment import TraceError, parse_sacct
+from hpcrowd.errors import TraceError
+from hpcrowd.formats import parse_sacct
 
 from tests.environment.traces.formats.format_cases import shown
 from tests.support.sacct import JOB, NOON, UTC, job, read, text, told, without

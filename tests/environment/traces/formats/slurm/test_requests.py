@@ -5,15 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import (
-    FormatOptions,
-    Losses,
-    find_format,
-    generate_sacct_json,
-    parse_sacct,
-    parse_sacct_json,
-    read_trace,
-)
+from hpcrowd import read_trace
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.requests import Ask
@@ -22,6 +14,14 @@ from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.slurm import json_records
 from hpcrowd.environment.traces.formats.slurm.accounting import generate_sacct
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in, gpus_in
+from hpcrowd.formats import (
+    FormatOptions,
+    Losses,
+    find_format,
+    generate_sacct_json,
+    parse_sacct,
+    parse_sacct_json,
+)
 
 from tests.environment.state.test_slurm_now import SCONTROL, SQUEUE, objects
 from tests.environment.traces.formats.format_cases import ASKED, asked_by

@@ -7,20 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hpcrowd import Trace
 from hpcrowd.analysis.tables import read_jobs, write_jobs
-from hpcrowd.environment import (
-    FormatOptions,
-    Losses,
-    TableMapping,
-    Trace,
-    TraceError,
-    generate_csv,
-    generate_mapped,
-    generate_parquet,
-    parse_csv,
-    parse_mapped,
-    parse_parquet,
-)
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
@@ -30,6 +18,18 @@ from hpcrowd.environment.traces.formats.registry import FORMATS, read_trace
 from hpcrowd.environment.traces.request_columns import request_columns
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS, requests_of
 from hpcrowd.environment.traces.trace import FIELDS, MEANING
+from hpcrowd.errors import TraceError
+from hpcrowd.formats import (
+    FormatOptions,
+    Losses,
+    TableMapping,
+    generate_csv,
+    generate_mapped,
+    generate_parquet,
+    parse_csv,
+    parse_mapped,
+    parse_parquet,
+)
 
 from tests.environment.traces.formats.format_cases import (
     ASKED,

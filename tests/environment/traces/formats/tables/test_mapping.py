@@ -1,10 +1,10 @@
 """Your own tables: what a mapping may say, and what it does to values."""
 
 import pytest
-from hpcrowd.environment import (
+from hpcrowd.errors import QuantityError
+from hpcrowd.formats import (
     FormatOptions,
     Losses,
-    QuantityError,
     TableMapping,
     generate_mapped,
     parse_mapped,

@@ -11,10 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd.environment import FormatOptions, QuantityError, TableMapping, TraceError, read_mapping
 from hpcrowd.environment.traces.formats.registry import parse_format, read_trace
 from hpcrowd.environment.traces.formats.tables import parquet
 from hpcrowd.environment.traces.formats.tables.ready import READY, map_path, map_titles
+from hpcrowd.errors import QuantityError, TraceError
+from hpcrowd.formats import FormatOptions, TableMapping, read_mapping
 
 from tests.environment.traces.formats.format_cases import complaint, differences, shown
 

@@ -7,24 +7,22 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 import pytest
-from hpcrowd.environment import (
-    FormatOptions,
-    Losses,
-    ParseError,
-    QuantityError,
-    TableMapping,
-    TraceError,
-    generate_mapped,
-    parse_csv,
-    parse_mapped,
-    parse_parquet,
-)
 from hpcrowd.environment.traces.formats.tables.text import Table
 from hpcrowd.environment.traces.formats.tables.values import (
     GROUPING,
     NO_NUMBER,
     Columns,
     parse_clock,
+)
+from hpcrowd.errors import ParseError, QuantityError, TraceError
+from hpcrowd.formats import (
+    FormatOptions,
+    Losses,
+    TableMapping,
+    generate_mapped,
+    parse_csv,
+    parse_mapped,
+    parse_parquet,
 )
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
