@@ -21,9 +21,9 @@ from tests.support.writing import COMMANDS, FILES, run, whole, words_of
 ATTACK = int(os.environ.get("HPCROWD_ATTACK", "1"))
 
 #: Kills of each command, after one run that is not killed.
-KILLS = 6 * ATTACK
+KILLS = 3 * ATTACK
 
-#: The same of the commands that take longest; 102 in all.
+#: The same of the commands that take longest; 75 in all.
 FEWER = dict.fromkeys(("judge", "stats", "gantt", "validate", "sweep", "reproduce"), 2 * ATTACK)
 
 

@@ -16,7 +16,7 @@ from tests.attacks.mutation_bases import CORPORA
 from tests.support.places import ROOT
 
 #: Files in all, and the parts of the largest corpora, which run in parallel.
-FILES = int(20_000 * float(os.environ.get("HPCROWD_ATTACK", "1")))
+FILES = int(8_000 * float(os.environ.get("HPCROWD_ATTACK", "1")))
 
 #: Shares of corpora; those whose commands draw pictures or simulate weeks get less.
 SHARES = {"long-trace": 0.1, "run": 0.15, "swept": 0.2, "sweep": 0.3, "numbers": 0.3, "model": 1.5}
@@ -49,7 +49,7 @@ def test_mutated_files(corpus, tmp_path):
 
 
 #: Files of each kind of configuration and state, and of those few that are always tried.
-OF_A_KIND, FEW = int(200 * float(os.environ.get("HPCROWD_ATTACK", "1"))), 8
+OF_A_KIND, FEW = int(80 * float(os.environ.get("HPCROWD_ATTACK", "1"))), 8
 
 
 @pytest.mark.parametrize("kind", KINDS)

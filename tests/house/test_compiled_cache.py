@@ -115,7 +115,7 @@ def test_code_is_compiled_once(copy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["engine/kernel/heap.py", "engine/kernel/places.py", "jobs.py"])
+@pytest.mark.parametrize("source", ["engine/kernel/heap.py", "jobs.py"])
 def test_changed_sources_are_compiled_again(copy, source):
     """A change in a file that the loop only calls into counts too, which numba would not see."""
     run(copy)

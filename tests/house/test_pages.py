@@ -33,6 +33,8 @@ SMALLER = {
     "hpcrowd demo": ["--days", "3"],
     "--judge": ["--moments", "1"],
     "hpcrowd forecast": ["--futures", "5", "--hindcasts", "0"],
+    "hpcrowd reproduce zakay2015": ["--seeds", "1"],
+    "hpcrowd reproduce song2005": ["--seeds", "1"],
 }
 
 #: A line that says how far many runs are: pages do not show it, and a fast machine prints none.

@@ -241,7 +241,7 @@ def test_nodes(seed):
 @pytest.mark.endurance
 def test_nodes_often():
     """The same for many more runs."""
-    for seed in range(200):
+    for seed in range(80):
         check_nodes(seed)
 
 

@@ -138,8 +138,8 @@ def test_what_has_changed_is_told(tmp_path, done, monkeypatch):
         run(path, tmp_path / "two", resume=True)
 
 
-#: Bytes from one that is damaged to the next; with HPCROWD_ATTACK=5 each is damaged.
-STEP = max(1, 5 // int(os.environ.get("HPCROWD_ATTACK", "1")))
+#: Bytes from one that is damaged to the next; with HPCROWD_ATTACK=13 each is damaged.
+STEP = max(1, 13 // int(os.environ.get("HPCROWD_ATTACK", "1")))
 
 
 @pytest.mark.parametrize("step", [1499, pytest.param(STEP, marks=pytest.mark.endurance)])

@@ -64,7 +64,7 @@ def test_long_queues(policy, seed, cluster):
 
 
 @pytest.mark.endurance
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(long_queues, policies, clusters)
 def test_long_queues_of_all_policies(seed, policy, cluster):
     """The same for all policies, at length."""

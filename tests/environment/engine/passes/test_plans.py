@@ -100,9 +100,7 @@ for seed in range(100):
 @pytest.mark.parametrize(
     "bounds",
     [
-        ("NEAR=1",),
-        ("GAINS=4", "TOGETHER=2", "MANY_STEPS=1"),
-        ("WIDTH=4", "MEMORY=1", "MANY_STEPS=2"),
+        ("NEAR=1", "GAINS=4", "TOGETHER=2", "WIDTH=4", "MEMORY=1", "MANY_STEPS=2"),
         ("NEAR=2", "GAINS=32", "TOGETHER=4", "MANY_STEPS=1", "WIDTH=8", "JOBS_A_SPAN=2"),
     ],
     ids=" ".join,

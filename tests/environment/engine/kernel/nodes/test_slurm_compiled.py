@@ -208,7 +208,7 @@ def test_both_forms_are_the_same(case):
 
 
 @pytest.mark.endurance
-@settings(phases=PHASES, max_examples=1500)
+@settings(phases=PHASES, max_examples=500)
 @given(cases)
 def test_both_forms_are_the_same_often(case):
     """For many more machines."""
