@@ -36,7 +36,7 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.schedulers.predictors.base import Events, Predictor
+from hpcrowd.environment.schedulers.estimates import Events, Predictor
 from hpcrowd.environment.schedulers.predictors.experience import ATTRIBUTES
 from hpcrowd.environment.schedulers.predictors.history import (
     Group,

@@ -30,9 +30,8 @@ from hpcrowd.environment.limits.numbers import (
 )
 from hpcrowd.environment.quantities import notebook_table, plural
 from hpcrowd.environment.schedulers.base import Scheduler
-from hpcrowd.environment.schedulers.estimates import Estimates
+from hpcrowd.environment.schedulers.estimates import Estimates, Predictor, parse_estimates
 from hpcrowd.environment.schedulers.names import scheduler_for
-from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.attempts import Attempt
@@ -59,7 +58,7 @@ class ClusterSpec:
         divided by this, rounded half up, at least 1 s; requested times likewise.
     estimates
         The run times that its scheduler expects: text of
-        ``environment.schedulers.predictors.base.parse_estimates``,
+        ``environment.schedulers.estimates.parse_estimates``,
         :class:`Estimates`, or a predictor, which serves this cluster only
         and learns from the jobs that ran on it. Not for the recorded schedule, which uses none.
 

@@ -23,7 +23,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.parts.part import Part, Parts
 from hpcrowd.environment.registry import raised_by, said
 from hpcrowd.environment.schedulers.base import Scheduler
-from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.schedulers.estimates import Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:

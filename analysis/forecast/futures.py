@@ -218,8 +218,8 @@ class Outset:
     def remembered(self) -> Int64s:
         """Rows of the jobs that are over and that the scheduler, or a predictor, remembers."""
         from hpcrowd.environment.schedulers.base import Scheduler
+        from hpcrowd.environment.schedulers.estimates import Predictor, parse_estimates
         from hpcrowd.environment.schedulers.names import scheduler_for
-        from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 
         policy, estimates = self.scheduler, self.estimates
         if isinstance(policy, str):

@@ -28,8 +28,7 @@ from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import time_at_pace, time_at_speed
 from hpcrowd.environment.schedulers.base import Announced, Scheduler
-from hpcrowd.environment.schedulers.estimates import Estimates
-from hpcrowd.environment.schedulers.predictors.base import ARRIVED, ENDED, Events, Predictor
+from hpcrowd.environment.schedulers.estimates import ARRIVED, ENDED, Estimates, Events, Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:

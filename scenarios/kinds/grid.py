@@ -62,8 +62,8 @@ from hpcrowd.environment.limits.numbers import (
 from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.registry import located, place_of
+from hpcrowd.environment.schedulers.estimates import Predictor, parse_estimates
 from hpcrowd.environment.schedulers.names import RECORDED
-from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path

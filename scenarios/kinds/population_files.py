@@ -38,7 +38,7 @@ from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOST_SPEED
 from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.registry import located, or_your_own, place_of
-from hpcrowd.environment.schedulers.predictors.base import parse_estimates
+from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import SchedulerChoice, Strict
 from hpcrowd.scenarios.kinds.part_files import make, optional, reactions_from, settings_model

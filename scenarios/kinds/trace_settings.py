@@ -16,9 +16,8 @@ from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import parse_factor, parse_processors, plural
 from hpcrowd.environment.registry import located, text_of
-from hpcrowd.environment.schedulers.estimates import Estimates
+from hpcrowd.environment.schedulers.estimates import Estimates, Predictor, parse_estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES
-from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import (
     Conversion,

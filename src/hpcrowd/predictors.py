@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from .environment.schedulers.correlation import rank_correlation as rank_correlation
     from .environment.schedulers.correlation import weekly_correlations as weekly_correlations
     from .environment.schedulers.estimates import Estimates as Estimates
-    from .environment.schedulers.predictors.base import Predictor as Predictor
-    from .environment.schedulers.predictors.base import parse_estimates as parse_estimates
+    from .environment.schedulers.estimates import Predictor as Predictor
+    from .environment.schedulers.estimates import parse_estimates as parse_estimates
     from .environment.schedulers.predictors.history import Group as Group
     from .environment.schedulers.predictors.history import HistoryParameters as HistoryParameters
     from .environment.schedulers.predictors.history import HistoryPredictor as HistoryPredictor

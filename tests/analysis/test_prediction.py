@@ -17,7 +17,7 @@ from hpcrowd.analysis.prediction import (
 )
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.schedulers.estimates import Predictor
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, HistoryPredictor
 from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
 from hpcrowd.environment.schedulers.predictors.nearest import Nearest

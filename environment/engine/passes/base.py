@@ -14,8 +14,8 @@ from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.registry import imported
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.easy import EASY
+from hpcrowd.environment.schedulers.estimates import Predictor
 from hpcrowd.environment.schedulers.order import FCFS
-from hpcrowd.environment.schedulers.predictors.base import Predictor
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.past import Past

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, override
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.parts.part import ClusterPart
-from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.schedulers.estimates import Predictor
 
 if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster

@@ -19,7 +19,7 @@ import numpy as np
 from hpcrowd.environment.errors import PredictorError, QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import options_of
-from hpcrowd.environment.schedulers.predictors.base import Events, Predictor, not_begun
+from hpcrowd.environment.schedulers.estimates import Events, Predictor, not_begun
 from hpcrowd.environment.schedulers.predictors.kernel import experience as K
 from hpcrowd.environment.schedulers.predictors.kernel import prediction as kernel
 from hpcrowd.environment.schedulers.predictors.kernel.experience import Experience

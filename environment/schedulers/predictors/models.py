@@ -15,6 +15,7 @@ from typing import Any
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError, not_one_of
 from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.options.making import parse_options
+from hpcrowd.environment.schedulers.estimates import PREDICTORS
 from hpcrowd.environment.schedulers.predictors.history import (
     Group,
     HistoryParameters,
@@ -35,13 +36,6 @@ FILES = ModelFormat(
     "hpcrowd predict --out",
     "train the model again, or fetch the file again",
 )
-
-#: The predictors by name.
-PREDICTORS: dict[str, type[LastTwo] | type[Nearest] | type[HistoryPredictor]] = {
-    "last-two": LastTwo,
-    "nearest": Nearest,
-    "history": HistoryPredictor,
-}
 
 
 def parse_predictor(text: str) -> Shipped:
@@ -71,8 +65,9 @@ def parse_predictor(text: str) -> Shipped:
         if published is not None:
             parts.remove(published)
             given["parameters"] = HistoryParameters.published(published)
-    kind = PREDICTORS[name]
-    return kind(**given, **parse_options("predictor", text, kind, parts, also))
+    kind: Any = PREDICTORS[name]
+    made: Shipped = kind(**given, **parse_options("predictor", text, kind, parts, also))
+    return made
 
 
 def predictor_from(model: str, settings: dict[str, Any]) -> Shipped:
@@ -82,7 +77,9 @@ def predictor_from(model: str, settings: dict[str, Any]) -> Shipped:
         found = dict(settings.pop("parameters"))
         small, big = (Group(**found.pop(name)) for name in ("small", "big"))
         settings["parameters"] = HistoryParameters(**found, small=small, big=big)
-    return PREDICTORS[model](**settings)
+    kind: Any = PREDICTORS[model]
+    made: Shipped = kind(**settings)
+    return made
 
 
 def write_predictor(

@@ -165,7 +165,7 @@ def _check_out(out: Path, train: bool) -> None:
 def _with_history(text: str, history: str | None, *, untrained: bool) -> Shipped:
     """Return the predictor that ``text`` means, with another kind of history if one is given."""
     from hpcrowd.environment.schedulers.predictors.history import HistoryPredictor, published_names
-    from hpcrowd.environment.schedulers.predictors.models import PREDICTORS, parse_predictor
+    from hpcrowd.environment.schedulers.predictors.models import parse_predictor
 
     predictor = parse_predictor(text)
     if isinstance(predictor, HistoryPredictor) and predictor.parameters is None:
@@ -180,7 +180,7 @@ def _with_history(text: str, history: str | None, *, untrained: bool) -> Shipped
         return predictor
     if isinstance(predictor, HistoryPredictor):
         return HistoryPredictor(predictor.parameters, history=history, bounds=predictor.bounds)
-    return PREDICTORS[predictor.name](**(predictor.to_json() | {"history": history}))
+    return type(predictor)(**(predictor.to_json() | {"history": history}))
 
 
 def _baseline(past: PastJobs, training: int) -> Line:

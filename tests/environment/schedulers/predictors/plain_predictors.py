@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
-from hpcrowd.environment.schedulers.predictors.base import Predictor, not_begun
+from hpcrowd.environment.schedulers.estimates import Predictor, not_begun
 from hpcrowd.environment.schedulers.predictors.experience import ATTRIBUTES
 from hpcrowd.environment.schedulers.predictors.history import HistoryPredictor
 from hpcrowd.environment.schedulers.predictors.last_two import LastTwo

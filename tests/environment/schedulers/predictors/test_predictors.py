@@ -21,7 +21,7 @@ from hpcrowd.analysis.prediction import (
 )
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.schedulers.predictors.base import ENDED, Events, Predictor
+from hpcrowd.environment.schedulers.estimates import ENDED, Events, Predictor
 from hpcrowd.environment.schedulers.predictors.history import (
     Group,
     HistoryParameters,

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd import ClusterSpec, JobTable, SessionDefinition, Work, add_users
+from hpcrowd.environment.schedulers.estimates import Events
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
-from hpcrowd.environment.schedulers.predictors.base import PREDICTOR_NAMES, Events
-from hpcrowd.environment.schedulers.predictors.models import PREDICTORS
 from hpcrowd.errors import PredictorError, QuantityError
 from hpcrowd.platform import Maintenance
 from hpcrowd.predictors import LastTwo, Predictor, parse_estimates
@@ -191,5 +190,4 @@ def test_what_cannot_be_foretold():
         simulation_of(jobs, 1, "recorded", estimates="nearest")
     with pytest.raises(QuantityError, match="one predictor for two clusters"):
         simulation_of(jobs, 1, estimates=one, others={"other": ClusterSpec(1, estimates=one)})
-    assert set(PREDICTOR_NAMES) == set(PREDICTORS)
     assert isinstance(parse_estimates("history:HPC2N05,history=completion"), Predictor)
