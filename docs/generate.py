@@ -33,6 +33,7 @@ from behaviour_tables import (  # noqa: E402
     windows_table,
 )
 from features_page import features_page  # noqa: E402
+from house import picture  # noqa: E402
 from machine_tables import machine_tables  # noqa: E402
 from markdown_tables import first_line, table  # noqa: E402
 from models_page import models_page  # noqa: E402
@@ -517,6 +518,7 @@ WHOLE = {
     "reference/features.md": features_page,
     "reference/models.md": models_page,
     "reference/scenarios.md": scenarios_page,
+    "pictures/house.svg": picture,
 }
 
 MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)

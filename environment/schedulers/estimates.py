@@ -286,9 +286,9 @@ def parse_estimates(text: str) -> Estimates | Predictor:
     if text.strip().endswith("x"):
         return Estimates("factor", parse_factor(text, "estimates"))
     if text.endswith(".json") or text.partition(":")[0] in PREDICTORS:
-        from hpcrowd.environment.schedulers.predictors.models import parse_predictor
+        from hpcrowd.environment.schedulers.predictors import models  # circle: only when named
 
-        predictor = parse_predictor(text)
+        predictor = models.parse_predictor(text)
         predictor.check_ready()
         return predictor
     raise QuantityError(

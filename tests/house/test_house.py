@@ -2,6 +2,7 @@
 
 import ast
 import os
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -219,6 +220,12 @@ def test_the_run_loop_knows_no_part(root):
         assert len(found) > 10
         assert not parts & {one.split(".")[2] for one in found if one.count(".") > 1}, name
     assert len(signature(hc.Simulation).parameters) <= 8
+
+
+def test_parts_import_in_their_order(root):
+    """The heart imports no part, and a part none below it, but for those that are listed."""
+    house = runpy.run_path(str(root / "docs" / "house.py"))
+    assert house["AGAINST_THE_ORDER"] == set(house["against_the_order"]())
 
 
 def test_init_files_hold_only_public_names(root):

@@ -1,0 +1,186 @@
+"""The heart and its parts: which files are whose, and the picture of what imports what.
+
+``generate.py`` writes ``docs/pictures/house.svg`` from here; ``tests/house/test_house.py`` checks
+that nothing imports against the order of the parts but what is listed here. For the lines of each:
+``python docs/house.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FLOORS = ("environment", "agents", "analysis", "scenarios")
+
+#: Beginnings of the paths of each part's files, in an order in which few parts import later ones;
+#: the longest beginning decides. All other files are the heart's.
+PARTS = {
+    "heart": """
+        environment/ agents/ analysis/ scenarios/ environment/traces/formats/swf
+        environment/traces/formats/registry environment/traces/formats/common/base
+        environment/traces/formats/common/files environment/traces/formats/common/json_kinds
+        environment/traces/formats/common/names environment/traces/formats/common/site_columns
+        environment/traces/requested_times analysis/pictures/plots analysis/pictures/over_time
+        scenarios/commands/simulate/replay scenarios/commands/options scenarios/commands/summary
+        scenarios/commands/setting_options
+        scenarios/commands/lists/policies scenarios/commands/lists/behaviours
+        """,
+    "policies": """
+        environment/schedulers/adaptive environment/schedulers/conservative
+        environment/schedulers/creasy environment/schedulers/correlation
+        environment/schedulers/fair_share environment/schedulers/limits
+        environment/schedulers/multi_queue environment/schedulers/priority
+        environment/schedulers/selective environment/engine/kernel/gains
+        environment/engine/kernel/plan environment/engine/kernel/profile
+        environment/engine/kernel/scored environment/engine/kernel/accounts
+        environment/engine/passes/planned environment/engine/passes/priority
+        """,
+    "predictors": "environment/schedulers/predictors/ analysis/prediction",
+    "machines of nodes": """
+        environment/machine/ environment/schedulers/on_nodes/ environment/schedulers/slurm/
+        environment/engine/passes/slurm/ environment/engine/passes/nodes
+        environment/engine/kernel/nodes/ environment/engine/kernel/outlook analysis/accounts/nodes
+        """,
+    "holds": "environment/holds/ environment/traces/dependencies",
+    "platform": """
+        environment/platform/ analysis/accounts/platform analysis/pictures/platform_marks
+        scenarios/kinds/platform_files
+        """,
+    "formats": """
+        environment/traces/formats/ environment/traces/archive/ environment/traces/cleaning
+        environment/traces/request environment/traces/window scenarios/trace_files
+        """,
+    "reactions": """
+        agents/behaviours/reactions agents/behaviours/triggers agents/behaviours/patience
+        agents/behaviours/machine/ agents/behaviours/tasks/ analysis/accounts/reactions
+        """,
+    "power": """
+        environment/power/ environment/signals/ environment/engine/kernel/sleeping
+        agents/behaviours/energy/ analysis/energy/ analysis/pictures/power
+        scenarios/kinds/power_files
+        """,
+    "other users": "agents/learned/ agents/generative/",
+    "features": "analysis/features/",
+    "models": "analysis/models/",
+    "populations": """
+        agents/populations/ analysis/accounts/population scenarios/kinds/resample
+        scenarios/kinds/populat
+        """,
+    "grids": "environment/grid/ scenarios/kinds/grid",
+    "pictures and reports": """
+        analysis/comparison/ analysis/report/ analysis/pictures/ analysis/html analysis/paired
+        """,
+    "sweeps": "scenarios/sweeps/",
+    "forecasts": "analysis/forecast/ analysis/pictures/fan environment/state/ scenarios/forecasts/",
+    "validation": "analysis/validation/",
+    "calibration": "analysis/calibration/ scenarios/calibration/",
+    "what-ifs": "scenarios/whatif/ scenarios/demo",
+    "the page": "analysis/views/ scenarios/inspector/",
+    "studies": "scenarios/studies/",
+    "commands": "scenarios/commands/",
+}
+
+_PLACES = sorted(
+    ((place, name) for name, places in PARTS.items() for place in places.split()),
+    key=lambda one: -len(one[0]),
+)
+
+
+#: Parts that import what comes later: to be turned round, and never more.
+AGAINST_THE_ORDER = {
+    "features -> pictures and reports",
+    "heart -> formats",
+    "heart -> grids",
+    "heart -> holds",
+    "heart -> machines of nodes",
+    "heart -> other users",
+    "heart -> pictures and reports",
+    "heart -> platform",
+    "heart -> policies",
+    "heart -> populations",
+    "heart -> power",
+    "heart -> predictors",
+    "heart -> reactions",
+    "models -> pictures and reports",
+    "models -> populations",
+    "platform -> power",
+    "policies -> machines of nodes",
+    "policies -> platform",
+    "policies -> power",
+    "reactions -> other users",
+    "reactions -> power",
+    "sweeps -> calibration",
+}
+
+
+def part_of(path: str) -> str:
+    """Return the part to which a file of a floor belongs."""
+    return next(name for place, name in _PLACES if path.startswith(place))
+
+
+def imports() -> Iterator[tuple[str, str]]:
+    """Yield each file and each file that it imports, at its top or later."""
+    files = {
+        str(path.relative_to(ROOT)): path
+        for floor in FLOORS
+        for path in (ROOT / floor).rglob("*.py")
+    }
+    for name, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hpcrowd."):
+                place = str(node.module).removeprefix("hpcrowd.").replace(".", "/")
+                for one in {f"{place}/{alias.name}.py" for alias in node.names} | {f"{place}.py"}:
+                    if one in files:
+                        yield name, one
+
+
+def against_the_order() -> list[str]:
+    """Return the pairs of parts of which the first imports the second, which comes later."""
+    order = list(PARTS)
+    pairs = {(part_of(one), part_of(other)) for one, other in imports()}
+    return sorted(
+        f"{one} -> {other}" for one, other in pairs if order.index(one) < order.index(other)
+    )
+
+
+def picture() -> str:
+    """Return the picture as SVG: a row for each part, with a square for each that it imports."""
+    order, side, left, top = list(PARTS), 22, 150, 130
+    pairs = {(part_of(one), part_of(other)) for one, other in imports()}
+    end = len(order) * side
+    found = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + end + 10} {top + end + 10}" '
+        'font-family="sans-serif" font-size="13">',
+        f'<rect width="{left + end + 10}" height="{top + end + 10}" fill="#fff"/>',
+    ]
+    for place, name in enumerate(order):
+        at = place * side
+        x, y = left + at + side / 2, top + at + side / 2
+        found += [
+            f'<text x="{left - 8}" y="{y + 4.5}" text-anchor="end">{name}</text>',
+            f'<text transform="translate({x + 4.5} {top - 8}) rotate(-90)">{name}</text>',
+            f'<path d="M{left} {top + at}h{end}M{left + at} {top}v{end}" stroke="#ddd"/>',
+            f'<rect x="{left + at}" y="{top + at}" width="{side}" height="{side}" fill="#ddd"/>',
+        ]
+    for one, other in sorted(pairs):
+        row, column = order.index(one), order.index(other)
+        if row != column:
+            colour = "#1f77b4" if column < row else "#d62728"
+            found.append(
+                f'<rect x="{left + column * side + 4}" y="{top + row * side + 4}" '
+                f'width="{side - 8}" height="{side - 8}" fill="{colour}">'
+                f"<title>{one} imports {other}</title></rect>"
+            )
+    return "\n".join([*found, "</svg>\n"])
+
+
+if __name__ == "__main__":
+    lines: Counter[str] = Counter()
+    for floor in FLOORS:
+        for path in (ROOT / floor).rglob("*.py"):
+            lines[part_of(str(path.relative_to(ROOT)))] += path.read_text().count("\n")
+    for name in PARTS:
+        print(f"{lines[name]:7,} {name}")
