@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.paired import Estimate
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, WEEK, Clock
 from hpcrowd.environment.quantities import KWH
@@ -66,13 +65,6 @@ SAVED = {"kwh_per_work": "energy", "kg_per_work": "carbon", "cost_per_work": "co
 LOOKS = {"kwh_per_work": "blue", "kg_per_work": "green", "cost_per_work": "orange"}
 
 
-def number(found: Estimate, digits: int = 1) -> str:
-    """Return a mean with half its interval, such as ``5.9 ± 0.2``; without one the mean alone."""
-    text = f"{round(found.mean, digits) + 0.0:,.{digits}f}"  # no minus before a zero
-    half = found.half_width
-    return text if half is None else f"{text} ± {half:,.{digits}f}"
-
-
 #: Columns of :func:`saving_rows` that compare a measure with as usual: percent less of something.
 LESS = {
     "kwh": "energy, % less",
@@ -90,8 +82,8 @@ def saving_rows(found: Savings) -> list[list[str]]:
     return [
         [
             measure,
-            *(number(found.saved(measure, what)) for what in LESS),
-            number(found.more(measure, "wait_h")),
+            *(found.saved(measure, what).text() for what in LESS),
+            found.more(measure, "wait_h").text(),
             f"{100 * found.mean(measure, 'lost').mean:.1f}",
             f"{100 * found.mean(measure, 'asked').mean:.0f}",
         ]
@@ -108,9 +100,9 @@ def usual_rows(found: Sequence[Savings]) -> list[list[str]]:
     return [
         [
             one.log, f"{one.facts['processors']:,}", str(one.facts["seeds"]),
-            f"{one.facts['weeks']}", number(one.mean(USUAL, "kwh"), 0),
+            f"{one.facts['weeks']}", one.mean(USUAL, "kwh").text(0),
             f"{100 * one.mean(USUAL, 'wasted_kwh').mean / one.mean(USUAL, 'kwh').mean:.0f}",
-            number(one.mean(USUAL, "wait_h")), number(one.mean(USUAL, "kwh_per_work"), 0),
+            one.mean(USUAL, "wait_h").text(), one.mean(USUAL, "kwh_per_work").text(0),
         ]
         for one in found
     ]  # fmt: skip
@@ -126,11 +118,11 @@ def call_rows(found: Sequence[Savings]) -> list[list[str]]:
     """Return a row for each log and answer to calls for less load."""
     return [
         [
-            one.log, answer, number(one.saved(answer, "window_kwh", call=True)),
-            number(one.saved(answer, "after_kwh", call=True)),
-            number(one.saved(answer, "kwh", call=True), 2),
-            number(one.more(answer, "wait_h", call=True), 2),
-            number(one.more(answer, "slowdown", call=True)),
+            one.log, answer, one.saved(answer, "window_kwh", call=True).text(),
+            one.saved(answer, "after_kwh", call=True).text(),
+            one.saved(answer, "kwh", call=True).text(2),
+            one.more(answer, "wait_h", call=True).text(2),
+            one.more(answer, "slowdown", call=True).text(),
             f"{100 * one.mean(answer, 'lost', call=True).mean:.2f}",
         ]
         for one in found
@@ -264,9 +256,6 @@ Chosen = tuple[dict[str, Any], tuple[Any, ...]]
 
 #: The logs of the page.
 STUDIED = ("KTH", "HPC2N", "Curie")
-
-#: What other studies call them.
-NAMES = {"Curie": "CEA"}
 
 
 def drawn(trace: Trace, seed: int, weeks: int) -> Trace:
@@ -463,7 +452,7 @@ def run_energy(
 
 def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
     """Run the study; return the generated parts of its page by name, and its picture."""
-    paths = find_logs(traces, {name: LOGS[NAMES.get(name, name)] for name in STUDIED}, STUDIED)
+    paths = find_logs(traces, {name: LOGS[name] for name in STUDIED}, STUDIED)
     with progress_bar() as progress:
         found = [run_energy(name, read_trace(paths[name]), progress=progress) for name in STUDIED]
     parts = page_parts(summary_lines(found), tables(found))

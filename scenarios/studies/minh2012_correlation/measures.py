@@ -28,7 +28,7 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.options import SEED, Option, loads_option
-from hpcrowd.scenarios.studies.running import ARCHIVE, LOGS, Log
+from hpcrowd.scenarios.studies.running import LOGS
 
 Floats = NDArray[np.float64]
 
@@ -407,13 +407,7 @@ HPC, HPC_PROCESSORS = "HPC2N", 240
 
 #: The logs of the study: HPC2N is required, the others are used if available.
 STUDIED = {
-    HPC: LOGS["HPC2N"],
-    "DAS2-fs1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "SDSC-DS": LOGS["SDSC-DS"],
-    "Thunder": Log("LLNL-Thunder-2007-1*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
-    "KTH": LOGS["KTH"],
-    "LANL-CM5": LOGS["LANL-CM5"],
-    "CEA": LOGS["CEA"],
+    name: LOGS[name] for name in (HPC, "DAS2-fs1", "SDSC-DS", "Thunder", "KTH", "LANL-CM5", "CEA")
 }
 
 #: The abbreviations of those logs that are in Table 3.1, which gives their numbers of jobs.

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.paired import Estimate
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.quantities import plural
@@ -81,17 +80,10 @@ APART = 1.018
 ALONE = "-"
 
 
-def number(found: Estimate, digits: int, per: float = 1.0) -> str:
-    """Return a mean with half its interval, ``591 ± 20``; without one the mean alone."""
-    text = f"{round(found.mean / per, digits) + 0.0:,.{digits}f}"  # no minus before a zero
-    half = found.half_width
-    return text if half is None else f"{text} ± {half / per:,.{digits}f}"
-
-
 def relative_rows(found: Rebound, measure: str) -> list[list[str]]:
     """Return a row for each kind of users: a measure at each speed, as a multiple of that at 1."""
     return [
-        [users, *(number(found.relative(users, speed, measure), 2) for speed in found.speeds)]
+        [users, *(found.relative(users, speed, measure).text(2) for speed in found.speeds)]
         for users in found.accounts
     ]
 
@@ -104,7 +96,7 @@ def absolute_rows(found: Rebound) -> list[list[str]]:
             share = measure == "utilization_weeks"
             per, digits = (0.01, 1) if share else (1.0, 0)
             texts = [
-                number(found.estimate(users, speed, measure), digits, per) for speed in found.speeds
+                found.estimate(users, speed, measure).text(digits, per) for speed in found.speeds
             ]
             rows.append([users, f"{title}, %" if share else title, *texts])
     return rows
@@ -116,7 +108,7 @@ def rebound_rows(found: Rebound) -> list[list[str]]:
         [
             users,
             *(
-                number(found.rebound(users, speed), 0, 0.01) if speed > 1 else ALONE
+                found.rebound(users, speed).text(0, 0.01) if speed > 1 else ALONE
                 for speed in found.speeds
             ),
         ]
@@ -171,8 +163,8 @@ def variant_table(found: Rebound) -> Table:
     for name in found.accounts:
         left = found.mean_count(name, slowest, "users_gave_up")
         away = found.mean_count(name, slowest, "users_went_away")
-        base = number(found.estimate(name, 1.0, WORK), 0)
-        texts = [number(found.relative(name, speed, WORK), 2) for speed in others]
+        base = found.estimate(name, 1.0, WORK).text(0)
+        texts = [found.relative(name, speed, WORK).text(2) for speed in others]
         rows.append([name, base, *texts, f"{left:.1f}", f"{away:.1f}"])
     columns = [f"at {speed:g}x" for speed in others]
     heading = [
@@ -244,9 +236,9 @@ def summary_lines(found: Rebound) -> list[str]:
         less = found.relative(users, slow, JOBS)
         back = found.rebound(users, fast)
         lines.append(
-            f"**{users}**: at {fast:g}x the speed {number(more, 2)} times the jobs and "
-            f"{number(done, 2)} times the work per week, a rebound of {number(back, 0, 0.01)} %; "
-            f"at {slow:g}x {number(less, 2)} times the jobs"
+            f"**{users}**: at {fast:g}x the speed {more.text(2)} times the jobs and "
+            f"{done.text(2)} times the work per week, a rebound of {back.text(0, 0.01)} %; "
+            f"at {slow:g}x {less.text(2)} times the jobs"
         )
     if "semi-open" in found.accounts:
         gave = found.mean_count("semi-open", slow, "users_gave_up")
