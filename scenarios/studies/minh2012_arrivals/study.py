@@ -25,7 +25,6 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     ALIKE,
     LEIDEN,
     LOG,
-    MEASURES,
     PATTERNS,
     POLICIES,
     SERVED,
@@ -491,18 +490,10 @@ def verdict_rows(claims: Sequence[Claim]) -> tuple[list[str], list[list[str]]]:
 
 def simulation_rows(study: Minh2012Arrivals) -> Iterator[tuple[Any, ...]]:
     """Yield every slowdown as a row of :data:`SIMULATION`."""
-    cluster, grid = study.cluster, study.grid
-    for policy in cluster.policies:
-        for load in cluster.loads:
-            for pattern in cluster.patterns:
-                for r, value in enumerate(cluster.of(policy, load, pattern)):
-                    yield ("cluster", policy, load, "", pattern, "all jobs", r, value)
-    for measure in MEASURES:
-        for load in grid.loads:
-            for own in grid.patterns:
-                for behind in grid.patterns:
-                    for r, value in enumerate(grid.of(measure, load, own, behind)):
-                        yield ("grid", "easy", load, own, behind, measure, r, value)
+    for policy, load, pattern, *found in study.cluster.each():
+        yield ("cluster", policy, load, "", pattern, "all jobs", *found)
+    for measure, load, own, behind, *found in study.grid.each():
+        yield ("grid", "easy", load, own, behind, measure, *found)
 
 
 def reproduce_minh2012_arrivals(

@@ -5,8 +5,9 @@ Slowdown is the mean response time over the mean run time (section 5.2.5), not a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -129,6 +130,12 @@ class Runs:
         pairs = zip(self.axes, places, strict=False)
         found: Floats = self.slowdown[tuple(getattr(self, axis).index(at) for axis, at in pairs)]
         return found
+
+    def each(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the values on all axes, the replication, and the slowdown of every run."""
+        for places in product(*(getattr(self, axis) for axis in self.axes)):
+            for replication, slowdown in enumerate(self.of(*places)):
+                yield (*places, replication, slowdown)
 
 
 @dataclass(frozen=True)

@@ -485,13 +485,9 @@ def week_rows(study: Minh2012Correlation) -> list[list[str]]:
 def simulation_rows(study: Minh2012Correlation) -> Iterator[tuple[Any, ...]]:
     """Yield every simulation as a row of :data:`SIMULATION`."""
     runs = study.correlation
-    for policy in runs.policies:
-        for load in runs.loads:
-            for degree, correlations, values in zip(
-                runs.degrees, runs.correlation, runs.of(policy, load), strict=True
-            ):
-                for r, pair in enumerate(zip(correlations, values, strict=True)):
-                    yield (f"HPC2N, {degree:+.1f}", policy, load, "off", r, *pair)
+    for policy, load, degree, r, slowdown in runs.each():
+        correlation = runs.correlation[runs.degrees.index(degree), r]
+        yield (f"HPC2N, {degree:+.1f}", policy, load, "off", r, correlation, slowdown)
     for case in study.locality:
         for policy in case.policies:
             for locality, by_load in zip(("on", "off"), case.of(policy), strict=True):
