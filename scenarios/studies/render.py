@@ -117,9 +117,9 @@ class Picture:
             figure.savefig(path, dpi=self.dpi, format="png")
 
 
-def pictures_of(figures: Mapping[str, Callable[..., Figure]], *arguments: Any) -> list[Picture]:
-    """Return the pictures of several functions, by name, all with the same arguments."""
-    return [Picture.of(name, draw, *arguments) for name, draw in figures.items()]
+def pictures_of(figures: Iterable[Callable[..., Figure]], *arguments: Any) -> list[Picture]:
+    """Return the pictures of several functions, named like them, all with the same arguments."""
+    return [Picture.of(draw.__name__, draw, *arguments) for draw in figures]
 
 
 # ---- all of a study --------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, new_figure, panels, tidy
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, WEEK, Clock
 from hpcrowd.environment.quantities import KWH
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -204,12 +204,10 @@ def draw_savings(found: Sequence[Savings]) -> Figure:
         12, 1.5 + 0.42 * len(names), "What saves energy, carbon and money, for the same work",
         "percent less than as usual for the same work; means over populations with 95 % intervals",
     )  # fmt: skip
-    grid = figure.add_gridspec(
-        1, len(found), left=0.27, right=0.985, bottom=0.1, top=0.83, wspace=0.08
-    )
-    for place, one in enumerate(found):
-        axes = figure.add_subplot(grid[0, place])
-        tidy(axes)
+    room = {"left": 0.27, "bottom": 0.1, "top": 0.83, "wspace": 0.08}
+    drawn_on = panels(figure, 1, len(found), **room)
+    for place, (axes, one) in enumerate(zip(drawn_on, found, strict=True)):
+        tidy(axes, one.log)
         axes.axvline(0, color="#999999", linewidth=0.8)
         for offset, (what, words) in zip((-0.25, 0.0, 0.25), SAVED.items(), strict=True):
             estimates = [one.saved(name, what) for name in names]
@@ -221,7 +219,6 @@ def draw_savings(found: Sequence[Savings]) -> Figure:
             )  # fmt: skip
         axes.set_yticks(range(len(names)), names if not place else [""] * len(names), fontsize=8.5)
         axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_title(one.log, **TITLE)
         axes.set_xlabel("saved, %", fontsize=8.5)
         if not place:
             figure.legend(

@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    TITLE,
-    legend_above,
-    new_figure,
-    tidy,
-)
+from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, legend_above, new_figure, tidy
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     CATEGORIZED,
     OVERLOADED,
@@ -187,14 +181,14 @@ def figure7_5_set(study: Minh2012Correlation) -> Figure:
     )
 
 
-def figures_of(study: Minh2012Correlation) -> dict[str, Callable[[Minh2012Correlation], Figure]]:
-    """Return the figures that can be drawn from what was run, by name."""
-    found: dict[str, Callable[[Minh2012Correlation], Figure]] = {"figure7_3": figure7_3}
+def figures_of(study: Minh2012Correlation) -> list[Callable[[Minh2012Correlation], Figure]]:
+    """Return the figures that can be drawn from what was run."""
+    found: list[Callable[[Minh2012Correlation], Figure]] = [figure7_3]
     if {CATEGORIZED, UNCATEGORIZED} <= set(study.correlation.policies):
-        found["figure7_4"] = figure7_4
+        found.append(figure7_4)
     degrees = [runs.degree for runs in study.locality]
     if None in degrees:
-        found["figure7_5"] = figure7_5
+        found.append(figure7_5)
     if any(degree is not None for degree in degrees):
-        found["figure7_5_set"] = figure7_5_set
+        found.append(figure7_5_set)
     return found

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, panels, tidy
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -187,11 +187,9 @@ def draw_rebound(found: Rebound) -> Figure:
         f"{found.trace}, {policy}; means over {seeds} populations with 95 % intervals; replay: the "
         "log itself, once",
     )
-    grid = figure.add_gridspec(
-        1, len(PANELS), left=0.05, right=0.985, bottom=0.13, top=0.73, wspace=0.2
-    )
-    for place, (measure, title, per) in enumerate(PANELS):
-        axes = figure.add_subplot(grid[0, place])
+    room = {"left": 0.05, "bottom": 0.13, "top": 0.73, "wspace": 0.2}
+    drawn_on = panels(figure, 1, len(PANELS), **room)
+    for place, (axes, (measure, title, per)) in enumerate(zip(drawn_on, PANELS, strict=True)):
         _draw_panel(axes, found, measure, per)
         axes.set_title(title, **TITLE)
         if not place:
