@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, legend_above, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    TITLE,
+    legend_above,
+    margins,
+    new_figure,
+    tidy,
+)
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     CATEGORIZED,
     OVERLOADED,
@@ -60,13 +67,10 @@ PANEL, LEFT, RIGHT, BOTTOM, TOP = (2.75, 2.15), 0.62, 0.15, 0.55, 1.15
 
 def panels(rows: int, columns: int, title: str, below: str) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure with rows of panels that share the axes of their row."""
-    width, height = max(columns * PANEL[0], 6.4) + LEFT + RIGHT, rows * PANEL[1] + BOTTOM + TOP
-    figure = new_figure(width, height, title, below)
-    grid = figure.add_gridspec(
-        rows, columns,
-        left=LEFT / width, right=1 - RIGHT / width,
-        bottom=BOTTOM / height, top=1 - TOP / height, hspace=0.42, wspace=0.1,
-    )  # fmt: skip
+    width = max(columns * PANEL[0], 6.4) + LEFT + RIGHT
+    figure = new_figure(width, rows * PANEL[1] + BOTTOM + TOP, title, below)
+    room = margins(figure, LEFT, RIGHT, BOTTOM, TOP)
+    grid = figure.add_gridspec(rows, columns, **room, hspace=0.42, wspace=0.1)
     axes: list[list[Axes]] = []
     for row in range(rows):
         line: list[Axes] = []
