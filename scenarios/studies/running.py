@@ -22,6 +22,7 @@ from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
+    from hpcrowd.scenarios.studies.render import Table
     from hpcrowd.scenarios.studies.study import PublishedStudy
 
 
@@ -191,6 +192,33 @@ def run_study(
     if out is not None:
         console.print(f"Written to {out}", highlight=False, soft_wrap=True)
     return study.reached
+
+
+def study_script(
+    name: str, measured: Callable[[Trace, Progress], Iterable[Table]]
+) -> Callable[..., int]:
+    """Return the main function of a study without a paper, which prints tables of a trace.
+
+    Parameters
+    ----------
+    name
+        Its folder, whose module ``run`` is run.
+    measured
+        Measures a trace, with a progress callback, and returns tables; those for a terminal are
+        printed.
+    """
+    from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
+
+    def shown(trace: Trace) -> list[ScriptTable]:
+        with progress_bar() as progress:
+            tables = measured(trace, progress)
+        return [
+            ScriptTable(one.title, one.heading, one.rows, one.left)
+            for one in tables
+            if one.terminal
+        ]
+
+    return script(name, shown, module=f"{__package__}.{name}.run")
 
 
 def run_tasks[Task, Result](

@@ -40,9 +40,8 @@ from hpcrowd.scenarios.studies.energy.measures import (
     power_of,
 )
 from hpcrowd.scenarios.studies.render import Picture, Table, page_parts
-from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, study_script
 from hpcrowd.scenarios.terminal import Progress, progress_bar
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -456,20 +455,14 @@ def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
     return parts, [Picture.of("energy", draw_savings, found)]
 
 
-def shown(trace: Trace) -> list[ScriptTable]:
-    """Run the measures on a trace, as one of KTH's nodes; return tables for a terminal."""
+def measured_tables(trace: Trace, progress: Progress) -> list[Table]:
+    """Run the measures on a trace, as one of KTH's nodes unless its name says another log."""
     name = next((log for log in STUDIED if log.lower() in Path(trace.source).name.lower()), "KTH")
-    with progress_bar() as progress:
-        found = run_energy(name, trace, progress=progress)
-    return [
-        ScriptTable(table.title, table.heading, table.rows, table.left)
-        for table in tables([found])
-        if table.terminal
-    ]
+    return tables([run_energy(name, trace, progress=progress)])
 
 
 #: Runs the measures on a trace; prints tables; returns the exit code.
-main = script("energy", shown, module="hpcrowd.scenarios.studies.energy.run")
+main = study_script("energy", measured_tables)
 
 if __name__ == "__main__":
     sys.exit(main())

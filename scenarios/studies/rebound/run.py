@@ -31,9 +31,8 @@ from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 from hpcrowd.scenarios.studies.rebound.draws import KINDS, draws_of, draws_rows, logs_rows
 from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, pause_slope
 from hpcrowd.scenarios.studies.render import Picture, Table, markdown_table, page_parts
-from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, study_script
 from hpcrowd.scenarios.terminal import Progress, progress_bar
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -397,19 +396,10 @@ def slopes_rows(paths: Mapping[str, Path]) -> str:
     return markdown_table(["log", "between sessions", "between batches"], rows, 1)
 
 
-def shown(trace: Trace) -> list[ScriptTable]:
-    """Run the scenario on a trace; return its tables for a terminal."""
-    with progress_bar() as progress:
-        found = run_rebound(trace, progress=progress)
-    return [
-        ScriptTable(table.title, table.heading, table.rows, table.left)
-        for table in tables(found)
-        if table.terminal
-    ]
-
-
 #: Runs the scenario on a trace; prints tables; returns the exit code.
-main = script("rebound", shown, module="hpcrowd.scenarios.studies.rebound.run")
+main = study_script(
+    "rebound", lambda trace, progress: tables(run_rebound(trace, progress=progress))
+)
 
 if __name__ == "__main__":
     sys.exit(main())
