@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -194,6 +194,7 @@ def rows_table(
     words: int = 1,
     remark: bool = False,
     caption: str = "",
+    cell: Callable[[str], str] = escape,
 ) -> str:
     """Return a table of plain text.
 
@@ -207,19 +208,21 @@ def rows_table(
         Whether the last column holds words as well.
     caption
         What it shows.
+    cell
+        Makes HTML of the text of a cell.
     """
     kinds = ["" if place < words else ' class="number"' for place in range(len(head))]
     if remark:
         kinds[-1] = ' class="meaning"'
     names = "".join(
-        f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(head, kinds, strict=True)
+        f'<th scope="col"{kind}>{cell(name)}</th>' for name, kind in zip(head, kinds, strict=True)
     )
     lines = []
     for first, *others in rows:
         cells = "".join(
-            f"<td{kind}>{escape(text)}</td>" for text, kind in zip(others, kinds[1:], strict=True)
+            f"<td{kind}>{cell(text)}</td>" for text, kind in zip(others, kinds[1:], strict=True)
         )
-        lines.append(f'<tr><th scope="row" class="name">{escape(first)}</th>{cells}</tr>')
+        lines.append(f'<tr><th scope="row" class="name">{cell(first)}</th>{cells}</tr>')
     short = ' class="short"' if len(lines) <= SHORT else ""
     told = f'<p class="quiet">{escape(caption)}</p>\n' if caption else ""
     named = f' aria-label="{escape(caption)}"' if caption else ""

@@ -53,6 +53,20 @@ class Estimate:
         """Half the width of the interval."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
+    def text(self, digits: int = 1, per: float = 1.0) -> str:
+        """Return it with half its interval, such as ``5.9 ± 0.2``; the mean alone without one.
+
+        Parameters
+        ----------
+        digits
+            After the point.
+        per
+            Unit of the text, such as 0.01 for percent of a share.
+        """
+        text = f"{round(self.mean / per, digits) + 0.0:,.{digits}f}"  # no minus before a zero
+        half = self.half_width
+        return text if half is None else f"{text} ± {half / per:,.{digits}f}"
+
 
 @dataclass(frozen=True)
 class Difference:

@@ -155,6 +155,17 @@ def legend_figure(
     return figure, 0.55 / height, 1 - (0.75 + 0.2 * rows) / height
 
 
+def margins(
+    figure: Figure, left: float, right: float, bottom: float, top: float
+) -> dict[str, float]:
+    """Return margins in inches as arguments of :func:`panels`."""
+    width, height = figure.get_size_inches()
+    return {
+        "left": left / width, "right": 1 - right / width,
+        "bottom": bottom / height, "top": 1 - top / height,
+    }  # fmt: skip
+
+
 def panels(figure: Figure, rows: int, columns: int, **places: Any) -> list[Axes]:
     """Return the panels of a figure, row by row; ``places`` are arguments of ``add_gridspec``."""
     grid = figure.add_gridspec(rows, columns, **({"left": 0.055, "right": 0.985} | places))

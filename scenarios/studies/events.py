@@ -37,20 +37,8 @@ from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.studies.render import Picture, markdown_table
-from hpcrowd.scenarios.studies.running import ARCHIVE, LOGS, Log, find_logs
+from hpcrowd.scenarios.studies.running import LOGS, find_logs
 from hpcrowd.scenarios.terminal import progress_bar
-
-#: The logs of the page.
-LOGS_TRIED = {
-    "KTH": LOGS["KTH"],
-    "HPC2N": LOGS["HPC2N"],
-    "LANL-CM5": LOGS["LANL-CM5"],
-    "SDSC-DS": LOGS["SDSC-DS"],
-    "Curie": LOGS["CEA"],
-    "DAS2-fs1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "NASA": Log("NASA-iPSC-1993-3*-cln.swf", f"{ARCHIVE}/l_nasa_ipsc/"),
-    "Thunder": Log("LLNL-Thunder-2007-1*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
-}
 
 #: Presets of the page; users who repeat the record or generate their work cannot be asked.
 PRESETS_TRIED = ("think-time", "think-time-windows", "adjusted", "distribution", "fluid", "linear")
@@ -301,10 +289,11 @@ def parts_of(logs: Mapping[str, Found]) -> dict[str, str]:
 
 def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
     """Return the generated parts of the page; it has no pictures."""
+    tried = {name: LOGS[name] for name in (*protocol().design, *protocol().check)}
     with progress_bar() as progress:
         logs = {
             name: look_at(path, models(), lambda what, done, of, log=name: progress(
                 f"{log}: {what}", done, of))
-            for name, path in find_logs(traces, LOGS_TRIED).items()
+            for name, path in find_logs(traces, tried).items()
         }  # fmt: skip
     return parts_of(logs), []

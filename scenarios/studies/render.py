@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcrowd.analysis.html import figure_of, html_page, rows_table
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.results import versions, write_csv, write_json
 from hpcrowd.environment.output.whole import whole_file, whole_folder
@@ -27,19 +28,6 @@ if TYPE_CHECKING:
 
 #: A table: its headings and its rows.
 Rows = tuple[Sequence[str], Iterable[Sequence[Any]]]
-
-#: Head of an HTML page with tables and pictures; give it a title.
-HTML_HEAD = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 16px/1.5 sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }}
-table {{ border-collapse: collapse; font-size: 14px; margin: 0.5rem 0 2rem; }}
-td, th {{ padding: 0.1rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; }}
-th {{ vertical-align: bottom; }} td.word, th.word {{ text-align: left; }}
-td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
-</style></head><body>
-<h1>{title}</h1>
-"""
-
 
 #: Marks around the generated parts of a page.
 BEGIN, END = "<!-- generated: {} -->", "<!-- end of {} -->"
@@ -129,9 +117,9 @@ class Picture:
             figure.savefig(path, dpi=self.dpi, format="png")
 
 
-def pictures_of(figures: Mapping[str, Callable[..., Figure]], *arguments: Any) -> list[Picture]:
-    """Return the pictures of several functions, by name, all with the same arguments."""
-    return [Picture.of(name, draw, *arguments) for name, draw in figures.items()]
+def pictures_of(figures: Iterable[Callable[..., Figure]], *arguments: Any) -> list[Picture]:
+    """Return the pictures of several functions, named like them, all with the same arguments."""
+    return [Picture.of(draw.__name__, draw, *arguments) for draw in figures]
 
 
 # ---- all of a study --------------------------------------------------------------------------
@@ -160,17 +148,18 @@ def show_study(study: PublishedStudy, console: Console) -> None:
         console.print(line, highlight=False)
 
 
-def study_page(study: PublishedStudy, pictures: Iterable[Picture]) -> str:
-    """Return the HTML page of a study with tables, and pictures that are in the same folder."""
+def study_page(study: PublishedStudy, pictures: Iterable[tuple[str, bytes]]) -> str:
+    """Return the HTML page of a study with tables, and pictures: what describes each, and a PNG."""
+    tables = [
+        f"<h2>{html.escape(table.title)}</h2>\n"
+        + rows_table(table.heading, table.rows, words=table.left, cell=_in_html)
+        for table in study.marked_tables()
+        if table.html and table.rows
+    ]
     return html_page(
         study.title,
-        [study.source, *study.sentences()],
-        [
-            f"<h2>{table.title}</h2>\n{html_table(table.heading, table.rows, table.left)}"
-            for table in study.marked_tables()
-            if table.html and table.rows
-        ],
-        pictures,
+        [f"{line}." for line in (study.source, *study.sentences())],
+        [*tables, *(figure_of(png, words) for words, png in pictures)],
     )
 
 
@@ -205,7 +194,8 @@ def write_study(study: PublishedStudy, folder: Path) -> None:
         write_csv(place / f"{study.name}.csv", *study.rows())
         pictures = study.pictures()
         write_pictures(pictures, place)
-        (place / "report.html").write_text(study_page(study, pictures), encoding="utf-8")
+        drawn = [(one.words, (place / f"{one.name}.png").read_bytes()) for one in pictures]
+        (place / "report.html").write_text(study_page(study, drawn), encoding="utf-8")
         provenance = {"study": study.name, **study.origin(), "versions": versions()}
         write_json(provenance, place / "provenance.json")
 
@@ -378,70 +368,24 @@ def terminal_table(table: Table) -> RichTable:
 
 
 def _shown(text: str) -> Text | str:
-    """Return a cell without marks of Markdown; one that says "no" is red."""
+    """Return a cell without marks of Markdown; one that stands out is red."""
     from rich.text import Text
 
-    bad = text == "no" or text.startswith("**")
-    return Text(_plain(text), "red") if bad else _plain(text)
+    return Text(_plain(text), "red") if _stands_out(text) else _plain(text)
+
+
+def _in_html(text: str) -> str:
+    """Return a cell in HTML; one that stands out is bold."""
+    shown = html.escape(_plain(text))
+    return f"<strong>{shown}</strong>" if _stands_out(text) else shown
+
+
+def _stands_out(text: str) -> bool:
+    return text == "no" or text.startswith("**")
 
 
 def _plain(text: str) -> str:
     return text.replace("**", "").replace("`", "")
-
-
-# ---- as a page -------------------------------------------------------------------------------
-
-
-def html_table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
-    """Return a table in HTML.
-
-    Parameters
-    ----------
-    heading, rows
-        Its texts; Markdown is removed.
-    left
-        Number of columns of words at the left; the others are numbers, aligned right.
-    """
-
-    def cell(kind: str, place: int, text: str) -> str:
-        mark = " class=word" if place < left else ""
-        if kind == "td" and place and (text == "no" or text.startswith("**")):
-            mark = " class=failed"
-        return f"<{kind}{mark}>{html.escape(text.replace('**', '').strip('`'))}</{kind}>"
-
-    lines = [
-        "<tr>" + "".join(cell(kind, place, text) for place, text in enumerate(row)) + "</tr>"
-        for kind, row in (("th", heading), *(("td", row) for row in rows))
-    ]
-    return "<table>\n" + "\n".join(lines) + "\n</table>"
-
-
-def html_page(
-    title: str,
-    paragraphs: Iterable[str],
-    parts: Iterable[str],
-    pictures: Iterable[Picture],
-) -> str:
-    """Return a page in HTML.
-
-    Parameters
-    ----------
-    title, paragraphs
-        Plain text, paragraphs without the full stop.
-    parts
-        Headings and tables in HTML.
-    pictures
-        Pictures whose files are next to the page.
-    """
-    lines = [
-        HTML_HEAD.format(title=title),
-        *(f"<p>{html.escape(text)}.</p>" for text in paragraphs),
-        *parts,
-    ]
-    for picture in pictures:
-        words = html.escape(picture.words)
-        lines.append(f'<h3>{words}</h3>\n<img src="{picture.name}.png" alt="{words}">')
-    return "\n".join([*lines, "</body></html>\n"])
 
 
 # ---- in Markdown -----------------------------------------------------------------------------

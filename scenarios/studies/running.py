@@ -22,6 +22,7 @@ from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
+    from hpcrowd.scenarios.studies.render import Table
     from hpcrowd.scenarios.studies.study import PublishedStudy
 
 
@@ -45,16 +46,20 @@ class Log:
     page: str
 
 
-#: Logs by the names that studies give them.
+#: Logs by the names that studies give them; one has two.
 LOGS = {
     "KTH": Log("KTH-SP2-1996-2.1-cln.swf", f"{ARCHIVE}/l_kth_sp2/"),
     "SDSC-SP2": Log("SDSC-SP2-1998-4*.swf", f"{ARCHIVE}/l_sdsc_sp2/"),
     "SDSC-DS": Log("SDSC-DS-2004-2*-cln.swf", f"{ARCHIVE}/l_sdsc_ds/"),
     "CEA": Log("CEA-Curie-2011-2*-cln.swf", f"{ARCHIVE}/l_cea_curie/"),
+    "Curie": Log("CEA-Curie-2011-2*-cln.swf", f"{ARCHIVE}/l_cea_curie/"),
     "BLUE": Log("SDSC-BLUE-2000-4*-cln.swf", f"{ARCHIVE}/l_sdsc_blue/"),
     "Intrepid": Log("ANL-Intrepid-2009-1.swf", f"{ARCHIVE}/l_anl_int/"),
     "HPC2N": Log("HPC2N-2002-2.2-cln.swf", f"{ARCHIVE}/l_hpc2n/"),
     "LANL-CM5": Log("LANL-CM5-1994-4*-cln.swf", f"{ARCHIVE}/l_lanl_cm5/"),
+    "DAS2-fs1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
+    "NASA": Log("NASA-iPSC-1993-3*-cln.swf", f"{ARCHIVE}/l_nasa_ipsc/"),
+    "Thunder": Log("LLNL-Thunder-2007-1*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
 }
 
 
@@ -187,6 +192,33 @@ def run_study(
     if out is not None:
         console.print(f"Written to {out}", highlight=False, soft_wrap=True)
     return study.reached
+
+
+def study_script(
+    name: str, measured: Callable[[Trace, Progress], Iterable[Table]]
+) -> Callable[..., int]:
+    """Return the main function of a study without a paper, which prints tables of a trace.
+
+    Parameters
+    ----------
+    name
+        Its folder, whose module ``run`` is run.
+    measured
+        Measures a trace, with a progress callback, and returns tables; those for a terminal are
+        printed.
+    """
+    from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
+
+    def shown(trace: Trace) -> list[ScriptTable]:
+        with progress_bar() as progress:
+            tables = measured(trace, progress)
+        return [
+            ScriptTable(one.title, one.heading, one.rows, one.left)
+            for one in tables
+            if one.terminal
+        ]
+
+    return script(name, shown, module=f"{__package__}.{name}.run")
 
 
 def run_tasks[Task, Result](

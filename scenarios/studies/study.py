@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: The measures by name, the same as text, and whether the rule holds; None if that is open.
 Finding = tuple[dict[str, float], str, bool | None]
 
+#: Checks a statement, see :class:`Rule`; with a second function, that says where it applies.
+Check = Callable[..., Finding] | tuple[Callable[..., Finding], Callable[..., bool]]
 
 #: Requirements and statements with their findings, and their names in the data of a study.
 STATED = {"statements": "claims", "required": "requirements", "reached": "reached"}
@@ -323,7 +325,7 @@ class Rule:
         return Claim(self.name, self.section, self.what, setting, numbers, text, holds)
 
 
-def rules_of(study: str, checks: Mapping[str, Callable[..., Finding]]) -> tuple[Rule, ...]:
+def rules_of(study: str, checks: Mapping[str, Check]) -> tuple[Rule, ...]:
     """Return the statements of a study, in the order of the text.
 
     Parameters
@@ -336,16 +338,13 @@ def rules_of(study: str, checks: Mapping[str, Callable[..., Finding]]) -> tuple[
     """
     rows = csv_rows(Path(__file__).parent / study / "statements.csv")
     assert [row["name"] for row in rows] == list(checks), f"{study}: other checks than statements"
-    return tuple(
-        Rule(
-            row["name"],
-            row["section"],
-            row["what"],
-            checks[row["name"]],
-            tuple(row["settings"].split()) or None,
-        )
-        for row in rows
-    )
+    found = []
+    for row in rows:
+        check = checks[row["name"]]
+        how, applies = check if isinstance(check, tuple) else (check, None)
+        settings = tuple(row["settings"].split()) or None
+        found.append(Rule(row["name"], row["section"], row["what"], how, settings, applies))
+    return tuple(found)
 
 
 def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:

@@ -27,25 +27,12 @@ from hpcrowd.analysis.validation.report import HEADING, TITLES, draw, score_rows
 from hpcrowd.analysis.validation.scores import Estimate
 from hpcrowd.analysis.validation.validation import Validation, validate
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.studies.render import Picture, markdown_table
-from hpcrowd.scenarios.studies.running import Steps
+from hpcrowd.scenarios.studies.running import LOGS, Log, Steps, find_logs
 from hpcrowd.scenarios.terminal import progress_bar
-
-#: Files of the logs of the protocol.
-FILES = {
-    "KTH": "KTH-SP2-1996-2.1-cln.swf*",
-    "HPC2N": "HPC2N-2002-2.1-cln.swf*",
-    "LANL-CM5": "LANL-CM5-1994-4.1-cln.swf*",
-    "SDSC-DS": "SDSC-DS-2004-2.1-cln.swf*",
-    "Curie": "CEA-Curie-2011-2.1-cln.swf*",
-    "DAS2-fs1": "DAS2-fs1-2003-1.swf*",
-    "NASA": "NASA-iPSC-1993-3.1-cln.swf*",
-    "Thunder": "LLNL-Thunder-2007-1.1-cln.swf*",
-}
 
 #: A combination that is not a preset: adjusted, in fitted activity windows.
 ADJUSTED_WINDOWS = UserModel("adjusted + windows", Recipe("batches", window="fitted"))
@@ -55,6 +42,12 @@ RIVALS = tuple(name for name in PRESETS if name != LEARNED)
 
 #: Models that the learned one must be ahead of when it was fitted to other logs, in forecasts.
 AHEAD_OF = ("adjusted", "think-time", "fluid")
+
+
+def studied() -> dict[str, Log]:
+    """Return the logs of the protocol, of HPC2N the first version."""
+    first = {"HPC2N": Log("HPC2N-2002-2.1-cln.swf", LOGS["HPC2N"].page)}
+    return {name: first.get(name, LOGS[name]) for name in (*protocol().design, *protocol().check)}
 
 
 def models(elsewhere: UserModel | None = None) -> list[UserModel]:
@@ -87,23 +80,6 @@ def elsewhere(name: str, of: Mapping[str, tuple[Work, Clock, int]]) -> UserModel
     )
 
 
-def find(traces: Path) -> dict[str, Path]:
-    """Return the files of the logs of the protocol.
-
-    Raises
-    ------
-    QuantityError
-        If one is missing.
-    """
-    found = {}
-    for name in (*protocol().design, *protocol().check):
-        there = sorted(traces.glob(FILES[name]))
-        if not there:
-            raise QuantityError(f"study validation: no {FILES[name]} in {traces}; put it there")
-        found[name] = there[0]
-    return found
-
-
 def validations(traces: Path, kept: Path | None = None) -> dict[str, Validation]:
     """Return the validation of each log.
 
@@ -114,7 +90,7 @@ def validations(traces: Path, kept: Path | None = None) -> dict[str, Validation]
     kept
         Folder for finished logs, which are not computed again; None for none.
     """
-    paths = find(traces)
+    paths = find_logs(traces, studied(), studied())
     found: dict[str, Validation] = {}
     of: dict[str, tuple[Work, Clock, int]] = {}
     if kept is not None:

@@ -10,6 +10,7 @@ from hpcrowd.analysis.numbers import (
     time_text,
     time_unit,
 )
+from hpcrowd.analysis.paired import t_interval
 
 
 @pytest.mark.parametrize("form", [number_text, share_text, time_text])
@@ -42,3 +43,12 @@ def test_each_has_its_unit():
 def test_nothing_has_no_mean():
     """The mean of no numbers is not known."""
     assert (2.0, None) == (mean_of(np.array([1, 3])), mean_of(np.zeros(0)))
+
+
+@pytest.mark.parametrize(
+    ("values", "written", "expected"),
+    [((0.5, 0.7), (0, 0.01), "60 ± 127"), ((-0.001,), (2,), "0.00"), ((1234.0,), (), "1,234.0")],
+)
+def test_estimates_have_half_their_interval(values, written, expected):
+    """A single value has none, a small negative one no sign, and a share may be in percent."""
+    assert expected == t_interval(values).text(*written)

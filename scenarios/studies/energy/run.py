@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.paired import Estimate
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, new_figure, panels, tidy
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, WEEK, Clock
 from hpcrowd.environment.quantities import KWH
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -41,9 +40,8 @@ from hpcrowd.scenarios.studies.energy.measures import (
     power_of,
 )
 from hpcrowd.scenarios.studies.render import Picture, Table, page_parts
-from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, study_script
 from hpcrowd.scenarios.terminal import Progress, progress_bar
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,13 +64,6 @@ SAVED = {"kwh_per_work": "energy", "kg_per_work": "carbon", "cost_per_work": "co
 LOOKS = {"kwh_per_work": "blue", "kg_per_work": "green", "cost_per_work": "orange"}
 
 
-def number(found: Estimate, digits: int = 1) -> str:
-    """Return a mean with half its interval, such as ``5.9 ± 0.2``; without one the mean alone."""
-    text = f"{round(found.mean, digits) + 0.0:,.{digits}f}"  # no minus before a zero
-    half = found.half_width
-    return text if half is None else f"{text} ± {half:,.{digits}f}"
-
-
 #: Columns of :func:`saving_rows` that compare a measure with as usual: percent less of something.
 LESS = {
     "kwh": "energy, % less",
@@ -90,8 +81,8 @@ def saving_rows(found: Savings) -> list[list[str]]:
     return [
         [
             measure,
-            *(number(found.saved(measure, what)) for what in LESS),
-            number(found.more(measure, "wait_h")),
+            *(found.saved(measure, what).text() for what in LESS),
+            found.more(measure, "wait_h").text(),
             f"{100 * found.mean(measure, 'lost').mean:.1f}",
             f"{100 * found.mean(measure, 'asked').mean:.0f}",
         ]
@@ -108,9 +99,9 @@ def usual_rows(found: Sequence[Savings]) -> list[list[str]]:
     return [
         [
             one.log, f"{one.facts['processors']:,}", str(one.facts["seeds"]),
-            f"{one.facts['weeks']}", number(one.mean(USUAL, "kwh"), 0),
+            f"{one.facts['weeks']}", one.mean(USUAL, "kwh").text(0),
             f"{100 * one.mean(USUAL, 'wasted_kwh').mean / one.mean(USUAL, 'kwh').mean:.0f}",
-            number(one.mean(USUAL, "wait_h")), number(one.mean(USUAL, "kwh_per_work"), 0),
+            one.mean(USUAL, "wait_h").text(), one.mean(USUAL, "kwh_per_work").text(0),
         ]
         for one in found
     ]  # fmt: skip
@@ -126,11 +117,11 @@ def call_rows(found: Sequence[Savings]) -> list[list[str]]:
     """Return a row for each log and answer to calls for less load."""
     return [
         [
-            one.log, answer, number(one.saved(answer, "window_kwh", call=True)),
-            number(one.saved(answer, "after_kwh", call=True)),
-            number(one.saved(answer, "kwh", call=True), 2),
-            number(one.more(answer, "wait_h", call=True), 2),
-            number(one.more(answer, "slowdown", call=True)),
+            one.log, answer, one.saved(answer, "window_kwh", call=True).text(),
+            one.saved(answer, "after_kwh", call=True).text(),
+            one.saved(answer, "kwh", call=True).text(2),
+            one.more(answer, "wait_h", call=True).text(2),
+            one.more(answer, "slowdown", call=True).text(),
             f"{100 * one.mean(answer, 'lost', call=True).mean:.2f}",
         ]
         for one in found
@@ -212,12 +203,10 @@ def draw_savings(found: Sequence[Savings]) -> Figure:
         12, 1.5 + 0.42 * len(names), "What saves energy, carbon and money, for the same work",
         "percent less than as usual for the same work; means over populations with 95 % intervals",
     )  # fmt: skip
-    grid = figure.add_gridspec(
-        1, len(found), left=0.27, right=0.985, bottom=0.1, top=0.83, wspace=0.08
-    )
-    for place, one in enumerate(found):
-        axes = figure.add_subplot(grid[0, place])
-        tidy(axes)
+    room = {"left": 0.27, "bottom": 0.1, "top": 0.83, "wspace": 0.08}
+    drawn_on = panels(figure, 1, len(found), **room)
+    for place, (axes, one) in enumerate(zip(drawn_on, found, strict=True)):
+        tidy(axes, one.log)
         axes.axvline(0, color="#999999", linewidth=0.8)
         for offset, (what, words) in zip((-0.25, 0.0, 0.25), SAVED.items(), strict=True):
             estimates = [one.saved(name, what) for name in names]
@@ -229,7 +218,6 @@ def draw_savings(found: Sequence[Savings]) -> Figure:
             )  # fmt: skip
         axes.set_yticks(range(len(names)), names if not place else [""] * len(names), fontsize=8.5)
         axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_title(one.log, **TITLE)
         axes.set_xlabel("saved, %", fontsize=8.5)
         if not place:
             figure.legend(
@@ -264,9 +252,6 @@ Chosen = tuple[dict[str, Any], tuple[Any, ...]]
 
 #: The logs of the page.
 STUDIED = ("KTH", "HPC2N", "Curie")
-
-#: What other studies call them.
-NAMES = {"Curie": "CEA"}
 
 
 def drawn(trace: Trace, seed: int, weeks: int) -> Trace:
@@ -463,27 +448,21 @@ def run_energy(
 
 def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
     """Run the study; return the generated parts of its page by name, and its picture."""
-    paths = find_logs(traces, {name: LOGS[NAMES.get(name, name)] for name in STUDIED}, STUDIED)
+    paths = find_logs(traces, {name: LOGS[name] for name in STUDIED}, STUDIED)
     with progress_bar() as progress:
         found = [run_energy(name, read_trace(paths[name]), progress=progress) for name in STUDIED]
     parts = page_parts(summary_lines(found), tables(found))
     return parts, [Picture.of("energy", draw_savings, found)]
 
 
-def shown(trace: Trace) -> list[ScriptTable]:
-    """Run the measures on a trace, as one of KTH's nodes; return tables for a terminal."""
+def measured_tables(trace: Trace, progress: Progress) -> list[Table]:
+    """Run the measures on a trace, as one of KTH's nodes unless its name says another log."""
     name = next((log for log in STUDIED if log.lower() in Path(trace.source).name.lower()), "KTH")
-    with progress_bar() as progress:
-        found = run_energy(name, trace, progress=progress)
-    return [
-        ScriptTable(table.title, table.heading, table.rows, table.left)
-        for table in tables([found])
-        if table.terminal
-    ]
+    return tables([run_energy(name, trace, progress=progress)])
 
 
 #: Runs the measures on a trace; prints tables; returns the exit code.
-main = script("energy", shown, module="hpcrowd.scenarios.studies.energy.run")
+main = study_script("energy", measured_tables)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,19 +6,13 @@ on a logarithmic scale: between patterns they differ by orders of magnitude.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcrowd.analysis.paired import Estimate
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    LEGEND,
-    TITLE,
-    new_figure,
-    tidy,
-)
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import panels as plain_panels
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     LEIDEN,
     PATTERNS,
@@ -129,8 +123,7 @@ def figure6_3(study: Minh2012Arrivals) -> Figure:
         f"mean response time / mean run time; {study.grid_replications} sets of six workloads of "
         f"{study.jobs:,} jobs",
     )  # fmt: skip
-    grid = figure.add_gridspec(2, 1, left=0.07, right=0.985, bottom=0.075, top=0.845, hspace=0.32)
-    upper, lower = (figure.add_subplot(grid[row]) for row in range(2))
+    upper, lower = plain_panels(figure, 2, 1, left=0.07, bottom=0.075, top=0.845, hspace=0.32)
     upper.set_title("(a) local jobs of the cluster in Leiden", **TITLE)
     lower.set_title("(b) grid jobs", **TITLE)
     _bars(upper, study, LEIDEN)
@@ -183,7 +176,5 @@ def _bars(panel: Axes, study: Minh2012Arrivals, measure: str) -> None:
     panel.yaxis.set_major_locator(LogLocator(subs=TICKS))
 
 
-#: Every figure by the name of its file.
-FIGURES: dict[str, Callable[[Minh2012Arrivals], Figure]] = {
-    draw.__name__: draw for draw in (figure6_1, figure6_2, figure6_3)
-}
+#: The figures.
+FIGURES = (figure6_1, figure6_2, figure6_3)

@@ -25,7 +25,6 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     ALIKE,
     LEIDEN,
     LOG,
-    MEASURES,
     PATTERNS,
     POLICIES,
     SERVED,
@@ -58,12 +57,13 @@ from hpcrowd.scenarios.studies.render import (
 )
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.study import (
+    Check,
     Claim,
     Finding,
     PublishedStudy,
     Requirement,
-    Rule,
     claims_of,
+    rules_of,
 )
 from hpcrowd.scenarios.terminal import Progress
 from hpcrowd.scenarios.unfinished import Unfinished
@@ -181,41 +181,6 @@ def from_load(bound: float) -> Callable[..., bool]:
 # ---- the statements --------------------------------------------------------------------------
 
 
-def _cluster_rules() -> Iterator[Rule]:
-    for policy in ("fcfs", "easy"):
-        label = POLICIES[policy].label
-        yield Rule(
-            f"dependence harms: {policy}", "6.4.1, Fig. 6.1",
-            f"{label}: dependence degrades performance: slowdown of b_L over b_N; above 1",
-            checked(larger, patterns(policy, "L", "N")),
-        )  # fmt: skip
-        yield Rule(
-            f"bursts harm more: {policy}", "6.4.1, Fig. 6.1",
-            f"{label}: bursts in addition make it worst: slowdown of b_LB over b_L; above 1",
-            checked(larger, patterns(policy, "LB", "L")),
-        )  # fmt: skip
-    yield Rule(
-        "N: similar below 0.8", "6.4.1, Fig. 6.2",
-        "b_N: Conservative and Aggressive are similar at loads below 0.8: slowdown of the one over "
-        "the other; 1 up to a tenth",
-        checked(alike, policies("N", "conservative", "easy")),
-        applies=below_load(CONSERVATIVE_FROM),
-    )  # fmt: skip
-    yield Rule(
-        "N: Conservative better above 0.8", "6.4.1, Fig. 6.2",
-        "b_N: Conservative is better at loads above 0.8: slowdown of Aggressive over Conservative; "
-        "above 1",
-        checked(larger, policies("N", "easy", "conservative")),
-        applies=lambda _, load: load > CONSERVATIVE_FROM,
-    )  # fmt: skip
-    yield Rule(
-        "LB: Aggressive better", "6.4.1, Fig. 6.2",
-        "b_LB: Aggressive tends to be slightly better: slowdown of Conservative over Aggressive; "
-        "above 1",
-        checked(larger, policies("LB", "conservative", "easy")),
-    )  # fmt: skip
-
-
 def _others(runs: GridRuns, load: float) -> Finding:
     """Return by how much L and LB harm local jobs of the other clusters, over all grid patterns."""
     numbers, texts, ratios = {}, [], []
@@ -234,80 +199,69 @@ def _others(runs: GridRuns, load: float) -> Finding:
     return numbers, ", ".join(texts), holds
 
 
-def _grid_rules() -> Iterator[Rule]:
-    for own in PATTERNS:
-        for first, second, words in (
-            ("L", "N", "dependence degrades"),
-            ("LB", "L", "bursts degrade further"),
-        ):
-            yield Rule(
-                f"LU, g_{own}: {first}/{second}", "6.4.2, 1",
-                f"LU with g_{own}: in the background {words}: slowdown of local jobs with "
-                f"b_{first} over b_{second}; above 1",
-                checked(larger, backgrounds(LEIDEN, own, first, second)),
-            )  # fmt: skip
-    yield Rule(
-        "other clusters", "6.4.2, footnote 2",
-        "The other clusters are similar: slowdown of local jobs with b_L and b_LB over b_N, mean "
-        "of the grid's patterns; all above 1", _others,
-    )  # fmt: skip
-    for behind in PATTERNS:
-        yield Rule(
-            f"LU, b_{behind}: unmoved", "6.4.2, 2",
-            f"LU with b_{behind}: the grid's pattern changes nothing: slowdown of local jobs with "
-            "g_L and g_LB over g_N; both 1 up to a tenth",
-            checked(alike, *(grids(LEIDEN, behind, first, "N") for first in ("L", "LB"))),
-        )  # fmt: skip
-    for own, bound in GONE_FROM.items():
-        steps = (("L", "N"), ("LB", "L"))
-        yield Rule(
-            f"grid, g_{own}: background harms", "6.4.2, 3",
-            f"Grid with g_{own}: below grid load {bound:g} b_LB is worst, then b_L, then b_N: "
-            "slowdown of grid jobs with b_L over b_N, and with b_LB over b_L; both above 1",
-            checked(in_order, *(backgrounds("grid", own, *step) for step in steps)),
-            applies=below_load(bound),
-        )  # fmt: skip
-        yield Rule(
-            f"grid, g_{own}: effect disappears", "6.4.2, 3",
-            f"Grid with g_{own}: from grid load {bound:g} on the effect of the background "
-            "disappears: slowdown of grid jobs with b_L and b_LB over b_N; both 1 up to a tenth",
-            checked(alike, *(backgrounds("grid", own, first, "N") for first in ("L", "LB"))),
-            applies=from_load(bound),
-        )  # fmt: skip
-    for own in ("L", "LB"):
-        yield Rule(
-            f"grid, g_{own}: alleviates", "6.4.2, 3",
-            f"g_{own} alleviates the impact of the background on the grid: slowdown of grid jobs "
-            f"with b_LB over b_N, with g_N over that with g_{own}; above 1",
-            checked(larger, weaker(own)),
-        )  # fmt: skip
-    for behind in PATTERNS:
-        for first, second in (("L", "N"), ("LB", "L")):
-            yield Rule(
-                f"grid, b_{behind}: {first}/{second}", "6.4.2, 4",
-                f"Grid with b_{behind}: grid jobs do worse when they are dependent and bursty: "
-                f"slowdown with g_{first} over g_{second}; above 1",
-                checked(larger, grids("grid", behind, first, second)),
-            )  # fmt: skip
+#: Patterns of which the first has a larger slowdown than the second.
+STEPS = (("L", "N"), ("LB", "L"))
 
+#: Checks of the statements on a cluster, by name.
+CLUSTER_CHECKS: dict[str, Check] = {
+    **{
+        f"{what}: {policy}": checked(larger, patterns(policy, *step))
+        for policy in ("fcfs", "easy")
+        for what, step in zip(("dependence harms", "bursts harm more"), STEPS, strict=True)
+    },
+    "N: similar below 0.8": (
+        checked(alike, policies("N", "conservative", "easy")),
+        below_load(CONSERVATIVE_FROM),
+    ),
+    "N: Conservative better above 0.8": (
+        checked(larger, policies("N", "easy", "conservative")),
+        lambda _, load: load > CONSERVATIVE_FROM,
+    ),
+    "LB: Aggressive better": checked(larger, policies("LB", "conservative", "easy")),
+}
+
+
+def _gone(own: str, bound: float) -> dict[str, Check]:
+    """Return the checks that the background harms grid jobs below a load, and not from it on."""
+    harm = (backgrounds("grid", own, *step) for step in STEPS)
+    none = (backgrounds("grid", own, first, "N") for first in ("L", "LB"))
+    return {
+        f"grid, g_{own}: background harms": (checked(in_order, *harm), below_load(bound)),
+        f"grid, g_{own}: effect disappears": (checked(alike, *none), from_load(bound)),
+    }
+
+
+#: Checks of the statements on the grid, by name.
+GRID_CHECKS: dict[str, Check] = {
+    **{
+        f"LU, g_{own}: {first}/{second}": checked(larger, backgrounds(LEIDEN, own, first, second))
+        for own in PATTERNS
+        for first, second in STEPS
+    },
+    "other clusters": _others,
+    **{
+        f"LU, b_{behind}: unmoved": checked(
+            alike, *(grids(LEIDEN, behind, first, "N") for first in ("L", "LB"))
+        )
+        for behind in PATTERNS
+    },
+    **{name: check for gone in GONE_FROM.items() for name, check in _gone(*gone).items()},
+    **{f"grid, g_{own}: alleviates": checked(larger, weaker(own)) for own in ("L", "LB")},
+    **{
+        f"grid, b_{behind}: {first}/{second}": checked(larger, grids("grid", behind, first, second))
+        for behind in PATTERNS
+        for first, second in STEPS
+    },
+}
 
 #: The statements, in the order of the text.
-CLUSTER_RULES = tuple(_cluster_rules())
-GRID_RULES = tuple(_grid_rules())
+RULES = rules_of("minh2012_arrivals", {**CLUSTER_CHECKS, **GRID_CHECKS})
+CLUSTER_RULES, GRID_RULES = RULES[: len(CLUSTER_CHECKS)], RULES[len(CLUSTER_CHECKS) :]
 
 
 def grid_load_name(load: float) -> str:
     """Return the name of a grid load as a setting."""
     return f"grid {load_name(load)}"
-
-
-def all_claims(study: Minh2012Arrivals) -> list[Claim]:
-    """Return every statement at every load that it applies to."""
-    cluster, grid = study.cluster, study.grid
-    return [
-        *claims_of(CLUSTER_RULES, {load_name(load): (cluster, load) for load in cluster.loads}),
-        *claims_of(GRID_RULES, {grid_load_name(load): (grid, load) for load in grid.loads}),
-    ]
 
 
 # ---- the study -------------------------------------------------------------------------------
@@ -375,7 +329,7 @@ class Minh2012Arrivals(PublishedStudy):
         found = []
         runs, grid = self.cluster, self.grid
         for policy, most in SERVED.items():
-            for first, second in (("L", "N"), ("LB", "L")):
+            for first, second in STEPS:
                 pairs = [
                     (runs.of(policy, load, first), runs.of(policy, load, second))
                     for load in runs.loads
@@ -408,8 +362,10 @@ class Minh2012Arrivals(PublishedStudy):
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """Every statement at every load."""
-        return all_claims(self)
+        """Every statement at every load that it applies to."""
+        places = {load_name(load): (self.cluster, load) for load in self.cluster.loads}
+        in_grid = {grid_load_name(load): (self.grid, load) for load in self.grid.loads}
+        return [*claims_of(CLUSTER_RULES, places), *claims_of(GRID_RULES, in_grid)]
 
     def tables(self) -> Sequence[Table]:
         """Return the requirements, the slowdowns of cluster and grid, and the statements."""
@@ -534,18 +490,10 @@ def verdict_rows(claims: Sequence[Claim]) -> tuple[list[str], list[list[str]]]:
 
 def simulation_rows(study: Minh2012Arrivals) -> Iterator[tuple[Any, ...]]:
     """Yield every slowdown as a row of :data:`SIMULATION`."""
-    cluster, grid = study.cluster, study.grid
-    for policy in cluster.policies:
-        for load in cluster.loads:
-            for pattern in cluster.patterns:
-                for r, value in enumerate(cluster.of(policy, load, pattern)):
-                    yield ("cluster", policy, load, "", pattern, "all jobs", r, value)
-    for measure in MEASURES:
-        for load in grid.loads:
-            for own in grid.patterns:
-                for behind in grid.patterns:
-                    for r, value in enumerate(grid.of(measure, load, own, behind)):
-                        yield ("grid", "easy", load, own, behind, measure, r, value)
+    for policy, load, pattern, *found in study.cluster.each():
+        yield ("cluster", policy, load, "", pattern, "all jobs", *found)
+    for measure, load, own, behind, *found in study.grid.each():
+        yield ("grid", "easy", load, own, behind, measure, *found)
 
 
 def reproduce_minh2012_arrivals(

@@ -13,6 +13,7 @@ from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     TITLE,
     legend_above,
+    margins,
     new_figure,
     tidy,
 )
@@ -66,13 +67,10 @@ PANEL, LEFT, RIGHT, BOTTOM, TOP = (2.75, 2.15), 0.62, 0.15, 0.55, 1.15
 
 def panels(rows: int, columns: int, title: str, below: str) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure with rows of panels that share the axes of their row."""
-    width, height = max(columns * PANEL[0], 6.4) + LEFT + RIGHT, rows * PANEL[1] + BOTTOM + TOP
-    figure = new_figure(width, height, title, below)
-    grid = figure.add_gridspec(
-        rows, columns,
-        left=LEFT / width, right=1 - RIGHT / width,
-        bottom=BOTTOM / height, top=1 - TOP / height, hspace=0.42, wspace=0.1,
-    )  # fmt: skip
+    width = max(columns * PANEL[0], 6.4) + LEFT + RIGHT
+    figure = new_figure(width, rows * PANEL[1] + BOTTOM + TOP, title, below)
+    room = margins(figure, LEFT, RIGHT, BOTTOM, TOP)
+    grid = figure.add_gridspec(rows, columns, **room, hspace=0.42, wspace=0.1)
     axes: list[list[Axes]] = []
     for row in range(rows):
         line: list[Axes] = []
@@ -187,14 +185,14 @@ def figure7_5_set(study: Minh2012Correlation) -> Figure:
     )
 
 
-def figures_of(study: Minh2012Correlation) -> dict[str, Callable[[Minh2012Correlation], Figure]]:
-    """Return the figures that can be drawn from what was run, by name."""
-    found: dict[str, Callable[[Minh2012Correlation], Figure]] = {"figure7_3": figure7_3}
+def figures_of(study: Minh2012Correlation) -> list[Callable[[Minh2012Correlation], Figure]]:
+    """Return the figures that can be drawn from what was run."""
+    found: list[Callable[[Minh2012Correlation], Figure]] = [figure7_3]
     if {CATEGORIZED, UNCATEGORIZED} <= set(study.correlation.policies):
-        found["figure7_4"] = figure7_4
+        found.append(figure7_4)
     degrees = [runs.degree for runs in study.locality]
     if None in degrees:
-        found["figure7_5"] = figure7_5
+        found.append(figure7_5)
     if any(degree is not None for degree in degrees):
-        found["figure7_5_set"] = figure7_5_set
+        found.append(figure7_5_set)
     return found

@@ -5,8 +5,9 @@ Slowdown is the mean response time over the mean run time (section 5.2.5), not a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.options import SEED, Option, loads_option
-from hpcrowd.scenarios.studies.running import ARCHIVE, LOGS, Log
+from hpcrowd.scenarios.studies.running import LOGS
 
 Floats = NDArray[np.float64]
 
@@ -129,6 +130,12 @@ class Runs:
         pairs = zip(self.axes, places, strict=False)
         found: Floats = self.slowdown[tuple(getattr(self, axis).index(at) for axis, at in pairs)]
         return found
+
+    def each(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the values on all axes, the replication, and the slowdown of every run."""
+        for places in product(*(getattr(self, axis) for axis in self.axes)):
+            for replication, slowdown in enumerate(self.of(*places)):
+                yield (*places, replication, slowdown)
 
 
 @dataclass(frozen=True)
@@ -407,13 +414,7 @@ HPC, HPC_PROCESSORS = "HPC2N", 240
 
 #: The logs of the study: HPC2N is required, the others are used if available.
 STUDIED = {
-    HPC: LOGS["HPC2N"],
-    "DAS2-fs1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "SDSC-DS": LOGS["SDSC-DS"],
-    "Thunder": Log("LLNL-Thunder-2007-1*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
-    "KTH": LOGS["KTH"],
-    "LANL-CM5": LOGS["LANL-CM5"],
-    "CEA": LOGS["CEA"],
+    name: LOGS[name] for name in (HPC, "DAS2-fs1", "SDSC-DS", "Thunder", "KTH", "LANL-CM5", "CEA")
 }
 
 #: The abbreviations of those logs that are in Table 3.1, which gives their numbers of jobs.

@@ -51,13 +51,14 @@ from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of, statement_table
 from hpcrowd.scenarios.studies.running import Steps, find_logs, run_tasks
 from hpcrowd.scenarios.studies.study import (
+    Check,
     Claim,
     Finding,
     PublishedStudy,
     Requirement,
-    Rule,
     claims_of,
     plain,
+    rules_of,
 )
 from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
@@ -168,97 +169,55 @@ def span(estimate: Estimate) -> str:
     return f"{estimate.mean:+.3g}" + ("" if half is None else f" ± {half:.2g}")
 
 
-def _load_rules() -> Iterator[Rule]:
-    for policy, (_, label, _) in POLICIES.items():
-        yield Rule(
-            f"larger correlation, larger slowdown: {policy}", "7.3.1",
-            f"{label}: a larger correlation leads to a larger slowdown: slowdown at -1, 0, +1, and "
-            "steps between degrees; +1 above -1, and no step down", partial(_larger, policy=policy),
-            applies=needs(policy),
-        )  # fmt: skip
-    for policy, (_, label, _) in POLICIES.items():
-        yield Rule(
-            f"rapid when positive: {policy}", "7.3.1",
-            f"{label}: slowdown rises slowly from -1 to 0, rapidly from 0 to +1: both rises; the "
-            "second larger", partial(_faster, policy=policy), applies=needs(policy),
-        )  # fmt: skip
-    less = ("easy", CATEGORIZED)
-    for policy in ("fcfs", "conservative"):
-        if policy in POLICIES:
-            yield Rule(
-                f"fragmentation: {policy}", "7.3.1",
-                f"{POLICIES[policy].label} degrades more than Aggressive and Categorized "
-                "Selective: rise from 0 to +1; larger than of both",
-                partial(_degrades_more, policy=policy, others=less), applies=needs(policy, *less),
-            )  # fmt: skip
-    both = needs(CATEGORIZED, UNCATEGORIZED)
-    yield Rule(
-        "categorized better when negative", "7.3.1, Fig. 7.4",
-        "Categorized is better than Uncategorized Selective with negative correlation: difference "
-        "of slowdowns, mean of the negative degrees; below 0", partial(_categorized, better=True),
-        applies=both,
-    )  # fmt: skip
-    yield Rule(
-        "categorized worse when positive", "7.3.1, Fig. 7.4",
-        "Categorized is worse than Uncategorized Selective with positive correlation: the same of "
-        "the positive degrees; above 0", partial(_categorized, better=False), applies=both,
-    )  # fmt: skip
-    yield Rule(
-        "uncategorized hardly changes", "7.3.1, Fig. 7.4",
-        "Slowdowns of Uncategorized Selective are relatively similar from -1 to +1: slowdown at +1 "
-        "over that at -1; smaller than of Categorized", _similar, applies=both,
-    )  # fmt: skip
+#: The two policies that degrade less than others, and those that Figure 7.4 compares.
+LESS, BOTH = ("easy", CATEGORIZED), needs(CATEGORIZED, UNCATEGORIZED)
 
+#: Checks of the statements on correlation, by name.
+LOAD_CHECKS: dict[str, Check] = {
+    **{
+        f"larger correlation, larger slowdown: {policy}": (
+            partial(_larger, policy=policy),
+            needs(policy),
+        )
+        for policy in POLICIES
+    },
+    **{
+        f"rapid when positive: {policy}": (partial(_faster, policy=policy), needs(policy))
+        for policy in POLICIES
+    },
+    **{
+        f"fragmentation: {policy}": (
+            partial(_degrades_more, policy=policy, others=LESS),
+            needs(policy, *LESS),
+        )
+        for policy in ("fcfs", "conservative")
+    },
+    "categorized better when negative": (partial(_categorized, better=True), BOTH),
+    "categorized worse when positive": (partial(_categorized, better=False), BOTH),
+    "uncategorized hardly changes": (_similar, BOTH),
+}
 
-#: The statements on correlation, in the order of the text.
-LOAD_RULES = tuple(_load_rules())
+#: Checks of the statements on locality: policy, whether the system is overloaded, and the effect.
+LOCALITY_CHECKS: dict[str, Check] = {
+    name: (partial(_locality, policy=policy, overloaded=overloaded, harms=harms), needs(policy))
+    for name, policy, overloaded, harms in (
+        ("locality harms EASY underloaded", "easy", False, True),
+        ("locality harms EASY overloaded", "easy", True, True),
+        ("locality harms FIFO underloaded", "fcfs", False, True),
+        ("locality helps FIFO overloaded", "fcfs", True, False),
+    )
+}
 
-#: The statements on locality.
-LOCALITY_RULES = (
-    Rule(
-        "locality harms EASY underloaded", "7.3.2, Fig. 7.5",
-        "Locality degrades Aggressive, load below 1: loads at which slowdown is larger with "
-        "locality, and slowdown with over without; all",
-        partial(_locality, policy="easy", overloaded=False, harms=True),
-        applies=needs("easy"),
-    ),
-    Rule(
-        "locality harms EASY overloaded", "7.3.2, Fig. 7.5",
-        "Locality degrades Aggressive, load above 1: the same; all",
-        partial(_locality, policy="easy", overloaded=True, harms=True),
-        applies=needs("easy"),
-    ),
-    Rule(
-        "locality harms FIFO underloaded", "7.3.2, Fig. 7.5",
-        "Locality degrades FIFO if the system is underloaded, load below 1: the same; all",
-        partial(_locality, policy="fcfs", overloaded=False, harms=True),
-        applies=needs("fcfs"),
-    ),
-    Rule(
-        "locality helps FIFO overloaded", "7.3.2, Fig. 7.5",
-        "Locality helps FIFO if the system is overloaded, load above 1: loads at which slowdown is "
-        "smaller with locality; all",
-        partial(_locality, policy="fcfs", overloaded=True, harms=False),
-        applies=needs("fcfs"),
-    ),
-)  # fmt: skip
-
-#: The statement on weeks.
-WEEKS_RULE = Rule(
-    "weeks are foretold", "7.4",
-    "The mean of two weeks predicts the sign of the third in about 74 % of weeks: mean over logs; "
-    "within 10 points", _weeks, applies=lambda study: study.foretold is not None,
-)  # fmt: skip
-
-
-def all_claims(study: Minh2012Correlation) -> list[Claim]:
-    """Return every statement in every setting; those whose policies were not run are left out."""
-    runs = study.correlation
-    return [
-        *claims_of(LOAD_RULES, {load_name(load): (runs, load) for load in runs.loads}),
-        *claims_of(LOCALITY_RULES, {runs.name: runs for runs in study.locality}),
-        *claims_of([WEEKS_RULE], {"all logs": study}),
-    ]
+#: The statements, in the order of the text; the last one is on weeks.
+RULES = rules_of(
+    "minh2012_correlation",
+    {
+        **LOAD_CHECKS,
+        **LOCALITY_CHECKS,
+        "weeks are foretold": (_weeks, lambda study: study.foretold is not None),
+    },
+)
+LOAD_RULES, LOCALITY_RULES = RULES[: len(LOAD_CHECKS)], RULES[len(LOAD_CHECKS) : -1]
 
 
 # ---- the study -------------------------------------------------------------------------------
@@ -375,8 +334,13 @@ class Minh2012Correlation(PublishedStudy):
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """Every statement in every setting."""
-        return all_claims(self)
+        """Every statement in every setting; those whose policies were not run are left out."""
+        runs = self.correlation
+        return [
+            *claims_of(LOAD_RULES, {load_name(load): (runs, load) for load in runs.loads}),
+            *claims_of(LOCALITY_RULES, {runs.name: runs for runs in self.locality}),
+            *claims_of(RULES[-1:], {"all logs": self}),
+        ]
 
     def tables(self) -> Sequence[Table]:
         """Return Table 7.1 with ours, slowdowns, weeks, and the statements by experiment."""
@@ -521,13 +485,9 @@ def week_rows(study: Minh2012Correlation) -> list[list[str]]:
 def simulation_rows(study: Minh2012Correlation) -> Iterator[tuple[Any, ...]]:
     """Yield every simulation as a row of :data:`SIMULATION`."""
     runs = study.correlation
-    for policy in runs.policies:
-        for load in runs.loads:
-            for degree, correlations, values in zip(
-                runs.degrees, runs.correlation, runs.of(policy, load), strict=True
-            ):
-                for r, pair in enumerate(zip(correlations, values, strict=True)):
-                    yield (f"HPC2N, {degree:+.1f}", policy, load, "off", r, *pair)
+    for policy, load, degree, r, slowdown in runs.each():
+        correlation = runs.correlation[runs.degrees.index(degree), r]
+        yield (f"HPC2N, {degree:+.1f}", policy, load, "off", r, correlation, slowdown)
     for case in study.locality:
         for policy in case.policies:
             for locality, by_load in zip(("on", "off"), case.of(policy), strict=True):

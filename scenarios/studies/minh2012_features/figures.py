@@ -19,7 +19,7 @@ from hpcrowd.analysis.features.draw import (
 )
 from hpcrowd.analysis.features.panels import begin, label_below, logarithmic_times, nothing, percent
 from hpcrowd.analysis.features.workload import Floats, Workload
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, new_figure
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, margins, new_figure, panels
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies.minh2012_features.measures import LAGS, WHITE_NOISE, TraceOutcomes
@@ -152,12 +152,9 @@ def sheet(one: TraceOutcomes) -> Figure:
         f"{len(one.workload):,} completed jobs; figures of Minh 2012, chapter 3; "
         "dashed: bounds of the text",
     )  # fmt: skip
-    grid = figure.add_gridspec(
-        rows, COLUMNS, left=0.55 / width, right=1 - 0.2 / width, bottom=0.5 / height,
-        top=1 - HEAD / height, wspace=0.2, hspace=0.45,
-    )  # fmt: skip
-    for place, draw in enumerate(PANELS):
-        panel = figure.add_subplot(grid[divmod(place, COLUMNS)])
+    room = margins(figure, 0.55, 0.2, 0.5, HEAD)
+    axes = panels(figure, rows, COLUMNS, **room, wspace=0.2, hspace=0.45)
+    for panel, draw in zip(axes, PANELS, strict=True):
         try:
             draw(panel, one.workload)
         except UnavailableError as error:

@@ -67,9 +67,6 @@ NAIVE_LEAST = 0.99
 #: The traces of the tables of the two chapters.
 TABLED = ("NOR", "NIK", "LAN", "FS2", "FS3", "HPC", "LLN")
 
-#: The series of the published tables.
-PUBLISHED_SERIES = ("data", "plain", "modified", "model", "uniform")
-
 
 def published(table: str, figure: str, trace: str, series: str) -> list[Printed]:
     """Return the published figures: for chapter 4 one at each time scale, for chapter 5 one.

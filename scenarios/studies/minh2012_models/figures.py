@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,15 @@ from hpcrowd.analysis.features.panels import (
     nothing,
     percent,
 )
-from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, legend_above, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    TITLE,
+    legend_above,
+    margins,
+    new_figure,
+    panels,
+    tidy,
+)
 from hpcrowd.scenarios.studies.minh2012_models.experiments import (
     REQUIRED_WAY,
     SCHEDULED,
@@ -48,22 +56,18 @@ THIN: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.6}
 DOTTED: dict[str, Any] = {"linewidth": 1.0, "linestyle": (0, (1, 1.6)), "zorder": 2}
 
 
-def panels(study: Minh2012Models, columns: int, title: str, below: str) -> tuple[Figure, Any]:
+def _panels(
+    study: Minh2012Models, columns: int, title: str, below: str
+) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure with a row of panels for each trace."""
     rows = len(study.traces)
     width = max(columns * PANEL[0], 6.6) + LEFT + RIGHT
-    height = rows * PANEL[1] + BOTTOM + TOP
-    figure = new_figure(width, height, title, below)
-    grid = figure.add_gridspec(
-        rows, columns, left=LEFT / width, right=1 - RIGHT / width, bottom=BOTTOM / height,
-        top=1 - TOP / height, hspace=0.5, wspace=0.2,
-    )  # fmt: skip
-    axes = [
-        [figure.add_subplot(grid[row, column]) for column in range(columns)] for row in range(rows)
-    ]
-    for panel in figure.axes:
+    figure = new_figure(width, rows * PANEL[1] + BOTTOM + TOP, title, below)
+    room = margins(figure, LEFT, RIGHT, BOTTOM, TOP)
+    axes = panels(figure, rows, columns, **room, hspace=0.5, wspace=0.2)
+    for panel in axes:
         tidy(panel)
-    return figure, axes
+    return figure, [axes[row * columns :][:columns] for row in range(rows)]
 
 
 def _means(curves: Sequence[Any]) -> Any:
@@ -73,7 +77,7 @@ def _means(curves: Sequence[Any]) -> Any:
 
 def figure4_5(study: Minh2012Models) -> Figure:
     """Autocorrelation of rates at four time scales, trace and models (Fig. 4.5)."""
-    figure, axes = panels(
+    figure, axes = _panels(
         study, len(TIME_SCALES_S), "Fig. 4.5: autocorrelation of the rates",
         f"means of {study.seeds} generated workloads, shaded from the least to the most",
     )  # fmt: skip
@@ -120,7 +124,7 @@ def _last(curves: Sequence[Curve | None]) -> float:
 
 def figure4_6(study: Minh2012Models) -> Figure:
     """Distribution of times between jobs, trace and models (Fig. 4.6)."""
-    figure, axes = panels(
+    figure, axes = _panels(
         study, 2, "Fig. 4.6: times between jobs longer than ...",
         f"T = {TIME_SCALES_S[0]} s, a line for each of {study.seeds} generated workloads",
     )  # fmt: skip
@@ -176,7 +180,7 @@ def _of_jobs(one: TraceModels, panel: Axes, name: str) -> list[Curve]:
 
 def figure5_1(study: Minh2012Models) -> Figure:
     """Sizes and run times of bags, trace and model (Fig. 5.1)."""
-    figure, axes = panels(
+    figure, axes = _panels(
         study, 2, "Fig. 5.1: bags larger, and running longer, than ...",
         f"comprehensive model, a line for each of {study.seeds} generated workloads",
     )  # fmt: skip
@@ -199,7 +203,7 @@ def figure5_1(study: Minh2012Models) -> Figure:
 
 def figure5_2(study: Minh2012Models) -> Figure:
     """Run times and processors of jobs, trace and model (Fig. 5.2)."""
-    figure, axes = panels(
+    figure, axes = _panels(
         study, 2, "Fig. 5.2: jobs that run, or ask for processors, up to ...",
         f"comprehensive model, a line for each of {study.seeds} generated workloads",
     )  # fmt: skip
@@ -221,7 +225,7 @@ def figure5_2(study: Minh2012Models) -> Figure:
 
 def figure5_3(study: Minh2012Models) -> Figure:
     """Slowdown against load, trace and generated workloads (Fig. 5.3)."""
-    figure, axes = panels(
+    figure, axes = _panels(
         study, len(POLICIES), "Fig. 5.3: slowdown against load",
         "mean response time / mean run time; shaded: loads at which the trace has to lie in "
         "the band",
@@ -263,7 +267,5 @@ def _numbers(panel: Axes) -> None:
     panel.yaxis.set_minor_formatter(NullFormatter())
 
 
-#: The figures by the names of their files.
-FIGURES: dict[str, Callable[[Minh2012Models], Figure]] = {
-    draw.__name__: draw for draw in (figure4_5, figure4_6, figure5_1, figure5_2, figure5_3)
-}
+#: The figures.
+FIGURES = (figure4_5, figure4_6, figure5_1, figure5_2, figure5_3)

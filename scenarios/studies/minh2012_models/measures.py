@@ -303,14 +303,11 @@ def measured_jobs(workload: Workload, trace: Workload, drawn: Floats | None = No
     figures: dict[str, float] = {"run_time_mean": float(workload.run_time.mean())}
     if len(real):
         figures |= {"bag_mean": float(real.mean()), "bag_largest": float(real.max())}
-    for name, find in (
-        ("entropy", normalized_entropy),
-        ("spearman", lambda w: series.spearman(w.run_time, w.processors)),
-    ):
-        try:
-            figures[name] = find(workload)
-        except UnavailableError:
-            continue
+    known = {
+        "entropy": or_none(lambda: normalized_entropy(workload)),
+        "spearman": or_none(lambda: series.spearman(workload.run_time, workload.processors)),
+    }
+    figures |= {name: number for name, number in known.items() if number is not None}
     pairs = {
         "run_time": (trace.run_time, workload.run_time),
         "processors": (trace.processors, workload.processors),
@@ -374,11 +371,7 @@ def study_jobs(model: WorkloadModel, trace: Workload, seed: int) -> tuple[Jobs, 
     random = Streams(seed).generator("minh2012", "bags as drawn")
     drawn = model.jobs.bags.draw(len(bags(trace)), model.jobs.bag_sizes, random)
     found = measured_jobs(made, trace, drawn.astype(np.float64))
-    try:
-        naive = normalized_entropy(uniform(trace, seed))
-    except UnavailableError:
-        naive = None
-    return found, naive
+    return found, or_none(lambda: normalized_entropy(uniform(trace, seed)))
 
 
 @dataclass(frozen=True)

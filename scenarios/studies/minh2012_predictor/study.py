@@ -9,7 +9,7 @@ figures are computed again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, legend_above, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, legend_above, new_figure, panels, tidy
 from hpcrowd.analysis.prediction import (
     BUDGET_S,
     SEEDS,
@@ -93,14 +93,10 @@ def _panels(traces: Sequence[TraceOutcomes], title: str, below: str) -> tuple[Fi
     """Return a figure with a panel for each measure and a line for each trace."""
     height = LINE * len(traces) + REST
     figure = new_figure(9.0, height, title, below)
-    grid = figure.add_gridspec(
-        1, len(MEASURES), left=0.085, right=0.98, wspace=0.12,
-        bottom=0.55 / height, top=1 - 1.12 / height,
-    )  # fmt: skip
-    axes = [figure.add_subplot(grid[0, place]) for place in range(len(MEASURES))]
+    room = {"left": 0.085, "right": 0.98, "wspace": 0.12}
+    axes = panels(figure, 1, len(MEASURES), **room, bottom=0.55 / height, top=1 - 1.12 / height)
     for place, (panel, (_, name, unit, _)) in enumerate(zip(axes, MEASURES, strict=True)):
-        tidy(panel)
-        panel.set_title({"underestimated": "underestimated jobs"}.get(name, name), **TITLE)
+        tidy(panel, {"underestimated": "underestimated jobs"}.get(name, name))
         panel.set_xlabel(unit, fontsize=8.5)
         panel.set_ylim(len(traces) - 0.5, -0.5)
         labels = [one.trace for one in traces] if place == 0 else []
@@ -174,14 +170,6 @@ def figure8_2(traces: Sequence[TraceOutcomes]) -> Figure:
     panel.set_xlabel("run time (s); shorter ones count as 1 s", fontsize=8.5)
     panel.legend(**LEGEND, loc="upper left")
     return figure
-
-
-#: Every picture by its file name.
-FIGURES: dict[str, Callable[[Sequence[TraceOutcomes]], Figure]] = {
-    "tables": tables,
-    "histories": histories,
-    "figure8-2": figure8_2,
-}
 
 
 # ---- the study -------------------------------------------------------------------------------
@@ -298,7 +286,9 @@ class Minh2012Predictor(PublishedStudy):
 
     def pictures(self) -> Sequence[Picture]:
         """Return Tables 8.4 to 8.6, the kinds of history, and Figure 8.2."""
-        return pictures_of(FIGURES, list(self.traces.values()))
+        traces = list(self.traces.values())
+        last = Picture.of("figure8-2", figure8_2, traces)
+        return [*pictures_of((tables, histories), traces), last]
 
     def data(self) -> dict[str, Any]:
         """Return everything about each trace, and the tables."""

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.paired import Estimate
-from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, panels, tidy
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -32,9 +31,8 @@ from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 from hpcrowd.scenarios.studies.rebound.draws import KINDS, draws_of, draws_rows, logs_rows
 from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, pause_slope
 from hpcrowd.scenarios.studies.render import Picture, Table, markdown_table, page_parts
-from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, study_script
 from hpcrowd.scenarios.terminal import Progress, progress_bar
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,17 +79,10 @@ APART = 1.018
 ALONE = "-"
 
 
-def number(found: Estimate, digits: int, per: float = 1.0) -> str:
-    """Return a mean with half its interval, ``591 ± 20``; without one the mean alone."""
-    text = f"{round(found.mean / per, digits) + 0.0:,.{digits}f}"  # no minus before a zero
-    half = found.half_width
-    return text if half is None else f"{text} ± {half / per:,.{digits}f}"
-
-
 def relative_rows(found: Rebound, measure: str) -> list[list[str]]:
     """Return a row for each kind of users: a measure at each speed, as a multiple of that at 1."""
     return [
-        [users, *(number(found.relative(users, speed, measure), 2) for speed in found.speeds)]
+        [users, *(found.relative(users, speed, measure).text(2) for speed in found.speeds)]
         for users in found.accounts
     ]
 
@@ -104,7 +95,7 @@ def absolute_rows(found: Rebound) -> list[list[str]]:
             share = measure == "utilization_weeks"
             per, digits = (0.01, 1) if share else (1.0, 0)
             texts = [
-                number(found.estimate(users, speed, measure), digits, per) for speed in found.speeds
+                found.estimate(users, speed, measure).text(digits, per) for speed in found.speeds
             ]
             rows.append([users, f"{title}, %" if share else title, *texts])
     return rows
@@ -116,7 +107,7 @@ def rebound_rows(found: Rebound) -> list[list[str]]:
         [
             users,
             *(
-                number(found.rebound(users, speed), 0, 0.01) if speed > 1 else ALONE
+                found.rebound(users, speed).text(0, 0.01) if speed > 1 else ALONE
                 for speed in found.speeds
             ),
         ]
@@ -171,8 +162,8 @@ def variant_table(found: Rebound) -> Table:
     for name in found.accounts:
         left = found.mean_count(name, slowest, "users_gave_up")
         away = found.mean_count(name, slowest, "users_went_away")
-        base = number(found.estimate(name, 1.0, WORK), 0)
-        texts = [number(found.relative(name, speed, WORK), 2) for speed in others]
+        base = found.estimate(name, 1.0, WORK).text(0)
+        texts = [found.relative(name, speed, WORK).text(2) for speed in others]
         rows.append([name, base, *texts, f"{left:.1f}", f"{away:.1f}"])
     columns = [f"at {speed:g}x" for speed in others]
     heading = [
@@ -195,11 +186,9 @@ def draw_rebound(found: Rebound) -> Figure:
         f"{found.trace}, {policy}; means over {seeds} populations with 95 % intervals; replay: the "
         "log itself, once",
     )
-    grid = figure.add_gridspec(
-        1, len(PANELS), left=0.05, right=0.985, bottom=0.13, top=0.73, wspace=0.2
-    )
-    for place, (measure, title, per) in enumerate(PANELS):
-        axes = figure.add_subplot(grid[0, place])
+    room = {"left": 0.05, "bottom": 0.13, "top": 0.73, "wspace": 0.2}
+    drawn_on = panels(figure, 1, len(PANELS), **room)
+    for place, (axes, (measure, title, per)) in enumerate(zip(drawn_on, PANELS, strict=True)):
         _draw_panel(axes, found, measure, per)
         axes.set_title(title, **TITLE)
         if not place:
@@ -244,9 +233,9 @@ def summary_lines(found: Rebound) -> list[str]:
         less = found.relative(users, slow, JOBS)
         back = found.rebound(users, fast)
         lines.append(
-            f"**{users}**: at {fast:g}x the speed {number(more, 2)} times the jobs and "
-            f"{number(done, 2)} times the work per week, a rebound of {number(back, 0, 0.01)} %; "
-            f"at {slow:g}x {number(less, 2)} times the jobs"
+            f"**{users}**: at {fast:g}x the speed {more.text(2)} times the jobs and "
+            f"{done.text(2)} times the work per week, a rebound of {back.text(0, 0.01)} %; "
+            f"at {slow:g}x {less.text(2)} times the jobs"
         )
     if "semi-open" in found.accounts:
         gave = found.mean_count("semi-open", slow, "users_gave_up")
@@ -407,19 +396,10 @@ def slopes_rows(paths: Mapping[str, Path]) -> str:
     return markdown_table(["log", "between sessions", "between batches"], rows, 1)
 
 
-def shown(trace: Trace) -> list[ScriptTable]:
-    """Run the scenario on a trace; return its tables for a terminal."""
-    with progress_bar() as progress:
-        found = run_rebound(trace, progress=progress)
-    return [
-        ScriptTable(table.title, table.heading, table.rows, table.left)
-        for table in tables(found)
-        if table.terminal
-    ]
-
-
 #: Runs the scenario on a trace; prints tables; returns the exit code.
-main = script("rebound", shown, module="hpcrowd.scenarios.studies.rebound.run")
+main = study_script(
+    "rebound", lambda trace, progress: tables(run_rebound(trace, progress=progress))
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -42,7 +42,6 @@ from hpcrowd.scenarios.studies.slurm.outcomes import (
 )
 from hpcrowd.scenarios.studies.slurm.recorded_logs import FILES, load_any
 from hpcrowd.scenarios.studies.slurm.records import Record, file_of
-from hpcrowd.scenarios.studies.slurm.schedules import schedule_of
 from hpcrowd.scenarios.studies.study import PublishedStudy, plain
 from hpcrowd.scenarios.terminal import Progress
 
@@ -429,20 +428,6 @@ def load_all(folders: Iterable[Path]) -> list[Record]:
         for place in inside or [folder]:
             found.setdefault(place.resolve(), load_any(place))
     return list(found.values())
-
-
-def simulate_as_recorded(other: Record) -> Simulate:
-    """Return a simulation that says what another recorded run of the plan did.
-
-    With it, the study shows how well Slurm predicts itself.
-    """
-
-    def simulate(record: Record, number: int) -> Simulated:
-        if not record.same_plan(other):
-            raise TraceError(f"{other.folder}: not a run of the plan of {record.folder}")
-        return Simulated(schedule_of(other))
-
-    return simulate
 
 
 # ---- rows of tables ----------------------------------------------------------------------------

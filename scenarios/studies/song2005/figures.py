@@ -9,7 +9,7 @@ import numpy as np
 from hpcrowd.analysis.features.panels import begin
 from hpcrowd.analysis.features.workload import Floats
 from hpcrowd.analysis.models.jobs.mugm import GROUPS
-from hpcrowd.analysis.pictures.plots import new_figure
+from hpcrowd.analysis.pictures.plots import margins, new_figure
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.scenarios.studies.song2005.measures import COUNTS, TraceOutcomes, published_groups
@@ -52,10 +52,8 @@ def groups_figure(one: TraceOutcomes, count: int) -> Figure:
         f"{one.workload.name}, {len(label):,} jobs" + (f"; {where} of Song et al. 2005" if where
         else ""),
     )  # fmt: skip
-    grid = figure.add_gridspec(
-        rows, columns, left=0.75 / width, right=1 - 1.15 / width, bottom=0.55 / height,
-        top=1 - (HEAD + 0.35) / height, wspace=0.24, hspace=0.52,
-    )  # fmt: skip
+    room = margins(figure, 0.75, 1.15, 0.55, HEAD + 0.35)
+    grid = figure.add_gridspec(rows, columns, **room, wspace=0.24, hspace=0.52)
     edges = _edges(one.jobs.processors, one.jobs.run_time)
     printed = published_groups(one.trace, count)
     norm = LogNorm(*SHADES, clip=True)

@@ -19,7 +19,14 @@ import numpy as np
 
 from hpcrowd.analysis.curves import WEEK_HOURS, Floats, profile_distance, unevenness
 from hpcrowd.analysis.features.distance import apart
-from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, legend_above, new_figure, tidy
+from hpcrowd.analysis.pictures.plots import (
+    COLOURS,
+    legend_above,
+    margins,
+    new_figure,
+    panels,
+    tidy,
+)
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
@@ -82,23 +89,13 @@ def _panels(
     rows = -(-len(logs) // columns)
     width, height = max(columns * size[0], 6.0), rows * size[1] + 1.25
     figure = new_figure(width, height, title, below)
-    grid = figure.add_gridspec(
-        rows,
-        columns,
-        left=0.62 / width,
-        right=1 - 0.15 / width,
-        bottom=0.55 / height,
-        top=1 - 1.05 / height,
-        hspace=0.52,
-        wspace=0.22,
-    )
-    axes = [
-        figure.add_subplot(grid[place // columns, place % columns]) for place in range(len(logs))
-    ]
-    for panel, log in zip(axes, logs, strict=True):
-        tidy(panel)
-        panel.set_title(log.log, **TITLE)
-    return figure, axes
+    room = margins(figure, 0.62, 0.15, 0.55, 1.05)
+    axes = panels(figure, rows, columns, **room, hspace=0.52, wspace=0.22)
+    for panel in axes[len(logs) :]:
+        panel.remove()
+    for panel, log in zip(axes, logs, strict=False):
+        tidy(panel, log.log)
+    return figure, axes[: len(logs)]
 
 
 def _week(logs: Sequence[LogOutcomes], model: str, number: int) -> Figure:

@@ -95,13 +95,18 @@ def test_settings_are_called_as_the_study_calls_them():
 
 def test_no_stands_out_on_a_page():
     """Words are to the left, text is escaped, and a no is marked, without its Markdown."""
+    study = Small()
     rows = [*render.required_rows([MET, MISSED]), ["CEA", "`a`", "", "", "**no**: 4"]]
-    text = render.html_table(("log", "what", "ours", "required", "reached"), rows, 2)
-    assert "<th class=word>what</th><th>ours</th>" in text
-    assert "<td class=word>jobs &lt;moved&gt;</td><td>3</td>" in text
-    assert "<td>yes</td>" in text
-    assert 1 == text.count("<td class=failed>no</td>")
-    assert "<td class=word>a</td><td></td><td></td><td class=failed>no: 4</td>" in text
+    heading = ("log", "what", "ours", "required", "reached")
+    study.tables = lambda: [render.Table("A & B", heading, rows, 2)]
+    text = render.study_page(study, [])
+    assert "<h2>A &amp; B</h2>" in text
+    assert '<th scope="col">what</th><th scope="col" class="number">ours</th>' in text
+    assert '<td>jobs &lt;moved&gt;</td><td class="number">3</td>' in text
+    assert '<td class="number">yes</td>' in text
+    assert 1 == text.count("<strong>no</strong>")
+    assert '<td>a</td><td class="number"></td>' in text
+    assert "<strong>no: 4</strong>" in text
 
 
 @pytest.mark.parametrize(("once", "times"), [(True, 1), (False, 2)])
@@ -123,11 +128,13 @@ def test_pictures_are_described_by_who_drew_them(tmp_path):
         return Figure(figsize=(2, 1))
 
     picture = render.Picture.of("waits", draw, dpi=50)
-    page = render.html_page("Title", ["one", "a < b"], ["<h2>x</h2>"], [picture])
-    assert "<p>one.</p>\n<p>a &lt; b.</p>\n<h2>x</h2>" in page
-    words = "Waits &amp; queues."
-    assert f'<h3>{words}</h3>\n<img src="waits.png" alt="{words}">' in page
     picture.write(tmp_path / "waits.png")
+    study, png = Small(), (tmp_path / "waits.png").read_bytes()
+    page = render.study_page(study, [(picture.words, png)])
+    assert "<h1>A study, reproduced</h1>\n<p>A paper.</p>\n<p>1 of 2.</p>" in page
+    words = "Waits &amp; queues."
+    assert f'alt="{words}" src="data:image/png;base64,' in page
+    assert f"<figcaption>{words}</figcaption>" in page
     with Image.open(tmp_path / "waits.png") as image:
         assert (100, 50) == image.size
 

@@ -115,7 +115,10 @@ def test_plain_data_are_read_back():
 @pytest.mark.parametrize("name", ["zakay2015", *MEASURED])
 def test_page_needs_traces_that_are_there(tmp_path, capsys, name):
     """Without a folder of traces, or without a trace in it, one line says so; exit code 2."""
-    words = {"zakay2015": "no trace of", "validation": "no KTH-SP2"}.get(name, "")
+    words = {
+        "zakay2015": "no trace of",
+        "validation": "cln.swf[.gz]: not found; fetch it from",
+    }.get(name, "")
     for traces, told in ((None, f"{name}: its page is made from traces; give"), (tmp_path, words)):
         with pytest.raises(typer.Exit) as ended:
             refresh_command(name, traces=traces)

@@ -12,16 +12,22 @@ from hpcrowd.scenarios.studies.slurm.mechanisms import MECHANISMS, effects_of
 from hpcrowd.scenarios.studies.slurm.outcomes import Simulated, Waits, plans_of
 from hpcrowd.scenarios.studies.slurm.records import Key, Submission, Try, load
 from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
-from hpcrowd.scenarios.studies.slurm.study import (
-    compare_records,
-    load_all,
-    reproduce_slurm,
-    simulate_as_recorded,
-)
+from hpcrowd.scenarios.studies.slurm.study import compare_records, load_all, reproduce_slurm
 
 from tests.scenarios.studies.study_cases import shown
 
 ONE, TWO, THREE = (Key(plan, -1) for plan in (1, 2, 3))
+
+
+def simulate_as_recorded(other):
+    """Return a simulation that says what another recorded run of the plan did."""
+
+    def simulate(record, number):
+        if not record.same_plan(other):
+            raise TraceError(f"{other.folder}: not a run of the plan of {record.folder}")
+        return Simulated(schedule_of(other))
+
+    return simulate
 
 
 def line(plan, **more):
