@@ -211,8 +211,6 @@ def summarize(
     processors: int,
     dropped: int = 0,
     sizes: Iterable[tuple[int, int, int]] = (),
-    *,
-    held: bool = False,
 ) -> dict[str, Any]:
     """Return the metrics of a run by name; None if undefined.
 
@@ -226,15 +224,13 @@ def summarize(
         Number of jobs of the trace that could not be simulated.
     sizes
         Changes of the size of a cluster: s, processors before, processors after.
-    held
-        Whether jobs were held between their submission and the queue.
 
     Returns
     -------
     dict
         The names of :data:`METRICS`, and ``per_user``: for each of :data:`PER_USER` the 10th, 50th
-        and 90th percentile over users as ``p10``, ``p50``, ``p90``. Those of machines of nodes and
-        of energy are None; :attr:`hpcrowd.analysis.run.Run.metrics` adds them.
+        and 90th percentile over users as ``p10``, ``p50``, ``p90``. Those of the parts of a run are
+        None; :attr:`hpcrowd.analysis.run.Run.metrics` adds them.
     """
     values: dict[str, Any] = {
         **dict.fromkeys(metric.name for metric in METRICS),
@@ -245,9 +241,6 @@ def summarize(
         **_of_ran(jobs, processors, sizes),
         **_of_lateness(jobs),
     }
-    if held and (ran := jobs.over).any():
-        wait = jobs.start[ran] - jobs.enqueued[ran]
-        values["eligible_wait_mean_s"] = _number(wait.mean())
     values["per_user"] = {
         name: {
             f"p{p}": _number(np.percentile(of_users, p)) if len(of_users) else None

@@ -7,9 +7,9 @@ reactions.parquet   what reactions did to jobs, if there were any, the columns o
 attempts.parquet    runs that the platform stopped or that were preempted, if there were any, the
                     columns of :data:`hpcrowd.environment.engine.attempts.MEANING`
 rejections.parquet  jobs that can never run on a machine of nodes, if there were any, the columns
-                    of :data:`hpcrowd.analysis.tables.REJECTION_MEANING`
+                    of :data:`hpcrowd.analysis.accounts.nodes.REJECTION_MEANING`
 components.parquet  which rows are components of one job, if a grid split any, the columns of
-                    :data:`hpcrowd.analysis.tables.COMPONENT_MEANING`
+                    :data:`hpcrowd.analysis.accounts.grid.COMPONENT_MEANING`
 energy.parquet      energy, carbon and cost of every job, with a description of power, the columns
                     of :data:`hpcrowd.analysis.energy.account.JOB_MEANING`
 visits.parquet      arrivals and departures of users, if there are any, the columns of
@@ -34,13 +34,15 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from hpcrowd.analysis import tables
+from hpcrowd.analysis.parts import PARTS, RunParts
+from hpcrowd.analysis.reading import Reading
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import ResultsError
@@ -63,18 +65,6 @@ FORMAT = 1
 #: Packages whose versions affect the bytes of a run.
 VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 
-#: Readers of optional tables of a folder, by the name of the file.
-MORE_TABLES: dict[str, Callable[[Path], Any]] = {
-    "decisions": tables.read_decisions,
-    "attempts": tables.read_attempts,
-    "rejections": tables.read_rejections,
-    "energy": tables.read_energy,
-    "visits": tables.read_visits,
-}
-
-#: Attributes of the run by table, where they have another name.
-ATTRIBUTES = {"energy": "energy_of_jobs"}
-
 #: File of the names of users, groups and so on: what ``hpcrowd convert`` writes next to a trace.
 NAMES = "trace.names.csv"
 
@@ -91,20 +81,10 @@ def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = Tru
 def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     """Write the files of a run into an existing folder."""
     tables.write_jobs(run.jobs, place / "jobs.parquet")
-    if run.reactions:
-        tables.write_reactions(run.jobs, run.reactions, place / "reactions.parquet")
-    if run.decisions is not None:
-        tables.write_decisions(run.decisions, place / "decisions.parquet")
     if run.attempts:
         tables.write_attempts(run.attempts, place / "attempts.parquet")
-    if run.rejections:
-        tables.write_rejections(run.jobs, run.rejections, place / "rejections.parquet")
-    if run.energy_of_jobs:
-        tables.write_energy(run.jobs, run.energy_of_jobs, place / "energy.parquet")
-    if run.components is not None:
-        tables.write_components(run.jobs, run.components, place / "components.parquet")
-    if run.visits:
-        tables.write_visits(run.visits, place / "visits.parquet")
+    for part in run.parts.values():
+        part.write(run.jobs, place)
     trace = run.to_trace()
     write_swf(trace, place / "trace.swf.gz")
     if trace.names:
@@ -146,15 +126,16 @@ def write_origin(place: Path, configuration: Mapping[str, Any], **more: Any) -> 
 
 def provenance(run: Run) -> dict[str, Any]:
     """Return the provenance of a run: enough to repeat it."""
-    if run.stored is not None:
-        return run.stored
+    read = run.reading
+    if read.stored is not None:
+        return read.stored
     return {
         "format": FORMAT,
         "label": run.label,
         "configuration": run.configuration,
-        "trace": run.source,
-        "jobs_repaired": dict(run.repaired),
-        "jobs_dropped": dict(run.dropped),
+        "trace": read.source,
+        "jobs_repaired": dict(read.repaired),
+        "jobs_dropped": dict(read.dropped),
         "versions": versions(),
         "wall_s": run.wall_s,
     }
@@ -189,12 +170,10 @@ def read_results(folder: str | os.PathLike[str], options: FormatOptions | None =
     Returns
     -------
     Run
-        It has the same jobs, metrics, clock and configuration. ``stored`` holds the contents of
-        ``provenance.json``, ``reactions`` the effects of reactions, ``decisions`` the decisions of
-        users if they were logged, ``visits`` arrivals and departures, ``attempts`` the runs that
-        were stopped, ``rejections`` why jobs can never run. The recorded trace and its sessions are
-        not in the folder: ``trace`` and ``work`` are None, and the run as a trace is the folder's
-        ``trace.swf.gz``.
+        It has the same jobs, metrics, clock and configuration. ``reading`` holds the contents of
+        ``provenance.json``, ``attempts`` the runs that were stopped, ``parts`` the totals and
+        tables of parts. The recorded trace and its sessions are not in the folder, so there is no
+        ``reading.trace`` nor ``work``; the run as a trace is the folder's ``trace.swf.gz``.
 
     Raises
     ------
@@ -218,32 +197,26 @@ def read_results(folder: str | os.PathLike[str], options: FormatOptions | None =
         source = stored["trace"]  # name and checksum of the replayed trace
         if source is not None:
             source = {name: str(source[name]) for name in ("source", "sha256")}
+        jobs = tables.read_jobs(place / "jobs.parquet")
+        attempts = place / "attempts.parquet"
         run = Run(
-            jobs=tables.read_jobs(place / "jobs.parquet"),
+            jobs=jobs,
             processors=int(summary["processors"]),
             label=str(stored["label"]),
             configuration=dict(stored["configuration"]),
             clock=_clock(summary["clock"]),
-            platform=dict(summary.get("platform", {})),
-            machines=dict(summary.get("machines", {})),
-            sites=dict(summary.get("sites", {})),
-            population=dict(summary.get("population", {})),
-            holds=dict(summary.get("holds", {})),
-            repaired=Counter(stored["jobs_repaired"]),
-            dropped=Counter(stored["jobs_dropped"]),
-            size_note=str(summary.get("size_note", "")),
+            attempts=tables.read_attempts(attempts) if attempts.is_file() else (),
+            parts=RunParts(*(part.read(summary, place, jobs) for part in PARTS.values())),
+            reading=Reading(
+                repaired=Counter(stored["jobs_repaired"]),
+                dropped=Counter(stored["jobs_dropped"]),
+                size_note=str(summary.get("size_note", "")),
+                stored=stored | {"trace": source},
+            ),
             remarks=[str(line) for line in summary.get("remarks", [])],
             wall_s=dict(stored.get("wall_s", {})),
-            stored=stored | {"trace": source},
         )
-        run.accounts = dict(summary.get("reactions", {}))
-        run.energy = dict(summary.get("energy", {}))
         _check_written(run)
-        if (place / "reactions.parquet").is_file():
-            run.reactions = tables.read_reactions(place / "reactions.parquet", run.jobs)
-        for name, read in MORE_TABLES.items():
-            if (place / f"{name}.parquet").is_file():
-                setattr(run, ATTRIBUTES.get(name, name), read(place / f"{name}.parquet"))
         if (place / NAMES).is_file():
             run.jobs.names = _names(place / NAMES)
         return run
@@ -275,12 +248,13 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
     jobs.start[:] = jobs.recorded_start
     jobs.end[:] = jobs.recorded_end
     jobs.column(Column.STATE)[:] = State.COMPLETED
-    holds, attempts = {}, []
+    parts, attempts = RunParts(), []
     if trace.extra:
+        from hpcrowd.analysis.accounts.holds import Held
         from hpcrowd.analysis.accounts.platform import recorded_attempts
         from hpcrowd.environment.holds.recorded import as_recorded
 
-        holds = as_recorded(trace, jobs, found.source_row)
+        parts = RunParts(Held.of(as_recorded(trace, jobs, found.source_row)))
         attempts = recorded_attempts(trace, jobs, found.source_row)
     return Run(
         jobs=jobs,
@@ -288,12 +262,9 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
         label="recorded",
         configuration={"kind": "recorded"},
         clock=Clock.of(trace.header),
-        trace=trace,
-        source_row=found.source_row,
+        reading=Reading(trace, found.source_row, found.repaired, found.dropped),
         attempts=attempts,
-        holds=holds,
-        repaired=found.repaired,
-        dropped=found.dropped,
+        parts=parts,
     )
 
 
@@ -315,16 +286,14 @@ def _check_files(place: Path) -> None:
 
 
 def _check_written(run: Run) -> None:
-    """Try what reports and comparisons read of the two files of JSON.
+    """Try what reports and comparisons read of ``provenance.json``.
 
     Raises
     ------
     KeyError, TypeError, ValueError, AttributeError, IndexError
-        When something in them is missing or has another form.
+        When something in it is missing or has another form.
     """
-    from hpcrowd.analysis.accounts import nodes, platform, population, reactions
-
-    dict((run.stored or {})["versions"])
+    dict((run.reading.stored or {})["versions"])
     int(run.configuration.get("seed", 0))
     for part in ("users", "platform"):
         asked = run.configuration.get(part)
@@ -335,17 +304,6 @@ def _check_written(run: Run) -> None:
                     raise TypeError(f"{name} of the configuration: not a list")
             int(entry.get("processors") or 1)
             str.strip(entry.get("cluster", ""))
-    platform.platform_lines(run.platform)
-    platform.site_rows(run.sites)
-    nodes.machine_lines(run.machines)
-    nodes.partition_rows(run.machines)
-    nodes.metrics_of(run.machines, 1)
-    for account in run.sites.values():
-        int(account.get("processors", 0))
-    reactions.account_rows(run.accounts)
-    reactions.reaction_lines(run.accounts)
-    population.pool_lines(run.population)
-    population.account_lines(run.population)
 
 
 def _names(path: Path) -> dict[str, dict[int, str]]:

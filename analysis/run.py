@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.agents.work.units import Units
-from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.metrics import (
     METRICS,
     bounded_slowdown,
@@ -24,22 +20,21 @@ from hpcrowd.analysis.metrics import (
     submitted,
     summarize,
 )
+from hpcrowd.analysis.parts import RunParts
+from hpcrowd.analysis.precedence import Precedence
+from hpcrowd.analysis.reading import Reading
 from hpcrowd.environment.clock import HOUR, Clock
-from hpcrowd.environment.engine.attempts import Runs, runs_of
+from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.machine_size import without_found_size
-from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, jobs_in, smallest
+from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, jobs_in, smallest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcrowd.agents.behaviours.decisions import Decisions
-    from hpcrowd.agents.behaviours.reactions import Note
-    from hpcrowd.agents.populations.openness import Visit
-    from hpcrowd.analysis.energy.account import EnergyAccount
     from hpcrowd.environment.engine.attempts import Attempt
 
 
@@ -59,62 +54,22 @@ class Run:
         Everything needed to repeat the run, fit for JSON.
     clock
         Local time of the cluster.
-    trace, source_row
-        The replayed trace, and the row of each job in it, -1 for generated jobs; None without a
-        trace.
     work
         The sessions of users who replay a record; None if there are none.
-    after
-        For users who generate work: the unit that triggered each unit, shape (units,), -1 for
-        none; None if users did not react.
-    waits
-        Sessions and batches, each with a mask of the units whose users waited for earlier units,
-        shape (units,); only for these do think times hold in the run.
-    reactions
-        What reactions changed in jobs, see :mod:`analysis.accounts.reactions`.
-    decisions
-        Decisions of users with their reasons; None if they were not logged.
-    platform
-        Totals of platform changes by cluster name, see
-        :mod:`hpcrowd.analysis.accounts.platform`; empty without changes.
+    precedence
+        What jobs waited for before they were submitted.
     attempts
         Runs of jobs that the platform stopped, or that were preempted.
-    machines
-        Totals of machines of nodes by cluster name, see :mod:`hpcrowd.analysis.accounts.nodes`;
-        empty without any.
-    rejections
-        Why jobs can never run on a machine of nodes, by row, in Slurm's words.
-    energy_account
-        Energy, carbon and cost, with power over time; None without a description of power, or if
-        the run was read from a folder.
-    sites
-        Totals of the clusters of a grid and of its grid jobs, see
-        :func:`hpcrowd.analysis.accounts.platform.grid_accounts`.
-    components
-        If a grid split jobs: row of the first component of each row's job, shape (jobs,), see
-        :mod:`hpcrowd.scenarios.kinds.grid_components`.
-    population
-        If users come and go: totals of arrivals, departures and weekly work, see
-        :mod:`hpcrowd.analysis.accounts.population`.
-    visits
-        Each arrival and departure, in order of time.
-    holds
-        If jobs were held before they were eligible: how many, how long and why, see
-        :meth:`hpcrowd.environment.holds.held.Holds.account`.
+    reading
+        What was read: the replayed trace, or the folder of the run.
+    parts
+        What parts contributed by name, such as ``parts["power"].account``, see
+        :mod:`hpcrowd.analysis.parts`.
     remarks
         That its load is out of the range of its record, or that the record is concentrated, one
         line each, see :mod:`hpcrowd.analysis.accounts.record`.
-    depends
-        The job that each job waited for last of those that it depends on, by row.
-    repaired, dropped
-        Number of jobs repaired and dropped when the trace was read, by reason.
-    size_note
-        What the size of the machine is if the trace does not give it; empty if it does, or if the
-        run sets its own.
     wall_s
         Wall time of each part of the run, s.
-    stored
-        The provenance in the folder that the run was read from; None otherwise.
     """
 
     jobs: JobTable
@@ -122,45 +77,28 @@ class Run:
     label: str
     configuration: dict[str, Any]
     clock: Clock = field(default_factory=Clock)
-    trace: Trace | None = None
-    source_row: Int64s | None = None
     work: Work | None = None
-    after: Int64s | None = None
-    waits: Sequence[tuple[Units, NDArray[np.bool_]]] = ()
-    reactions: Sequence[Note] = ()
-    decisions: Decisions | None = None
-    platform: dict[str, dict[str, Any]] = field(default_factory=dict)
+    precedence: Precedence = field(default_factory=Precedence)
     attempts: Sequence[Attempt] = ()
-    machines: dict[str, dict[str, Any]] = field(default_factory=dict)
-    rejections: Mapping[int, str] = field(default_factory=dict)
-    energy_account: EnergyAccount | None = None
-    sites: dict[str, dict[str, Any]] = field(default_factory=dict)
-    components: Int64s | None = None
-    population: dict[str, Any] = field(default_factory=dict)
-    visits: Sequence[Visit] = ()
-    holds: dict[str, Any] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
+    parts: RunParts = field(default_factory=RunParts)
     remarks: Sequence[str] = ()
-    depends: Mapping[int, int] = field(default_factory=dict)
-    repaired: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[str] = field(default_factory=Counter)
-    size_note: str = ""
     wall_s: dict[str, float] = field(default_factory=dict)
-    stored: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        asked = self.configuration
+        asked, read = self.configuration, self.reading
         own = bool(asked.get("machine")) or "x" not in str(asked.get("processors", "1x"))
-        if self.trace is not None and not own and not self.size_note:
-            self.size_note = self.trace.size.note
-        if self.stored is None and len(self.jobs) and np.all(self.jobs.state == State.REJECTED):
+        if read.trace is not None and not own and not read.size_note:
+            read.size_note = read.trace.size.note
+        if read.stored is None and len(self.jobs) and np.all(self.jobs.state == State.REJECTED):
             self.remarks = [self._all_rejected(), *self.remarks]
 
     def _all_rejected(self) -> str:
         """Return why no job could run."""
         smallest = int(self.jobs.processors.min())
         why = "each is larger than the cluster that it was submitted to"
-        if self.rejections:
-            [(why, _)] = Counter(self.rejections.values()).most_common(1)
+        if reasons := [found for part in self.parts.values() if (found := part.rejected_for())]:
+            why = reasons[0]
         elif smallest > self.processors:
             why = f"the smallest asks for {plural(smallest, 'processor')} of {self.processors:,}"
         cure = "check MaxProcs in the header of the trace, or set the size of the machine"
@@ -206,10 +144,9 @@ class Run:
             ("lateness", jobs.submit - jobs.recorded_submit, late),
         ):
             frame[name] = np.where(known, values, np.nan)
-        for name, values in self.energy_of_jobs.items():
-            frame[name] = values
-        if self.rejections:
-            frame["rejected_for"] = frame.index.map(self.rejections)
+        for part in self.parts.values():
+            for name, values in part.job_columns().items():
+                frame[name] = frame.index.map(values) if isinstance(values, Mapping) else values
         return frame
 
     def users(self) -> pd.DataFrame:
@@ -245,69 +182,34 @@ class Run:
         there = jobs[jobs["submit"] != UNKNOWN].groupby("user")
         frame["first_submit_s"] = there["submit"].min()
         frame["last_end_s"] = jobs[jobs["end"] != UNKNOWN].groupby("user")["end"].max()
-        for name in self.energy_of_jobs:
-            frame[name] = by_user[name].sum()
+        for part in self.parts.values():
+            for name in part.user_sums():
+                frame[name] = by_user[name].sum()
         for name, (users, values) in per_user(self.jobs).items():
             frame[name] = pd.Series(values, index=users)
         return frame
 
     @cached_property
-    def every_run(self) -> Runs:
-        """All runs of its jobs, each once, and of which job each is."""
-        return runs_of(self.jobs, self.attempts)
-
-    @property
     def runs(self) -> JobTable:
-        """The table of :attr:`every_run`."""
-        return self.every_run.table
+        """All runs of its jobs, see :attr:`hpcrowd.environment.engine.attempts.Runs.table`."""
+        return runs_of(self.jobs, self.attempts).table
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """The metrics by name, see :func:`hpcrowd.analysis.metrics.summarize`."""
-        found = summarize(
-            self.jobs,
-            self.processors,
-            jobs_in(self.dropped),
-            sizes_of(self.platform),
-            held=bool(self.holds),
-        )
-        if self.energy:
-            from hpcrowd.analysis.energy.words import metrics_of as energy_metrics
-
-            found |= energy_metrics(self.energy)
-        if not self.machines:
-            return found
-        from hpcrowd.analysis.accounts.nodes import metrics_of
-
-        return found | metrics_of(self.machines, found["makespan_s"])
-
-    @property
-    def source(self) -> dict[str, str] | None:
-        """Name and SHA-256 checksum of the replayed trace; None for generated users."""
-        if self.stored is not None:
-            source: dict[str, str] | None = self.stored.get("trace")
-            return source
-        if self.trace is None:
-            return None
-        return {"source": Path(self.trace.source).name, "sha256": self.trace.sha256}
-
-    @property
-    def assumptions(self) -> list[str]:
-        """What was assumed about what the trace does not give, in words, one line each."""
-        read = self.source is not None or not {"trace", "files_sha256"}.isdisjoint(
-            self.configuration
-        )
-        return assumed(self.size_note, self.clock.note if read else "")
+        sizes = self.parts.sizes
+        found = summarize(self.jobs, self.processors, jobs_in(self.reading.dropped), sizes)
+        for part in self.parts.values():
+            found |= part.metrics(self.jobs, found)
+        return found
 
     @property
     def notes(self) -> list[str]:
         """What reading the input dropped, repaired or assumed, and remarks, one line each."""
-        from hpcrowd.analysis.accounts.population import dropped_users
-
         return [
-            *dropped_users(self.population),
-            *counted(self.repaired, self.dropped),
-            *self.assumptions,
+            *(line for part in self.parts.values() for line in part.notes()),
+            *self.reading.counted,
+            *assumptions_of(self),
             *self.remarks,
         ]
 
@@ -316,39 +218,15 @@ class Run:
         """Whether it is a recorded trace that was read, not a simulation."""
         return self.configuration.get("kind") == "recorded"
 
-    @cached_property
-    def accounts(self) -> dict[str, Any]:
-        """The totals of :mod:`hpcrowd.analysis.accounts.reactions`; empty if there were none."""
-        if not self.reactions:
-            return {}
-        from hpcrowd.analysis.accounts.reactions import account
-
-        return account(self.jobs, self.reactions)
-
-    @cached_property
-    def energy(self) -> dict[str, Any]:
-        """The totals of :meth:`hpcrowd.analysis.energy.account.EnergyAccount.summary`, if any."""
-        return {} if self.energy_account is None else self.energy_account.summary()
-
-    @cached_property
-    def energy_of_jobs(self) -> Mapping[str, Float64s]:
-        """The same by job: :data:`hpcrowd.analysis.energy.account.JOB_MEANING`, shape (jobs,)."""
-        return {} if self.energy_account is None else self.energy_account.columns()
-
     def summary(self) -> dict[str, Any]:
         """Return the metrics and totals with their context, fit for JSON, without wall times."""
+        read = self.reading
         return {
             **self.metrics,
-            **({"reactions": self.accounts} if self.accounts else {}),
-            **({"platform": self.platform} if self.platform else {}),
-            **({"machines": self.machines} if self.machines else {}),
-            **({"energy": self.energy} if self.energy else {}),
-            **({"sites": self.sites} if self.sites else {}),
-            **({"population": self.population} if self.population else {}),
-            **({"holds": self.holds} if self.holds else {}),
-            "trace": None if self.source is None else self.source["source"],
+            **{part.key: part.account for part in self.parts.values() if part.key and part.account},
+            "trace": None if read.source is None else read.source["source"],
             "processors": self.processors,
-            **({"size_note": self.size_note} if self.size_note else {}),
+            **({"size_note": read.size_note} if read.size_note else {}),
             **({"remarks": list(self.remarks)} if self.remarks else {}),
             "configuration": self.configuration,
             "clock": {
@@ -356,8 +234,8 @@ class Run:
                 "zone": str(self.clock.zone),
                 "note": self.clock.note,
             },
-            "repaired": dict(self.repaired),
-            "dropped": dict(self.dropped),
+            "repaired": dict(read.repaired),
+            "dropped": dict(read.dropped),
         }
 
     def to_trace(self) -> Trace:
@@ -367,10 +245,10 @@ class Run:
         time since then; for users who do not react they stay as recorded. Other jobs that depend on
         jobs name the last of those to end, with a think time of 0 unless it ended before.
         """
-        jobs = self.jobs
+        jobs, read = self.jobs, self.reading
         order = np.lexsort((np.arange(len(jobs)), jobs.submit))
         started, left = jobs.start != UNKNOWN, jobs.wait_ended
-        columns: dict[str, NDArray[Any]] = {name: self._recorded(name) for name in FIELDS}
+        columns: dict[str, NDArray[Any]] = {name: read.recorded(name, len(jobs)) for name in FIELDS}
         columns |= {
             "number": jobs.number,
             "submit": jobs.submit,
@@ -384,52 +262,21 @@ class Run:
             "executable": jobs.executable,
             "queue": jobs.queue,
         }
-        made = self._made_up
-        changed = made
-        if self.reactions:
-            from hpcrowd.analysis.accounts.reactions import resized
-
-            changed = made | resized(jobs, self.reactions)
+        made = changed = read.made_up(len(jobs))
+        for part in self.parts.values():
+            changed = changed | part.resized(jobs)
         columns["requested_processors"] = np.where(
             changed, jobs.processors, columns["requested_processors"]
         )
-        if self.after is not None:
-            found = preceding_of_units(jobs, self.after)
-            for name, values in zip(("preceding", "think_time"), found, strict=True):
-                columns[name] = np.where(made, values, columns[name])
-        for units, which in self.waits:
-            found = preceding_jobs(jobs, units, which)
-            mine = np.zeros(len(jobs), bool)
-            mine[units.rows] = np.repeat(which, np.diff(units.first))
-            for name, values in zip(("preceding", "think_time"), found, strict=True):
-                columns[name] = np.where(mine, values, columns[name])
-        for row, before in self.depends.items():
-            if columns["preceding"][row] == UNKNOWN:
-                columns["preceding"][row] = jobs.number[before]
-                columns["think_time"][row] = max(0, int(jobs.submit[row] - jobs.end[before]))
+        self.precedence.fill(columns, jobs, made)
         for name in columns:  # one at a time, so that each large column is freed at once
             columns[name] = smallest(columns[name][order])
         names = {field: dict(known) for field, known in jobs.names.items()}
         return Trace(self._header(), columns, source=self.label, names=names)
 
-    @property
-    def _made_up(self) -> NDArray[np.bool_]:
-        """Which jobs are not in the trace."""
-        if self.trace is None or self.source_row is None:
-            return np.ones(len(self.jobs), bool)
-        made: NDArray[np.bool_] = self.source_row == UNKNOWN
-        return made
-
-    def _recorded(self, name: str) -> NDArray[Any]:
-        made = self._made_up
-        if self.trace is None or self.source_row is None or made.all():
-            return np.full(len(self.jobs), UNKNOWN)
-        values: NDArray[Any] = np.where(made, UNKNOWN, self.trace[name][self.source_row])
-        return values
-
     def _status(self) -> NDArray[Any]:
         """Status in the Standard Workload Format; jobs that ended as recorded keep theirs."""
-        recorded = self._recorded("status")
+        recorded = self.reading.recorded("status", len(self.jobs))
         completed = np.where(recorded == UNKNOWN, 1, recorded)
         state = self.jobs.state
         status = np.select(
@@ -447,13 +294,13 @@ class Run:
         """Return the header of the trace, updated by the simulation."""
         count, size = str(len(self.jobs)), str(self.processors)
         replaced = {"MaxJobs": count, "MaxRecords": count}
-        if self.trace is None:
+        if self.reading.trace is None:
             lines = [b"; Version: 2.2", b"; Computer: simulated"]
             lines += [f"; UnixStartTime: {self.clock.unix_start}".encode()]
             lines += [f"; TimeZoneString: {self.clock.zone}".encode()]
             lines += [b"; MaxJobs: 0", b"; MaxRecords: 0", f"; MaxProcs: {size}".encode()]
         else:
-            header = self.trace.header
+            header = self.reading.trace.header
             lines = [line.rstrip(b"\r") for line in header.lines]
             if self.processors != header.processors:
                 lines = without_found_size(Header(lines)).lines
@@ -468,67 +315,8 @@ class Run:
         return header
 
 
-def preceding_jobs(jobs: JobTable, units: Units, which: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
-    """Return for each job the number of the job whose end released its unit, and the think time.
-
-    Only the first job of a unit with predecessors has them; others get -1. The think time counts
-    from the end of the preceding job, or from its submission if it never ran.
-
-    Parameters
-    ----------
-    jobs
-        The simulated jobs.
-    units
-        Sessions or batches.
-    which
-        The units whose users waited, shape (units,).
-    """
-    dependencies = units.dependencies
-    over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
-    rows = units.rows
-    # The last job of each unit to finish: the last in an order by unit, end and row.
-    unit = np.repeat(np.arange(len(units)), np.diff(units.first))
-    order = np.lexsort((rows, over[rows], unit))
-    last = rows[order[units.first[1:] - 1]]
-    ready = over[last][dependencies.predecessor] + dependencies.think
-    # The edge that releases each unit: the last in an order by unit and time.
-    decisive = np.lexsort((ready, dependencies.successor))
-    successor = dependencies.successor[decisive]
-    ends = np.append(successor[1:] != successor[:-1], True)[: len(successor)]
-    edges = decisive[ends]
-    edges = edges[which[dependencies.successor[edges]]]
-    first = rows[units.first[dependencies.successor[edges]]]
-    before = last[dependencies.predecessor[edges]]
-    return _preceded(jobs, over, first, before)
-
-
-def preceding_of_units(jobs: JobTable, after: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the same as :func:`preceding_jobs` for units of work.
-
-    Parameters
-    ----------
-    jobs
-        The jobs; each belongs to a unit.
-    after
-        The unit that triggered each unit, shape (units,), -1 for none.
-    """
-    over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
-    units = np.arange(len(after))
-    # A job that was never submitted is not the first of its unit.
-    by_submit = np.lexsort((jobs.submit, jobs.submit == UNKNOWN, jobs.unit))
-    by_end = np.lexsort((over, jobs.unit))
-    first = by_submit[np.searchsorted(jobs.unit[by_submit], units, side="left")]
-    last = by_end[np.searchsorted(jobs.unit[by_end], units, side="right") - 1]
-    known = after != UNKNOWN
-    first, before = first[known], last[after[known]]
-    return _preceded(jobs, over, first, before)
-
-
-def _preceded(jobs: JobTable, over: Int64s, first: Int64s, before: Int64s) -> tuple[Int64s, Int64s]:
-    """Return numbers and think times for all jobs, given the jobs ``before`` the ``first`` ones."""
-    known = (jobs.submit[first] != UNKNOWN) & (over[before] != UNKNOWN)
-    first, before = first[known], before[known]
-    number, think = (np.full(len(jobs), UNKNOWN) for _ in range(2))
-    number[first] = jobs.number[before]
-    think[first] = jobs.submit[first] - over[before]
-    return number, think
+def assumptions_of(run: Run) -> list[str]:
+    """Return what was assumed about what the trace does not give, in words, one line each."""
+    read = run.reading.source is not None
+    read = read or not {"trace", "files_sha256"}.isdisjoint(run.configuration)
+    return assumed(run.reading.size_note, run.clock.note if read else "")

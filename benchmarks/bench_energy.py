@@ -82,5 +82,5 @@ def bench_account_of_curie(load: Any, figure: Callable[..., None]) -> None:
     power = PowerConfig.configure(nodes=[NODE | {"processors": 16}], tariff=TARIFF, carbon=CARBON)
     run = replay(trace, users="rigid", power=power)
     began = time.process_time()
-    assert run.energy["energy_kwh"] > 0
+    assert run.parts["power"].account["energy_kwh"] > 0
     figure("Curie, account with tariff and carbon", time.process_time() - began, "s", "<= 0.5")

@@ -287,5 +287,6 @@ def _draw_law(axes: Axes, units: Units) -> None:
 
 def _of(runs: Mapping[str, Run]) -> str:
     run = next(iter(runs.values()))
-    source = "" if run.source is None else run.source["source"].split(".swf")[0]
+    read = run.reading.source
+    source = "" if read is None else read["source"].split(".swf")[0]
     return f"{source}: {len(run.jobs):,} jobs"

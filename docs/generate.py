@@ -334,7 +334,7 @@ def attempt_columns_table() -> str:
 
 def component_columns_table() -> str:
     """Return the columns of ``components.parquet``."""
-    from hpcrowd.analysis.tables import COMPONENT_MEANING as MEANING
+    from hpcrowd.analysis.accounts.grid import COMPONENT_MEANING as MEANING
 
     rows = [(f"`{name}`", meaning) for name, meaning in MEANING.items()]
     return table(("column", "meaning"), rows)
@@ -362,7 +362,7 @@ def platform_accounts_table() -> str:
 
 def rejection_columns_table() -> str:
     """Return the columns of ``rejections.parquet``."""
-    from hpcrowd.analysis.tables import REJECTION_MEANING as MEANING
+    from hpcrowd.analysis.accounts.nodes import REJECTION_MEANING as MEANING
 
     rows = [(f"`{name}`", meaning) for name, meaning in MEANING.items()]
     return table(("column", "meaning"), rows)

@@ -44,7 +44,7 @@ PARTS = {
         environment/engine/passes/slurm/ environment/engine/passes/nodes
         environment/engine/kernel/nodes/ environment/engine/kernel/outlook analysis/accounts/nodes
         """,
-    "holds": "environment/holds/ environment/traces/dependencies",
+    "holds": "environment/holds/ environment/traces/dependencies analysis/accounts/holds",
     "platform": """
         environment/platform/ analysis/accounts/platform analysis/pictures/platform_marks
         scenarios/kinds/platform_files
@@ -69,7 +69,7 @@ PARTS = {
         agents/populations/ analysis/accounts/population scenarios/kinds/resample
         scenarios/kinds/populat
         """,
-    "grids": "environment/grid/ scenarios/kinds/grid",
+    "grids": "environment/grid/ analysis/accounts/grid scenarios/kinds/grid",
     "pictures and reports": """
         analysis/comparison/ analysis/report/ analysis/pictures/ analysis/html analysis/paired
         """,

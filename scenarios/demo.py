@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.agents.generative.archetypes import DEMO_USERS, demo_population
+from hpcrowd.analysis.precedence import Precedence
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
@@ -93,7 +94,7 @@ def _run(days: int, seed: int, processors: int, hears: bool, scheduler: str) -> 
             "seed": seed,
         },
         clock=model.clock,
-        after=after if hears else None,
+        precedence=Precedence(after=after if hears else None),
         wall_s={"prepare": round(prepared - began, 3), "simulate": round(ended - prepared, 3)},
     )
 

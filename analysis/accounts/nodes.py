@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
 from hpcrowd.analysis.numbers import share_text, time_text
+from hpcrowd.analysis.parts import RunPart
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.quantities import plural
@@ -58,6 +59,81 @@ PARTITION_COLUMNS = ("nodes", "jobs", "mean wait", "median", "longest", "in use"
                      "GPUs in use", "rejected", "preempted")  # fmt: skip
 
 
+#: The meaning of each column of ``rejections.parquet``.
+REJECTION_MEANING = {
+    "row": "row of the job in the table of jobs",
+    "number": "job number, as in jobs.parquet",
+    "reason": "why it can never run, in Slurm's words",
+}
+
+
+class Nodes(RunPart):
+    """Totals of clusters that are machines of nodes, by name: :data:`ACCOUNTS`."""
+
+    name, key = "nodes", "machines"
+
+    @override
+    def metrics(self, jobs: JobTable, found: Mapping[str, Any]) -> dict[str, Any]:
+        clusters, makespan = self.account.values(), found["makespan_s"]
+        if not clusters:
+            return {}
+
+        def share(held: str, there: str) -> float | None:
+            sizes = [one[there] for one in clusters]
+            if not makespan or None in sizes or not sum(sizes):
+                return None
+            return float(sum(one[held] for one in clusters) / (sum(sizes) * makespan))
+
+        lost = sum(one["preempted_processor_s"] for one in clusters)
+        return {
+            "gpu_utilization": share("gpu_s", "gpus"),
+            "memory_utilization": share("memory_mb_s", "memory_mb"),
+            "runs_preempted": sum(one["runs_preempted"] for one in clusters),
+            "preempted_processor_h": lost / HOUR,
+        }
+
+    @override
+    def numbers(self) -> dict[str, Mapping[str, Any]]:
+        machines = {f"machine.{name}": one for name, one in self.account.items()}
+        return machines | {
+            f"partition.{name}": partition
+            for one in self.account.values()
+            for name, partition in one["partitions"].items()
+        }
+
+    @override
+    def check(self) -> None:
+        machine_lines(self.account)
+        partition_rows(self.account)
+        self.metrics(JobTable(), {"makespan_s": 1})
+
+
+class Rejections(RunPart):
+    """Why jobs can never run on machines of nodes; ``rows`` has Slurm's words by row."""
+
+    name, file, meaning = "rejections", "rejections", REJECTION_MEANING
+
+    @override
+    def job_columns(self) -> dict[str, Any]:
+        return {"rejected_for": self.rows} if self.rows else {}
+
+    @override
+    def rejected_for(self) -> str:
+        return next((why for why, _ in Counter(self.rows.values()).most_common(1)), "")
+
+    @override
+    def columns(self, jobs: JobTable) -> dict[str, Any]:
+        rows = np.array(list(self.rows), np.int64)
+        reasons = list(self.rows.values())
+        return {"row": rows, "number": jobs.number[rows], "reason": reasons} if reasons else {}
+
+    @override
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> dict[int, str]:
+        both = zip(columns["row"], columns["reason"], strict=True)
+        return {int(row): str(reason) for row, reason in both}
+
+
 def machines_of(model: Simulation) -> dict[str, dict[str, Any]]:
     """Return :data:`ACCOUNTS` of each cluster that is a machine of nodes, by its name."""
     return {
@@ -67,12 +143,13 @@ def machines_of(model: Simulation) -> dict[str, dict[str, Any]]:
     }
 
 
-def rejections_of(model: Simulation) -> dict[int, str]:
-    """Return why machines of nodes rejected jobs, by row, in Slurm's words."""
-    found: dict[int, str] = {}
+def results_of(model: Simulation) -> list[RunPart]:
+    """Return what machines of nodes contribute to a run."""
+    refused: dict[int, str] = {}
     for cluster in model.clusters.values():
-        found |= cluster.engine.refused
-    return dict(sorted(found.items()))
+        refused |= cluster.engine.refused
+    found = Nodes.of(machines_of(model)), Rejections.of({}, dict(sorted(refused.items())))
+    return [one for one in found if one is not None]
 
 
 def _account(cluster: Cluster) -> dict[str, Any]:
@@ -165,36 +242,6 @@ def _span(jobs: JobTable) -> int:
     """Return the time from the first submission to the last end of jobs that ran, s."""
     ran = jobs.over
     return int(jobs.end[ran].max() - jobs.submit[ran].min()) if ran.any() else 0
-
-
-def metrics_of(
-    accounts: Mapping[str, Mapping[str, Any]], makespan: int | None
-) -> dict[str, float | int | None]:
-    """Return the metrics of a run that only machines of nodes have; empty without one.
-
-    Parameters
-    ----------
-    accounts
-        Of all clusters, :func:`machines_of`.
-    makespan
-        Of the run, s; None if no job ran.
-    """
-    if not accounts:
-        return {}
-
-    def share(held: str, there: str) -> float | None:
-        sizes = [one[there] for one in accounts.values()]
-        if not makespan or None in sizes or not sum(sizes):
-            return None
-        return float(sum(one[held] for one in accounts.values()) / (sum(sizes) * makespan))
-
-    lost = sum(one["preempted_processor_s"] for one in accounts.values())
-    return {
-        "gpu_utilization": share("gpu_s", "gpus"),
-        "memory_utilization": share("memory_mb_s", "memory_mb"),
-        "runs_preempted": sum(one["runs_preempted"] for one in accounts.values()),
-        "preempted_processor_h": lost / HOUR,
-    }
 
 
 def machine_lines(accounts: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.agents.populations.openness import Happening, Visits
+from hpcrowd.agents.populations.openness import VISIT_MEANING, Happening, Visit, Visits
 from hpcrowd.analysis.curves import processors_in_use
+from hpcrowd.analysis.parts import RunPart
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError
@@ -45,6 +46,39 @@ ACCOUNTS = {
     "utilization_weeks": "share of processors in use, after the warm-up",
     "notes": "remarks on the population, one line each",
 }
+
+
+class Population(RunPart):
+    """A population that comes and goes; ``rows`` has each arrival and departure, by time."""
+
+    name, key, file, meaning = "population", "population", "visits", VISIT_MEANING
+
+    @override
+    def notes(self) -> list[str]:
+        return dropped_users(self.account)
+
+    @override
+    def check(self) -> None:
+        pool_lines(self.account)
+        account_lines(self.account)
+
+    @override
+    def columns(self, jobs: JobTable) -> dict[str, Any]:
+        if not self.rows:
+            return {}
+        import pyarrow as pa
+
+        return {
+            "at": pa.array([visit.at for visit in self.rows], pa.int64()),
+            "user": pa.array([visit.user for visit in self.rows], pa.int64()),
+            "what": pa.array([visit.what.value for visit in self.rows]).dictionary_encode(),
+        }
+
+    @override
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> list[Visit]:
+        rows = zip(columns["at"], columns["user"], columns["what"], strict=True)
+        return [Visit(at, user, Happening(what)) for at, user, what in rows]
 
 
 def week_edges(clock: Clock, weeks: int) -> Int64s:

@@ -11,12 +11,16 @@ every submitted job has run, the first term is the work done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hpcrowd.analysis.parts import RunPart
 from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import Int64s, JobTable, State
 from hpcrowd.environment.quantities import format_duration, plural
 
@@ -72,6 +76,88 @@ LOSING = ("degrade", "renounce", "leave")
 
 #: The response of a new job that is lost work that came back.
 REBOUND = "rebound"
+
+
+class Reactions(RunPart):
+    """The effects of reactions; ``rows`` has a note for each job that one changed.
+
+    Parameters
+    ----------
+    account, rows
+        As for :class:`~hpcrowd.analysis.parts.RunPart`.
+    jobs
+        The simulated jobs, of which the totals are.
+    """
+
+    name, key, file, meaning = "reactions", "reactions", "reactions", MEANING
+
+    def __init__(
+        self,
+        account: Mapping[str, Any] | None = None,
+        rows: Sequence[Note] | None = None,
+        jobs: JobTable | None = None,
+    ) -> None:
+        super().__init__(account, rows)
+        self._jobs = jobs
+
+    @override
+    def totals(self) -> dict[str, Any]:
+        return {} if self._jobs is None or not self.rows else account(self._jobs, self.rows)
+
+    @override
+    def check(self) -> None:
+        account_rows(self.account)
+        reaction_lines(self.account)
+
+    @override
+    def resized(self, jobs: JobTable) -> NDArray[np.bool_]:
+        changed = np.zeros(len(jobs), bool)
+        for note in self.rows:
+            if note.processors_after and note.processors_after != note.processors:
+                changed[note.row] = True
+        return changed
+
+    @override
+    def columns(self, jobs: JobTable) -> dict[str, Any]:
+        if not self.rows:
+            return {}
+        import pyarrow as pa
+
+        columns: dict[str, Any] = dict(table(jobs, self.rows))
+        columns |= {
+            name: pa.array(columns[name], pa.string()).dictionary_encode() for name in TEXTS
+        }
+        return {name: columns[name] for name in MEANING}
+
+    @override
+    @classmethod
+    def read_rows(cls, path: Path, jobs: JobTable) -> list[Note]:
+        """Return the notes in a file, for the jobs of the same run.
+
+        Raises
+        ------
+        ResultsError
+            When it is not such a file, or has jobs that are not in the table.
+        """
+        import pyarrow.parquet as pq
+
+        from hpcrowd.agents.behaviours.reactions import Note
+        from hpcrowd.analysis.tables import read_as, read_table
+
+        with read_as("reactions", path):
+            there = pq.read_schema(path).names
+        # Files of earlier versions know of no requests.
+        names = [name for name in MEANING if name in there or "request" not in name]
+        found = read_table("reactions", path, names)
+        columns: dict[str, list[Any]] = dict.fromkeys(MEANING, [""] * found.num_rows)
+        columns |= {name: found.column(name).to_pylist() for name in names}
+        row_of = {number: row for row, number in enumerate(jobs.number.tolist())}
+        missing = [number for number in columns["number"] if number not in row_of]
+        if missing:
+            raise ResultsError(f"{path}: job {missing[0]} is not in jobs.parquet; run it again")
+        columns["row"] = [row_of[number] for number in columns["number"]]
+        fields = (columns[name] for name in Note._fields)
+        return [Note(*values) for values in zip(*fields, strict=True)]
 
 
 def notes_of(users: Iterable[User]) -> list[Note]:
@@ -195,12 +281,3 @@ def table(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Int64s | list[str]
         elif name not in columns:
             columns[name] = np.array([getattr(note, name) for note in notes], np.int64)
     return columns
-
-
-def resized(jobs: JobTable, notes: Sequence[Note]) -> np.ndarray:
-    """Return which jobs had their number of processors changed, shape (jobs,)."""
-    changed = np.zeros(len(jobs), bool)
-    for note in notes:
-        if note.processors_after and note.processors_after != note.processors:
-            changed[note.row] = True
-    return changed

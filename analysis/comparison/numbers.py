@@ -36,7 +36,6 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.output.manifest import checksum_of_values
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.trace import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +121,9 @@ class Group:
 
         Runs are averaged, with the interval of :func:`~hpcrowd.analysis.paired.t_interval`.
         """
-        found = [run.machines.get(cluster, {}).get("partitions", {}) for run in self.runs]
+        found = [
+            run.parts["nodes"].account.get(cluster, {}).get("partitions", {}) for run in self.runs
+        ]
         waits = [one[partition]["wait_mean_s"] for one in found if partition in one]
         values = [float(wait) for wait in waits if wait is not None]
         return t_interval(values) if values else None
@@ -155,7 +156,7 @@ def recorded(run: Run) -> Int64s | None:
     submit = run.jobs.recorded_submit
     if (submit != UNKNOWN).any():
         return submit
-    return None if run.trace is None else run.trace["submit"].astype(np.int64)
+    return None if run.reading.trace is None else run.reading.trace["submit"].astype(np.int64)
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
@@ -205,7 +206,7 @@ def _tell_apart(groups: Sequence[Group]) -> None:
 
 
 def _source(group: Group) -> str:
-    source = group.first.source
+    source = group.first.reading.source
     return source["source"] if source else "generated"
 
 
@@ -216,17 +217,18 @@ def work_of(run: Run) -> str:
     users the checksum of their numbers and groups; for resampled users what they are drawn from and
     how.
     """
-    if run.source and run.source["sha256"]:
-        return run.source["sha256"]
+    source = run.reading.source
+    if source and source["sha256"]:
+        return source["sha256"]
     jobs = run.jobs
     if run.configuration.get("kind") == "resample":
         drawn = {name: run.configuration.get(name) for name in DRAWN_BY}
         return checksum_of_values(drawn)
-    if run.source:
+    if source:
         parts: tuple[Any, ...] = (jobs.number, jobs.user, jobs.recorded_submit)
     else:
         parts = (np.unique(np.stack([jobs.user, jobs.group]), axis=1),)
-    kind = "trace" if run.source else f"generated {run.configuration.get('kind')}"
+    kind = "trace" if source else f"generated {run.configuration.get('kind')}"
     digest = hashlib.sha256(kind.encode())
     for part in parts:
         digest.update(np.ascontiguousarray(part).tobytes())
@@ -311,7 +313,7 @@ class Comparison:
     @cached_property
     def partition_waits(self) -> dict[str, list[Estimate | None]]:
         """The mean wait in each partition of machines of nodes, by group, s; None without jobs."""
-        names = partitions_in(run.machines for run in self.runs)
+        names = partitions_in(run.parts["nodes"].account for run in self.runs)
         return {
             name if len({cluster for cluster, _ in names}) == 1 else f"{cluster}/{name}": [
                 group.partition_wait(cluster, name) for group in self.groups
@@ -382,7 +384,7 @@ class Comparison:
                 )
                 continue
             count, expected = len(group.first.jobs), len(first.first.jobs)
-            if count != expected and group.first.source:
+            if count != expected and group.first.reading.source:
                 found.append(
                     f"{group.label} has {plural(count, 'job')}, {first.label} has {expected:,}: "
                     "they are not the same jobs."
@@ -432,7 +434,7 @@ class Comparison:
                             "seed": seed_of(run),
                             "processors": run.processors,
                             "jobs": len(run.jobs),
-                            "trace": run.source,
+                            "trace": run.reading.source,
                         }
                         for run in group.runs
                     ],
@@ -504,18 +506,18 @@ def compare(runs: Sequence[Run | str | os.PathLike[str]], *, seed: int = 0) -> C
 
 def currency_of(group: Group) -> str:
     """Return the currency of the prices of a group's runs; empty without prices."""
-    return str(group.first.energy.get("currency", ""))
+    return str(group.first.parts["power"].account.get("currency", ""))
 
 
 def named_work(run: Run) -> str:
     """Return the name of a run's trace, or ``generated users``."""
-    return run.source["source"] if run.source else "generated users"
+    source = run.reading.source
+    return source["source"] if source else "generated users"
 
 
 def jobs_left_out(group: Group) -> list[str]:
     """Return which jobs were dropped or repaired when the trace was read, or had not finished."""
-    reasons = counted(group.first.repaired, group.first.dropped)
-    found = [line.replace(": ", ", ", 1) for line in reasons]
+    found = [line.replace(": ", ", ", 1) for line in group.first.reading.counted]
     left = [run.jobs.state == State.UNFINISHED for run in group.runs]
     jobs = sum(int(np.count_nonzero(one)) for one in left)
     if jobs:

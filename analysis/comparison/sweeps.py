@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds, processors_in_use
 from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize, words_of
 from hpcrowd.analysis.numbers import time_unit
@@ -100,11 +99,12 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
         return run.metrics
     jobs = run.jobs
     begin, end = window_of(jobs, warm_up, cool_down)
-    sizes = sizes_of(run.platform)
+    sizes = run.parts.sizes
     rows = np.flatnonzero((jobs.submit >= begin) & (jobs.submit <= end))
-    found = summarize(
-        jobs.take(rows), run.processors, jobs_in(run.dropped), sizes, held=bool(run.holds)
-    )
+    inside = jobs.take(rows)
+    found = summarize(inside, run.processors, jobs_in(run.reading.dropped), sizes)
+    for part in run.parts.values():
+        found |= part.metrics_between(inside, begin, end)
     span = end - begin
     if span:
         over = jobs.end[jobs.over]
@@ -112,8 +112,6 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
         held = processors_in_use(jobs.take(np.flatnonzero(jobs.ran)), np.array([begin, end]))
         there = processor_seconds(run.processors, sizes, begin, end)
         found["utilization"] = float(held[0]) * span / there
-        if run.energy_account is not None:
-            found |= run.energy_account.between(begin, end)
         found["throughput_jobs_per_day"] = float(ended * DAY / span)
     else:
         found["utilization"] = found["throughput_jobs_per_day"] = None
@@ -121,8 +119,7 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
 
 
 def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | float | None]:
-    """Return a run as one row: :data:`ROW_METRICS`, then the totals of reactions, the platform,
-    the sites of a grid, machines of nodes with their partitions, energy, and the population.
+    """Return a run as one row: :data:`ROW_METRICS`, then the totals of its parts.
 
     Parameters
     ----------
@@ -134,17 +131,7 @@ def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | fl
     found = trimmed_metrics(run, warm_up, cool_down)
     row: dict[str, int | float | None] = {metric.name: found[metric.name] for metric in METRICS}
     row |= {name: found["per_user"][one][p] for name, (one, p) in USER_METRICS.items()}
-    sites = {f"site.{name}": account for name, account in run.sites.items()}
-    population = {"population": run.population} if run.population else {}
-    nodes = {f"machine.{name}": account for name, account in run.machines.items()}
-    nodes |= {
-        f"partition.{name}": account
-        for machine in run.machines.values()
-        for name, account in machine["partitions"].items()
-    }
-    energy = {"energy": run.energy} if run.energy else {}
-    energy |= {"energy.parts": run.energy["parts_kwh"]} if run.energy else {}
-    accounts = {"reactions": run.accounts, **run.platform, **sites, **nodes, **energy, **population}
+    accounts = {name: one for part in run.parts.values() for name, one in part.numbers().items()}
     for part, numbers in accounts.items():
         for name, value in numbers.items():
             if isinstance(value, int | float) and not isinstance(value, bool):

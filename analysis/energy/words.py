@@ -19,18 +19,6 @@ PART_COLUMNS = ("energy", "share", "carbon", "cost")
 MOST_LISTED = 10
 
 
-def metrics_of(energy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics of energy by name, None where a signal is missing."""
-    return {
-        "energy_kwh": energy["energy_kwh"],
-        "energy_wasted_kwh": energy["wasted_kwh"],
-        "energy_idle_kwh": energy["parts_kwh"].get("idle", 0.0),
-        "power_peak_kw": energy["peak_kw"],
-        "carbon_kg": energy.get("carbon_kg"),
-        "energy_cost": energy.get("cost"),
-    }
-
-
 def energy_text(kwh: float) -> str:
     """Return an energy in a readable unit."""
     return amount_text(kwh, "kWh", "MWh")
@@ -98,11 +86,12 @@ def by_whom(run: Run, field: str) -> list[tuple[str, str, str, str]]:
 
     from hpcrowd.environment.jobs import Column, name_of
 
-    if not run.energy_of_jobs:
+    columns = run.parts["power"].rows
+    if not columns:
         return []
     numbers, place = np.unique(run.jobs.column(Column[field.upper()]), return_inverse=True)
-    kwh = np.bincount(place, run.energy_of_jobs["energy_kwh"])
-    lost = np.bincount(place, run.energy_of_jobs["wasted_kwh"])
+    kwh = np.bincount(place, columns["energy_kwh"])
+    lost = np.bincount(place, columns["wasted_kwh"])
     count = np.bincount(place)
     order = np.argsort(-kwh, kind="stable")[:MOST_LISTED]
     return [

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import Floats, mean_level, processor_seconds, size_steps
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.run import Run
@@ -98,7 +97,7 @@ def density_of(run: Run, first: int, last: int, by: str = "user") -> Density:
     begin, end = np.maximum(jobs.start[rows], first), np.minimum(end[rows], last)
     width, edges = stretches(run.clock, first, last)
     processors = jobs.processors[rows]
-    steps = size_steps(run.processors, sizes_of(run.platform), first, last)
+    steps = size_steps(run.processors, run.parts.sizes, first, last)
     there = _size(steps, edges)
     numbers, which = np.unique(getattr(jobs, by)[rows], return_inverse=True)
     work = np.bincount(which, processors * (end - begin).astype(float), len(numbers))
@@ -175,8 +174,8 @@ def density(run: Run, first: int, last: int, *, by: str = "user", title: str = "
         drawn.append(figure.add_axes((0.125, (top - tall) / height, 0.82, tall / height)))
         top -= tall + GAP
     machine, used, count, asked = drawn
-    steps = size_steps(run.processors, sizes_of(run.platform), first, last)
-    there = processor_seconds(run.processors, sizes_of(run.platform), first, last)
+    steps = size_steps(run.processors, run.parts.sizes, first, last)
+    there = processor_seconds(run.processors, run.parts.sizes, first, last)
     share = float(found.held @ np.diff(found.edges)) / there if there else 0.0
     text = (
         f"{window_name(run, first, last)}: jobs of {_of(run.jobs, found, by)} held "

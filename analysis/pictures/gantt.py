@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds, size_steps
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.density import density
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.platform.placement import Placement, place
@@ -304,15 +304,15 @@ def gantt(
     machine, count, asked = plots.panels(figure, 3, 1, height_ratios=(5, 1, 1), **places)
     rows = running_between(jobs, first, last)
     begin, end = jobs.start[rows], _ends(jobs, last)[rows]
-    steps = size_steps(run.processors, sizes_of(run.platform), first, last)
+    steps = size_steps(run.processors, run.parts.sizes, first, last)
     fewest, most = min(size for _, size in steps), max(size for _, size in steps)
     where = place(begin, end, jobs.processors[rows], most)
     held = np.minimum(end, last) - np.maximum(begin, first)
     work = (jobs.processors[rows] * held).astype(float)
-    there = processor_seconds(run.processors, sizes_of(run.platform), first, last)
+    there = processor_seconds(run.processors, run.parts.sizes, first, last)
     share = work.sum() / there if there else 0.0
     there_were = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
-    ran = plural(len(np.unique(run.every_run.row[rows])), "job")
+    ran = plural(len(np.unique(runs_of(run.jobs, run.attempts).row[rows])), "job")
     text = (
         f"{window_name(run, first, last)}: {ran} of "
         f"{plural(len(np.unique(jobs.user[rows])), 'user')} ran on {there_were} processors, "

@@ -14,7 +14,6 @@ import numpy as np
 
 from hpcrowd.agents.populations.openness import LEAVING, Happening
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import Floats, size_steps, weekly_profile
 from hpcrowd.analysis.metrics import submitted
 from hpcrowd.analysis.pictures import plots
@@ -44,7 +43,8 @@ def overview(run: Run) -> Figure:
     """
     jobs = run.jobs
     ended = int(np.count_nonzero(jobs.over))
-    of = "" if run.source is None else f"{run.source['source']}: "
+    source = run.reading.source
+    of = "" if source is None else f"{source['source']}: "
     figure = plots.new_figure(
         12,
         8.2,
@@ -78,7 +78,7 @@ def draw_usage(axes: Axes, run: Run) -> None:
     edges = curves.time_edges(*span, TIME_BINS)
     level = curves.processors_in_use(run.runs, edges)
     axes.stairs(level, edges, fill=True, color=plots.COLOURS["sky"])
-    steps = size_steps(run.processors, sizes_of(run.platform), *span)
+    steps = size_steps(run.processors, run.parts.sizes, *span)
     plots.draw_size(axes, steps, span[1])
     axes.set_ylim(0, 1.08 * max(1, *(size for _, size in steps)))
     axes.set_title(f"Processors in use, {plots.averaged(edges)}; dashed: all", **plots.TITLE)
@@ -461,7 +461,7 @@ def users_there(run: Run) -> tuple[Int64s, Int64s]:
     """Return the seconds at which the number of users changes, and the number from then on."""
     present: dict[int, bool] = {}
     changes: dict[int, int] = {}
-    for visit in run.visits:
+    for visit in run.parts["population"].rows:
         now = visit.what not in LEAVING
         step = int(now) - int(present.get(visit.user, False))
         present[visit.user] = now
@@ -486,11 +486,12 @@ def visits_data(run: Run) -> Columns:
 
 def _by_week(run: Run, first: int, last: int) -> tuple[Int64s, dict[Happening, Int64s]]:
     """Return the edges of weeks (7 x 24 h) that cover a span, and the events in each by kind."""
-    latest = max([last, *(visit.at for visit in run.visits)])
+    visits = run.parts["population"].rows
+    latest = max([last, *(visit.at for visit in visits)])
     weeks = (latest - min(0, first)) // WEEK
     check_memory(f"{weeks:,} weeks of the run", 64 * weeks, "correct the times in the trace")
     edges = np.arange(min(0, first), latest + WEEK + 1, WEEK, dtype=np.int64)
     return edges, {
-        what: np.histogram([visit.at for visit in run.visits if visit.what is what], edges)[0]
+        what: np.histogram([visit.at for visit in visits if visit.what is what], edges)[0]
         for what in VISITS
     }

@@ -36,7 +36,7 @@ def marks_of(run: Run) -> list[Mark]:
     configuration. Random failures are too many to be marked.
     """
     found = []
-    for name, account in run.platform.items():
+    for name, account in run.parts["platform"].account.items():
         for at, before, after in account.get("sizes", ()):
             found.append(Mark(at, at, f"{name}: {before:,} to {after:,} processors"))
         for at, factor in account.get("speeds", ()):

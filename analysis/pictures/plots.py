@@ -106,7 +106,8 @@ def new_figure(width: float, height: float, title: str, subtitle: str = "") -> F
 
 def trace_name(run: Run) -> str:
     """Return the name of the trace that a run replays or was drawn from; empty if none."""
-    named = run.source["source"] if run.source else run.configuration.get("trace")
+    source = run.reading.source
+    named = source["source"] if source else run.configuration.get("trace")
     return Path(named).name if isinstance(named, str) else ""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.energy.account import KILO, PARTS, WASTED, Blocks, EnergyAccount
+from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.over_time import TIME_BINS, Columns, local_times
 from hpcrowd.environment.clock import DAY, HOUR, Clock, moment
@@ -233,14 +234,14 @@ def _edges_of(account: EnergyAccount) -> Int64s:
 
 def power_over_time(run: Run) -> Figure:
     """Return a picture of the power of a whole run, which has an account of energy."""
-    account = run.energy_account
+    account = over_time_of(run.parts)
     assert account is not None
     return power_picture(account, _edges_of(account), run.clock, "Power", plots.run_name(run))
 
 
 def power_data(run: Run) -> Columns:
     """Return the data of :func:`power_over_time`, see :func:`power_columns`."""
-    account = run.energy_account
+    account = over_time_of(run.parts)
     assert account is not None
     columns = power_columns(account, _edges_of(account))
     begin = columns["begin_s"]
@@ -252,7 +253,7 @@ def write_power(run: Run, folder: str | Path) -> list[Path]:
 
     A run without an account of energy has no such picture.
     """
-    if run.energy_account is None:
+    if over_time_of(run.parts) is None:
         return []
     path = Path(folder) / "power.png"
     path.write_bytes(plots.figure_png(power_over_time(run)))

@@ -15,6 +15,7 @@ import numpy as np
 
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.features.draw import FEWEST, think_quartiles
 from hpcrowd.analysis.features.panels import LETTERS, logarithmic_times
 from hpcrowd.analysis.features.workload import Workload
@@ -331,7 +332,7 @@ RUN_FIGURES = {
         "Above: users present; below: arrivals and departures in each week, with the reason.",
         over_time.comings_and_goings,
         over_time.visits_data,
-        lambda run: len(run.visits) > 0 and curves.span_of(run.jobs) is not None,
+        lambda run: len(run.parts["population"].rows) > 0 and curves.span_of(run.jobs) is not None,
     ),
     "power": RunFigure(
         "Power over time",
@@ -339,7 +340,7 @@ RUN_FIGURES = {
         "whole run.",
         power.power_over_time,
         power.power_data,
-        lambda run: run.energy_account is not None,
+        lambda run: over_time_of(run.parts) is not None,
     ),
 }  # fmt: skip
 

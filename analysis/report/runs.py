@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.decisions import Decisions
 from hpcrowd.analysis import html
+from hpcrowd.analysis.accounts.decisions import MOST_DECISIONS, decision_rows, decisions_of
+from hpcrowd.analysis.accounts.grid import SITE_COLUMNS, site_rows
 from hpcrowd.analysis.accounts.nodes import (
     PARTITION_COLUMNS,
     machine_lines,
     partition_rows,
 )
-from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, platform_lines, site_rows
+from hpcrowd.analysis.accounts.platform import platform_lines
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import account_rows, reaction_lines
 from hpcrowd.analysis.comparison.multiples import headed
@@ -36,6 +39,7 @@ from hpcrowd.analysis.comparison.report import (
 )
 from hpcrowd.analysis.energy.words import PART_COLUMNS, by_whom, energy_lines, part_rows
 from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric, words_of
+from hpcrowd.analysis.parts import PARTS
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png, run_name, write_picture
 from hpcrowd.analysis.pictures.waits import users_data
@@ -47,7 +51,7 @@ from hpcrowd.analysis.report.figures import (
     figures_of,
     write_figures,
 )
-from hpcrowd.analysis.report.words import MOST_DECISIONS, decision_rows, left_out, told
+from hpcrowd.analysis.report.words import told
 from hpcrowd.analysis.results import provenance, version_of, write_origin
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import moment
@@ -261,7 +265,7 @@ def _origin(comparison: Comparison, again: Sequence[str]) -> html.Section:
     lines = [
         line if len(groups) == 1 else f"{letter(number)}: {line}"
         for number, group in enumerate(groups)
-        for line in left_out(group.first)
+        for line in group.first.reading.counted
     ]
     parts = ["<h3>Reading the trace</h3>", html.list_of(lines)] if lines else []
     labels, found = group_origins(groups)
@@ -308,7 +312,7 @@ def _sections_of_jobs(run: Run, images: Images) -> Iterator[html.Section]:
 
 def _empty(run: Run) -> list[str]:
     """Return what a run without jobs can be due to."""
-    lines = left_out(run) or ["no job was dropped when the trace was read"]
+    lines = run.reading.counted or ["no job was dropped when the trace was read"]
     told = [
         f"The run has no jobs, so there are no numbers and no pictures. Its machine has "
         f"{plural(run.processors, 'processor')}.",
@@ -399,44 +403,49 @@ def users_part(run: Run) -> list[str]:
 
 def accounts(run: Run, images: Images) -> Iterator[html.Section]:
     """Yield the optional sections of a run, from its sites to the decisions of its users."""
-    if run.sites:
-        table = html.rows_table(["site", *SITE_COLUMNS], site_rows(run.sites))
+    of = {name: run.parts[name].account for name in PARTS}
+    if of["grid"]:
+        table = html.rows_table(["site", *SITE_COLUMNS], site_rows(of["grid"]))
         yield html.Section("sites", "Sites of the grid", [table])
-    if run.machines:
-        table = html.rows_table(["partition", *PARTITION_COLUMNS], partition_rows(run.machines))
-        parts = [html.list_of(lines)] if (lines := machine_lines(run.machines)) else []
+    if of["nodes"]:
+        table = html.rows_table(["partition", *PARTITION_COLUMNS], partition_rows(of["nodes"]))
+        parts = [html.list_of(lines)] if (lines := machine_lines(of["nodes"])) else []
         yield html.Section("partitions", "Partitions", [*parts, table])
-    if run.energy:
+    if of["power"]:
         yield html.Section("energy", "Energy", _energy(run, images))
-    if run.platform:
+    if of["platform"]:
         yield html.Section(
-            "platform", "Changes of the platform", [html.list_of(platform_lines(run.platform))]
+            "platform", "Changes of the platform", [html.list_of(platform_lines(of["platform"]))]
         )
-    if run.accounts:
+    if of["reactions"]:
         rows = [
             [meaning[0].upper() + meaning[1:], value]
-            for _, value, meaning in account_rows(run.accounts)
+            for _, value, meaning in account_rows(of["reactions"])
         ]
         table = html.rows_table(["", "all reactions"], rows)
-        parts = [html.list_of(reaction_lines(run.accounts)), table]
+        parts = [html.list_of(reaction_lines(of["reactions"])), table]
         yield html.Section("reactions", "Reactions of users", parts)
-    if run.population or run.visits:
-        lines = [*pool_lines(run.population), *account_lines(run.population)]
+    if of["population"] or run.parts["population"].rows:
+        lines = [*pool_lines(of["population"]), *account_lines(of["population"])]
         parts = [html.list_of(lines)] if lines else []
         yield html.Section(
             "population", "Users who come and go", [*parts, *images.of("visits", run)]
         )
-    if run.decisions is not None:
-        yield html.Section("decisions", "Decisions of users", _decisions(run))
+    if (decisions := decisions_of(run.parts)) is not None:
+        yield html.Section("decisions", "Decisions of users", _decisions(decisions))
 
 
 def _energy(run: Run, images: Images) -> list[str]:
     parts = html.rows_table(
         ["what for", *PART_COLUMNS],
-        part_rows(run.energy),
+        part_rows(run.parts["power"].account),
         caption="What the energy was used for, cooling included",
     )
-    found = [html.list_of(energy_lines(run.energy)), *images.of("power", run), parts]
+    found = [
+        html.list_of(energy_lines(run.parts["power"].account)),
+        *images.of("power", run),
+        parts,
+    ]
     for field in ("user", "group"):
         rows = by_whom(run, field)
         if len(rows) > 1 or (rows and field == "user"):
@@ -445,15 +454,14 @@ def _energy(run: Run, images: Images) -> list[str]:
     return found
 
 
-def _decisions(run: Run) -> list[str]:
-    assert run.decisions is not None
+def _decisions(decisions: Decisions) -> list[str]:
     table = html.rows_table(
         ["what", "why", "decisions"],
-        decision_rows(run),
+        decision_rows(decisions),
         words=2,
-        caption=f"{plural(len(run.decisions), 'decision')}; the {MOST_DECISIONS} most frequent "
+        caption=f"{plural(len(decisions), 'decision')}; the {MOST_DECISIONS} most frequent "
         "kinds at most. hpcrowd explain shows the decisions of one user in words.",
     )
-    dropped = run.decisions.dropped
+    dropped = decisions.dropped
     lost = f"The log was full: {plural(dropped, 'later decision')} not kept."
     return [table, *([html.list_of([lost])] if dropped else [])]

@@ -2,49 +2,49 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from hpcrowd.analysis.accounts.grid import component_lines
+from hpcrowd.analysis.accounts.holds import hold_lines
 from hpcrowd.analysis.accounts.nodes import machine_lines
-from hpcrowd.analysis.accounts.platform import component_lines, platform_lines
+from hpcrowd.analysis.accounts.platform import platform_lines
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import reaction_lines
 from hpcrowd.analysis.curves import span_of
 from hpcrowd.analysis.energy.words import energy_lines
 from hpcrowd.analysis.metrics import format_metric
+from hpcrowd.analysis.parts import PARTS
 from hpcrowd.analysis.pictures.plots import trace_name
-from hpcrowd.analysis.run import Run
+from hpcrowd.analysis.run import Run, assumptions_of
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.engine.attempts import RECORDED, Attempt
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.quantities import format_duration, plural
-from hpcrowd.environment.traces.trace import counted
-
-#: Most kinds of decisions that are listed.
-MOST_DECISIONS = 20
 
 
 def headline(run: Run) -> list[str]:
     """Return lines on what was run, what was repaired or dropped, and what users did."""
     size = f"{len(run.jobs):,} jobs on {run.processors:,} processors"
-    trace = run.configuration.get("trace") if run.trace is None else Path(run.trace.source).name
+    read = run.reading.trace
+    trace = run.configuration.get("trace") if read is None else Path(read.source).name
     if trace:
         lines = [f"{trace}: {size}, {run.label}"]
     else:
         users = plural(len(np.unique(run.jobs.user)), "user")
         lines = [f"{run.label}: {size.replace('jobs', f'jobs of {users}', 1)}"]
-    more = [*pool_lines(run.population), *left_out(run)]
-    if run.sites:
-        more += component_lines(run.sites, run.configuration.get("components"))
-    more += [*reaction_lines(run.accounts), *hold_lines(run.holds), *again_lines(run.attempts)]
-    more += [*platform_lines(run.platform), *machine_lines(run.machines)]
-    more += [*account_lines(run.population), *energy_lines(run.energy)]
+    of = {name: run.parts[name].account for name in PARTS}
+    more = [*pool_lines(of["population"]), *run.reading.counted]
+    if of["grid"]:
+        more += component_lines(of["grid"], run.configuration.get("components"))
+    more += [*reaction_lines(of["reactions"]), *hold_lines(of["holds"])]
+    more += [*again_lines(run.attempts), *platform_lines(of["platform"])]
+    more += [*machine_lines(of["nodes"]), *account_lines(of["population"])]
+    more += energy_lines(of["power"])
     lines += [f"  {line}" for line in more]
-    return lines + [f"  {line}" for line in (*run.assumptions, *run.remarks)]
+    return lines + [f"  {line}" for line in (*assumptions_of(run), *run.remarks)]
 
 
 def told(run: Run) -> list[str]:
@@ -57,10 +57,13 @@ def told(run: Run) -> list[str]:
         f"{run.label[0].upper() + run.label[1:]}: {plural(len(run.jobs), 'job')}{of} by {users}, "
         f"{how}, on {plural(run.processors, 'processor')}{_when(run)}."
     )
-    lost = "; ".join(left_out(run))
-    size = [run.size_note[0].upper() + run.size_note[1:] + "."] if run.size_note else []
-    held = [f"{line}." for line in (*hold_lines(run.holds), *again_lines(run.attempts))]
-    held += [f"{line[0].upper()}{line[1:]}." for line in energy_lines(run.energy)]
+    lost = "; ".join(run.reading.counted)
+    note = run.reading.size_note
+    size = [f"{note[0].upper()}{note[1:]}."] if note else []
+    held = [
+        f"{line}." for line in (*hold_lines(run.parts["holds"].account), *again_lines(run.attempts))
+    ]
+    held += [f"{line[0].upper()}{line[1:]}." for line in energy_lines(run.parts["power"].account)]
     return [
         first,
         *size,
@@ -69,28 +72,6 @@ def told(run: Run) -> list[str]:
         *(f"{line[0].upper()}{line[1:]}." for line in run.remarks),
         *([f"When the trace was read: {lost}."] if lost else []),
     ]
-
-
-def left_out(run: Run) -> list[str]:
-    """Return what was dropped and repaired when the trace was read."""
-    return counted(run.repaired, run.dropped)
-
-
-def hold_lines(account: Mapping[str, Any]) -> list[str]:
-    """Return printed lines on what held jobs back."""
-    if not account:
-        return []
-    causes = ", ".join(f"{count:,} by {cause}" for cause, count in account["causes"].items())
-    mean = account["held_mean_s"]
-    told = f"{plural(account['jobs_held'], 'job')} held after submission"
-    told += "" if mean is None else f", {format_duration(mean)} on average"
-    lines = [f"{told} ({causes})" if causes else told]
-    if account["jobs_never_eligible"]:
-        lines.append(
-            f"{plural(account['jobs_never_eligible'], 'job')} cancelled: a job that they depend on "
-            "did not end as they asked"
-        )
-    return lines + [f"{plural(count, 'job')}: {note}" for note, count in account["notes"].items()]
 
 
 def again_lines(attempts: Sequence[Attempt]) -> list[str]:
@@ -142,19 +123,3 @@ def _came_out(run: Run) -> list[str]:
 
 def _shown(run: Run, name: str) -> str:
     return format_metric(name, run.metrics[name])
-
-
-def decision_rows(run: Run) -> list[tuple[str, str, str]]:
-    """Return (what, why, how often) of users' decisions, the most frequent first."""
-    from hpcrowd.agents.behaviours.decisions import WORDS
-    from hpcrowd.analysis.tables import word
-
-    if run.decisions is None:
-        return []
-    columns = run.decisions.columns
-    pairs = Counter(zip(columns["what"].tolist(), columns["why"].tolist(), strict=True))
-    rows = [
-        (word(WORDS["what"](what).name), word(WORDS["why"](why).name), f"{count:,}")
-        for (what, why), count in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
-    ]
-    return rows[:MOST_DECISIONS]

@@ -31,6 +31,7 @@ from hpcrowd.agents.behaviours.user import ReplayUser, User
 from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
+from hpcrowd.analysis.accounts.decisions import decisions_of
 from hpcrowd.analysis.pictures.platform_marks import asked_outages
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
@@ -64,8 +65,8 @@ class Step(NamedTuple):
 
 def clusters_of(run: Run) -> dict[str, int]:
     """Return the initial processors of each cluster of a run, by name, in order."""
-    if run.sites:
-        return {name: one["processors"] for name, one in run.sites.items() if name != GRID}
+    if sites := run.parts["grid"].account:
+        return {name: one["processors"] for name, one in sites.items() if name != GRID}
     users = run.configuration.get("users")
     others = users.get("clusters") if isinstance(users, dict) else None
     more = {name: int(one["processors"]) for name, one in (others or {}).items()}
@@ -89,7 +90,7 @@ def steps_of_run(run: Run) -> list[Step]:
     """
     found = []
     for name, processors in clusters_of(run).items():
-        sizes = run.platform.get(name, {}).get("sizes", ())
+        sizes = run.parts["platform"].account.get(name, {}).get("sizes", ())
         outages = [
             (begin, FOREVER if end is None else end, count)
             for where, begin, end, count in asked_outages(run)
@@ -262,9 +263,9 @@ class Moment:
             processors=run.processors,
             label=run.label,
             work=run.work,
-            decisions=run.decisions,
-            waits=run.waits,
-            after=run.after,
+            decisions=decisions_of(run.parts),
+            waits=run.precedence.waits,
+            after=run.precedence.after,
             clusters=clusters_of(run),
             steps=steps_of_run(run),
             attempts=run.attempts,
@@ -513,12 +514,8 @@ def recover_work(run: Run) -> Run:
     definition = SessionDefinition.parse(str(told.get("sessions", SessionDefinition())))
     if definition.kind == "preceding" or (run.jobs.recorded_submit == UNKNOWN).any():
         return run
-    work = Work.of(run.jobs, definition)
-    found = replace(run, work=work)
+    work, precedence = Work.of(run.jobs, definition), run.precedence
     if recipe.when != "recorded":
         units = work.by_batch if recipe.when == "batches" else work.by_session
-        found.waits = [(units, np.ones(len(units), bool))]
-    for name in ("accounts", "energy", "energy_of_jobs"):  # of the folder, and no fields
-        if name in vars(run):
-            setattr(found, name, vars(run)[name])
-    return found
+        precedence = replace(precedence, waits=[(units, np.ones(len(units), bool))])
+    return replace(run, work=work, precedence=precedence)

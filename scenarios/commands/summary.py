@@ -98,25 +98,25 @@ def tell_run(run: Run, *, as_json: bool) -> None:
     if as_json:
         print_json(run.summary())
         return
+    from hpcrowd.analysis.accounts.grid import SITE_COLUMNS, site_rows
     from hpcrowd.analysis.accounts.nodes import PARTITION_COLUMNS, partition_rows
-    from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, site_rows
     from hpcrowd.analysis.energy.words import PART_COLUMNS, part_rows
     from hpcrowd.analysis.report.words import headline
 
     console = standard_output()
     for line in headline(run):
         console.print(line, soft_wrap=True)
-    if run.sites:
-        console.print(plain_table("site", *SITE_COLUMNS, rows=site_rows(run.sites)))
+    if sites := run.parts["grid"].account:
+        console.print(plain_table("site", *SITE_COLUMNS, rows=site_rows(sites)))
     else:
         console.print(summary_table(run))
-    if run.machines:
+    if machines := run.parts["nodes"].account:
         console.print()
-        rows = partition_rows(run.machines)
+        rows = partition_rows(machines)
         console.print(plain_table("partition", *PARTITION_COLUMNS, rows=rows))
-    if run.energy:
+    if energy := run.parts["power"].account:
         console.print()
-        console.print(plain_table("energy of", *PART_COLUMNS, rows=part_rows(run.energy)))
+        console.print(plain_table("energy of", *PART_COLUMNS, rows=part_rows(energy)))
 
 
 def summary_table(run: Run) -> Table:
@@ -142,6 +142,6 @@ def summary_table(run: Run) -> Table:
             *(format_metric(metric.name, users[p]) if p in users else "" for p in percentiles),
             *([metric.meaning] if terminal else []),
         )
-    for name, text, meaning in account_rows(run.accounts):
+    for name, text, meaning in account_rows(run.parts["reactions"].account):
         table.add_row(name, text, "", "", "", *([meaning] if terminal else []))
     return table

@@ -103,10 +103,12 @@ class Staged:
 
     def result(self) -> Run:
         """Return a run of what has happened so far."""
-        from hpcrowd.agents.behaviours.decisions import Decisions
-
         run = self.finish()
-        run.decisions = None if self.log is None else Decisions.of(self.log)
+        if self.log is not None:
+            from hpcrowd.agents.behaviours.decisions import Decisions
+            from hpcrowd.analysis.accounts.decisions import LoggedDecisions
+
+            run.parts["decisions"] = LoggedDecisions(rows=Decisions.of(self.log))
         run.wall_s["prepare"] = round(self.prepare_s, 3)
         return run
 

@@ -21,6 +21,7 @@ from hpcrowd.scenarios.kinds.fields import (
 )
 
 if TYPE_CHECKING:
+    from hpcrowd.analysis.parts import RunPart
     from hpcrowd.environment.jobs import Int64s
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.parts.part import Part
@@ -97,21 +98,17 @@ class ClusterScenario(Scenario):
             found.append(PowerInUse(self.power.made(trace), measured))
         return found
 
-    def accounts(self, model: Simulation) -> dict[str, Any]:
-        """Return what the cluster did, as fields of :class:`hpcrowd.analysis.run.Run`.
-
-        These are runs that were cut short; and the nodes, the reasons of rejections, and the
-        energy, each only if it is described.
-        """
-        from hpcrowd.analysis.accounts.platform import attempts_of
-
-        found: dict[str, Any] = {"attempts": attempts_of(model)}
+    def results(self, model: Simulation) -> list[RunPart]:
+        """Return what the machine of nodes and the power of the cluster contributed to a run."""
+        found: list[RunPart] = []
         if self.machine is not None:
-            from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
+            from hpcrowd.analysis.accounts.nodes import results_of
 
-            found |= {"machines": machines_of(model), "rejections": rejections_of(model)}
+            found += results_of(model)
         if self.power is not None:
+            from hpcrowd.analysis.energy.part import Energy
             from hpcrowd.analysis.energy.record import account_of
 
-            found["energy_account"] = account_of(model)
+            if (over_time := account_of(model)) is not None:
+                found.append(Energy(over_time=over_time))
         return found

@@ -351,7 +351,11 @@ class GridConfig(Scenario):
         from hpcrowd.agents.populations.population import add_users
         from hpcrowd.agents.work.recorded import Work
         from hpcrowd.agents.work.sessions import SessionDefinition
-        from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of, grid_accounts
+        from hpcrowd.analysis.accounts.grid import Sites, grid_accounts
+        from hpcrowd.analysis.accounts.platform import PlatformChanges, accounts_of, attempts_of
+        from hpcrowd.analysis.parts import RunParts
+        from hpcrowd.analysis.precedence import Precedence
+        from hpcrowd.analysis.reading import Reading
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.cluster import ClusterSpec
         from hpcrowd.environment.grid.broker import Grid, broker_of
@@ -408,13 +412,10 @@ class GridConfig(Scenario):
                 },
                 clock=prepared.clock,
                 work=work,
-                waits=units_waited_for(work, users),
-                sites=accounts,
-                components=components,
-                platform=platform,
+                precedence=Precedence(waits=units_waited_for(work, users)),
                 attempts=attempts_of(model),
-                repaired=prepared.repaired,
-                dropped=prepared.dropped,
+                parts=RunParts(PlatformChanges.of(platform), Sites(accounts, components)),
+                reading=Reading(repaired=prepared.repaired, dropped=prepared.dropped),
             )
 
         return Staged(model, users, finish, work, log, time.perf_counter() - began, notes)

@@ -137,9 +137,11 @@ class PopulateConfig(ClusterScenario):
         from hpcrowd.agents.behaviours.hooks import note_generating
         from hpcrowd.agents.generative.pool_users import add_pool_users
         from hpcrowd.agents.populations.population import units_after
-        from hpcrowd.analysis.accounts.platform import jobs_of
+        from hpcrowd.analysis.accounts.platform import attempts_of, jobs_of
         from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
         from hpcrowd.analysis.models.generation import generate, population
+        from hpcrowd.analysis.parts import RunParts
+        from hpcrowd.analysis.precedence import Precedence
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import DAY, Clock
         from hpcrowd.environment.cluster import HOME, ClusterSpec
@@ -205,8 +207,11 @@ class PopulateConfig(ClusterScenario):
                     **self.of_sources(),
                 },
                 clock=simulation.clock,
-                after=None if self.oblivious else units_after(simulation, agents),
-                **self.accounts(simulation),
+                precedence=Precedence(
+                    after=None if self.oblivious else units_after(simulation, agents)
+                ),
+                attempts=attempts_of(simulation),
+                parts=RunParts(*self.results(simulation)),
                 remarks=[]
                 if measured is None
                 else measured.remarks(outcome, prepared.name, days=round(self.days)),

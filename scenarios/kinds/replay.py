@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hpcrowd.agents.behaviours.decisions import DecisionLog
-    from hpcrowd.agents.behaviours.reactions import Note
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.populations.mixture import Mixture
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.units import Units
+    from hpcrowd.analysis.parts import RunPart
     from hpcrowd.analysis.run import Run
-    from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
     from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
@@ -215,8 +215,16 @@ class ReplayConfig(TraceScenario):
             As for any scenario; or the trace as it is.
         """
         from hpcrowd.agents.populations.population import Casting, units_after
-        from hpcrowd.analysis.accounts.platform import accounts_of, jobs_of
+        from hpcrowd.analysis.accounts.platform import (
+            PlatformChanges,
+            accounts_of,
+            attempts_of,
+            jobs_of,
+        )
         from hpcrowd.analysis.accounts.record import Record
+        from hpcrowd.analysis.parts import RunParts
+        from hpcrowd.analysis.precedence import Precedence
+        from hpcrowd.analysis.reading import Reading
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import Clock
         from hpcrowd.environment.cluster import HOME
@@ -260,31 +268,37 @@ class ReplayConfig(TraceScenario):
 
                 holds = as_recorded(trace, jobs, rows)
             outcome = jobs_of(model)
+            parts = [*self.results(model)]
+            if holds:
+                from hpcrowd.analysis.accounts.holds import Held
+
+                parts.append(Held(holds))
             return Run(
                 jobs=outcome,
                 processors=sum(cluster.processors for cluster in model.clusters.values()),
                 label=self.label(),
                 configuration=self._configuration() | changed_by_hand(users),
                 clock=clock,
-                trace=trace,
-                source_row=rows,
+                reading=Reading(trace, rows, converted.repaired, converted.dropped),
                 work=work,
-                after=units_after(model, generated) if generated else None,
-                waits=[] if work is None else units_waited_for(work, users),
-                reactions=_reactions(users),
-                platform=accounts_of(model),
-                **self.accounts(model),
-                holds=holds,
-                depends=accounts.get("depends", {})
-                | {row: before for user in users for row, before in user.preceded.items()},
+                precedence=Precedence(
+                    after=units_after(model, generated) if generated else None,
+                    waits=[] if work is None else units_waited_for(work, users),
+                    depends=accounts.get("depends", {})
+                    | {row: before for user in users for row, before in user.preceded.items()},
+                ),
+                attempts=attempts_of(model),
+                parts=RunParts(
+                    _reactions(users, outcome),
+                    PlatformChanges.of(accounts_of(model)),
+                    *parts,
+                ),
                 remarks=self.limits(trace, converted.jobs)
                 + (
                     []
                     if measured is None
                     else measured.remarks(outcome, _name(self.plain()["users"]))
                 ),
-                repaired=converted.repaired,
-                dropped=converted.dropped,
             )
 
         took, notes = time.perf_counter() - began, self.notes(trace, converted)
@@ -310,13 +324,13 @@ def _name(setting: Any) -> str:
     return str(setting["name"] if isinstance(setting, dict) else setting)
 
 
-def _reactions(users: Sequence[ReplayUser]) -> Sequence[Note]:
-    """Return the effects of reactions, if there are any."""
+def _reactions(users: Sequence[ReplayUser], jobs: JobTable) -> RunPart | None:
+    """Return the effects of reactions on the jobs; None if there are none."""
     if not any(user.notes for user in users):
-        return ()
-    from hpcrowd.analysis.accounts.reactions import notes_of
+        return None
+    from hpcrowd.analysis.accounts.reactions import Reactions, notes_of
 
-    return notes_of(users)
+    return Reactions(rows=notes_of(users), jobs=jobs)
 
 
 def prepare(trace: Trace, config: ReplayConfig, *, follows: bool = False) -> Prepared:

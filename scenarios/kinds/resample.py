@@ -261,10 +261,17 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.agents.populations.satisfaction import formula_of
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
-        from hpcrowd.analysis.accounts.platform import jobs_of
-        from hpcrowd.analysis.accounts.population import dropped_users, population_accounts
-        from hpcrowd.analysis.accounts.reactions import notes_of
+        from hpcrowd.analysis.accounts.platform import attempts_of, jobs_of
+        from hpcrowd.analysis.accounts.population import (
+            Population,
+            dropped_users,
+            population_accounts,
+        )
+        from hpcrowd.analysis.accounts.reactions import Reactions, notes_of
         from hpcrowd.analysis.accounts.record import Record
+        from hpcrowd.analysis.parts import RunParts
+        from hpcrowd.analysis.precedence import Precedence
+        from hpcrowd.analysis.reading import Reading
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.jobs import JobTable
@@ -315,6 +322,20 @@ class ResampleConfig(TraceScenario):
 
         def finish() -> Run:
             outcome = jobs_of(simulation)
+            account = population_accounts(
+                jobs,
+                living.visits,
+                people.clock,
+                weeks=weeks,
+                warmup=self.warm_up // WEEK,
+                processors=simulation.cluster.processors,
+                speed=parse_factor(self.speed, "speed"),
+                expected=openness.factor * people.jobs / people.weeks,
+                attempts=simulation.cluster.attempts,
+            )
+            account = {"pool": pool_accounts(people), **account}
+            notes = [] if self.reactions is None else notes_of(users)
+            reacted = [Reactions(rows=notes, jobs=outcome)] if notes else []
             return Run(
                 jobs=outcome,
                 processors=simulation.cluster.processors,
@@ -330,27 +351,18 @@ class ResampleConfig(TraceScenario):
                     | ({} if self.power is None else self.power.files()),
                 },
                 clock=people.clock,
-                after=None if self.users == "rigid" else units_after(simulation, users),
-                reactions=() if self.reactions is None else notes_of(users),
-                **self.accounts(simulation),
-                population={
-                    "pool": pool_accounts(people),
-                    **population_accounts(
-                        jobs,
-                        living.visits,
-                        people.clock,
-                        weeks=weeks,
-                        warmup=self.warm_up // WEEK,
-                        processors=simulation.cluster.processors,
-                        speed=parse_factor(self.speed, "speed"),
-                        expected=openness.factor * people.jobs / people.weeks,
-                        attempts=simulation.cluster.attempts,
-                    ),
-                },
-                visits=living.visits.notes,
-                repaired=converted.repaired,
-                dropped=converted.dropped,
-                size_note=self.size_note(prepared),
+                precedence=Precedence(
+                    after=None if self.users == "rigid" else units_after(simulation, users)
+                ),
+                attempts=attempts_of(simulation),
+                parts=RunParts(
+                    *reacted, *self.results(simulation), Population(account, living.visits.notes)
+                ),
+                reading=Reading(
+                    repaired=converted.repaired,
+                    dropped=converted.dropped,
+                    size_note=self.size_note(prepared),
+                ),
                 remarks=[]
                 if measured is None
                 else measured.remarks(

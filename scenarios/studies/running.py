@@ -320,11 +320,12 @@ def swap_ties(trace: Trace, seed: int) -> Trace:
 
 def trace_facts(run: Run) -> dict[str, Any]:
     """Return the trace that a run replays, and what was dropped or repaired when reading it."""
+    trace = run.reading.trace
     return {
-        "source": None if run.trace is None else Path(run.trace.source).name,
-        "sha256": None if run.trace is None else run.trace.sha256,
+        "source": None if trace is None else Path(trace.source).name,
+        "sha256": None if trace is None else trace.sha256,
         "jobs": len(run.jobs),
         "users": len(np.unique(run.jobs.user)),
-        "jobs_dropped": dict(run.dropped),
-        "jobs_repaired": dict(run.repaired),
+        "jobs_dropped": dict(run.reading.dropped),
+        "jobs_repaired": dict(run.reading.repaired),
     }

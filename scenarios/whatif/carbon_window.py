@@ -87,7 +87,8 @@ def runs(trace: Trace, signal: Signal) -> dict[str, dict[float, Run]]:
 
 def carbon(run: Run) -> tuple[float, float]:
     """Return g of all jobs, and g per processor-hour; 0 without jobs that ran."""
-    grams = 1000 * run.energy["carbon_kg"] if run.energy else 0.0
+    energy = run.parts["power"].account
+    grams = 1000 * energy["carbon_kg"] if energy else 0.0
     ran = run.jobs.over
     busy = float(run.jobs.processors[ran] @ run.jobs.lasted[ran]) / HOUR
     return grams, grams / busy if busy else 0.0
@@ -105,7 +106,7 @@ def row(users: str, share: float, run: Run, signal: Signal, before: float) -> tu
         f"{each:.3f}",
         f"{grams / 1000:,.1f}",
         f"{100 * (1 - each / before):.1f}" if before else "-",
-        f"{run.accounts.get('work_moved_processor_s', 0) / HOUR:,.0f}",
+        f"{run.parts['reactions'].account.get('work_moved_processor_s', 0) / HOUR:,.0f}",
         f"{100 * inside.mean():.1f}",
         f"{run.metrics['wait_mean_s'] / HOUR:.2f}",
         f"{run.metrics['makespan_s'] / DAY:.1f}",

@@ -78,7 +78,7 @@ def rows(found: dict[str, dict[str, Run]], period: tuple[int, int]) -> list[tupl
     lines: list[tuple[str, ...]] = []
     for users, by_response in found.items():
         for name, run in by_response.items():
-            accounts = run.accounts
+            accounts = run.parts["reactions"].account
 
             def hours(what: str, accounts: dict[str, Any] = accounts) -> str:
                 return f"{accounts.get(f'work_{what}_processor_s', 0) / HOUR:,.0f}"

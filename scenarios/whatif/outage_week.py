@@ -85,7 +85,8 @@ def row(users: str, name: str, run: Run, outage: tuple[int, int]) -> tuple[str, 
     times, level = queue(jobs)
     within = level[(times >= begin) & (times < end)]
     empty = times[(times >= end) & (level == 0)]
-    lost = sum(account["lost_processor_s"] for account in run.platform.values())
+    changed = run.parts["platform"].account.values()
+    lost = sum(account["lost_processor_s"] for account in changed)
     return (
         users,
         name,

@@ -115,13 +115,12 @@ def tasks_of(run: Run) -> tuple[Int64s, Int64s, Int64s]:
     -1 where there is none. The work is in processor-seconds, with that of overheads.
     """
     jobs = run.jobs
-    assert run.source_row is not None
     owner = np.arange(len(jobs))
     row_of = {number: row for row, number in enumerate(jobs.number.tolist())}
-    for note in run.reactions:
+    for note in run.parts["reactions"].rows:
         if note.request == "task":
             owner[note.row] = row_of[int(note.request_after)]
-    recorded = run.source_row != UNKNOWN
+    recorded = ~run.reading.made_up(len(jobs))
     submit, end = np.full(len(jobs), np.iinfo(np.int64).max), np.full(len(jobs), UNKNOWN)
     work = np.zeros(len(jobs), np.int64)
     ran = jobs.over

@@ -9,6 +9,7 @@ from hpcrowd import Clock, JobTable, Run, Simulation, State
 from hpcrowd.agents.generative.archetypes import GROUP_NAMES
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.comparison.pictures import draw_runs, mean_waits, queues
+from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.html import origin_of
 from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.pictures.over_time import lines_of, overview, waits_of, write_overview
@@ -119,10 +120,10 @@ def test_power_is_drawn_of_runs_with_a_description(trace, replayed, tmp_path):
         assert expected in words
     data = power_data(run)
     hours = (data["end_s"] - data["begin_s"]) / HOUR
-    assert run.energy["energy_kwh"] == pytest.approx(data["power_kw"] @ hours)
-    assert run.energy["wasted_kwh"] == pytest.approx(data["wasted_kw"] @ hours)
+    assert run.parts["power"].account["energy_kwh"] == pytest.approx(data["power_kw"] @ hours)
+    assert run.parts["power"].account["wasted_kwh"] == pytest.approx(data["wasted_kw"] @ hours)
     assert np.all(data["wasted_kw"] <= data["power_kw"] + 1e-12)
-    account = run.energy_account
+    account = over_time_of(run.parts)
     assert (540.0, 0) == highest_between(account.curve, 0, 100)
     assert (360.0, 14_400) == highest_between(account.curve, 14_400, 20_000)
     # Bins of half days would show stripes where carbon intensity has the rhythm of days.

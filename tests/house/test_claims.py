@@ -138,7 +138,7 @@ def giving_up(trace, folder):
             found = resample(
                 trace, days=112, speed=speed, satisfaction="habit", requested="at-least:2x",
                 seed=seed,
-            ).population  # fmt: skip
+            ).parts["population"].account  # fmt: skip
             values[name] = float(found["users_gave_up"])
             values[f"{name}_work"] = 100.0 * round(found["work_recorded_node_h_per_week"] / 100)
         yield values

@@ -36,7 +36,7 @@ def test_runs_are_the_four(runs):
     oblivious_fcfs, oblivious_easy, fcfs, easy = (run.jobs.submit.tolist() for run in runs)
     assert oblivious_fcfs == oblivious_easy
     assert fcfs != easy
-    assert [False, False, True, True] == [run.after is not None for run in runs]
+    assert [False, False, True, True] == [run.precedence.after is not None for run in runs]
 
 
 def test_same_seed_same_bytes(runs, tmp_path):

@@ -108,7 +108,7 @@ def test_written_trace_is_the_run(kth, tmp_path, choices):
         assert [value] * run.jobs.count(state) == status[which].tolist()
         assert which.any() == ("overrun" in choices)  # only that scenario has such jobs
     completed = run.jobs.state == State.COMPLETED
-    recorded = kth["status"][run.source_row]
+    recorded = kth["status"][run.reading.rows]
     assert recorded[completed].tolist() == status[completed].tolist()
     for name in ("Computer", "UnixStartTime"):
         assert kth.header.get(name) == trace.header.get(name)
@@ -133,7 +133,7 @@ def test_rigid_users_keep_recorded_fields_17_and_18(read_trace, tmp_path):
     run = replay(trace, users="rigid")
     again = written(run, tmp_path)
     by_number = np.argsort(again["number"])
-    rows = run.source_row
+    rows = run.reading.rows
     for name in ("preceding", "think_time", "memory", "average_cpu", "partition"):
         assert trace[name][rows].tolist() == again[name][by_number].tolist(), name
 

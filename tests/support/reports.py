@@ -11,6 +11,7 @@ import numpy as np
 from hpcrowd import JobTable, Run, Trace, read_recorded, write_swf
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.populations.openness import Happening, Visit
+from hpcrowd.analysis.accounts.population import Population
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 from hpcrowd.scenarios.kinds.replay import replay
 from PIL import Image
@@ -98,15 +99,16 @@ def runs_of_every_kind(make_trace: Callable[..., Trace], folder: Path) -> dict[s
         "tariff": {"price": 0.2},
     }
     visits = replay(trace, users="rigid", power=power)
-    visits.visits = [
+    rows = [
         Visit(0, 10, Happening.THERE),
         Visit(86400, 11, Happening.ARRIVED),
         Visit(90000, 10, Happening.GAVE_UP),
     ]
+    visits.parts["population"] = Population(rows=rows)
     unrecorded = replay(trace, users="rigid")
     for column in ("recorded_submit", "recorded_start", "recorded_end"):
         getattr(unrecorded.jobs, column)[:] = -1
-    unrecorded.trace = unrecorded.work = None
+    unrecorded.reading.trace = unrecorded.work = None
     torn = busy_trace(make_trace)
     torn.columns["wait"][1:-1] = -1
     torn.columns["requested_processors"][-1] = -1

@@ -78,8 +78,8 @@ def command(
     console = standard_output()
     for place, group in enumerate(comparison.groups):
         console.print(f"{letter(place)}  {group.title}, on {group.first.processors:,} processors")
-        if group.first.size_note:
-            console.print(f"   {group.first.size_note}", soft_wrap=True)
+        if note := group.first.reading.size_note:
+            console.print(f"   {note}", soft_wrap=True)
     for sentence in (*headline(comparison), *comparison.notes):
         console.print(sentence)
     for table in tables(comparison):

@@ -11,8 +11,8 @@ import numpy as np
 import typer
 
 from hpcrowd.agents.behaviours.decisions import Kind, What
+from hpcrowd.analysis.accounts.decisions import decisions_of, word
 from hpcrowd.analysis.results import read_results
-from hpcrowd.analysis.tables import word
 from hpcrowd.environment.clock import moment, second_of
 from hpcrowd.environment.errors import QuantityError, ResultsError
 from hpcrowd.environment.jobs import UNKNOWN, State, number_of
@@ -70,7 +70,8 @@ def command(
     """
     moments = [None if text is None else parse_moment(text) for text in (begin, end)]
     run = read_results(folder)
-    if run.decisions is None:
+    decisions = decisions_of(run.parts)
+    if decisions is None:
         raise ResultsError(
             f"{folder}: no decisions.parquet in it; run it again with --log-decisions --out FOLDER"
         )
@@ -78,8 +79,8 @@ def command(
     if first is not None and last is not None and first >= last:
         raise QuantityError(f"from {begin} to {end}: is empty; --to has to come after --from")
     number = number_of(run.jobs.names, "user", user)
-    check_known(run.decisions, number)
-    found = list(run.decisions.of_user(number, *span))
+    check_known(decisions, number)
+    found = list(decisions.of_user(number, *span))
     own = OwnJobs(run, number) if with_jobs else None
     name = run.jobs.who(number)
     if as_json:
@@ -91,7 +92,7 @@ def command(
                 "from_s": first,
                 "to_s": last,
                 "decisions": [wire(decision, run.clock, own) for decision in found],
-                "dropped": run.decisions.dropped,
+                "dropped": decisions.dropped,
             }
         )
         return
@@ -99,10 +100,10 @@ def command(
         sys.stdout.write(f"{line}\n")
     sys.stdout.write(f"{plural(len(found), 'decision')} of user {name}, {run.label}\n")
     if not found:
-        sys.stdout.write(f"{_when(run.decisions, number, run.clock)}\n")
-    if run.decisions.dropped:
+        sys.stdout.write(f"{_when(decisions, number, run.clock)}\n")
+    if decisions.dropped:
         sys.stdout.write(
-            f"the log was full: {plural(run.decisions.dropped, 'later decision')} of all users "
+            f"the log was full: {plural(decisions.dropped, 'later decision')} of all users "
             "not kept\n"
         )
     if run.clock.note:
@@ -182,10 +183,11 @@ class OwnJobs:
         for kind, column in ((Kind.SESSION, jobs.session), (Kind.BATCH, jobs.batch)):
             for row, unit in zip(mine.tolist(), column[mine].tolist(), strict=True):
                 self._rows[kind, unit].append(row)
-        lost = () if run.decisions is None else run.decisions.of_user(user)
+        decisions = decisions_of(run.parts)
+        lost = () if decisions is None else decisions.of_user(user)
         self._stopped = {one.cause for one in lost if one.what == What.LOST}
         # The last account of a grid is that of all its jobs.
-        self._clusters = [*run.sites][:-1]
+        self._clusters = [*run.parts["grid"].account][:-1]
 
     def of(self, decision: Decision) -> list[dict[str, Any]]:
         """Return the jobs of a submission, a dictionary each, times in s; else none."""

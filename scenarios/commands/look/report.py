@@ -141,9 +141,9 @@ def runs_in(path: Path) -> list[Path]:
 
 def command_of(run: Run) -> str:
     """Return the command that repeats a replay; empty for other runs."""
-    if run.configuration.get("kind") != "replay" or run.source is None:
+    if run.configuration.get("kind") != "replay" or run.reading.source is None:
         return ""
-    words = ["hpcrowd", "replay", run.source["source"]]
+    words = ["hpcrowd", "replay", run.reading.source["source"]]
     for name, field in ReplayConfig.settings().items():
         value: Any = run.configuration.get(name, field.default)
         is_default = value == field.default and name not in ALWAYS

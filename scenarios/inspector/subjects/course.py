@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.user import User
+from hpcrowd.analysis.accounts.decisions import decisions_of
 from hpcrowd.analysis.views.moment import Moment, activity_count, next_event_of
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError
@@ -286,14 +287,15 @@ class PlayedBack(Course):
         self.label = run.label
         self.notes = run.notes
         scheduler = run.configuration.get("scheduler")
-        if isinstance(scheduler, str) and not run.platform and not run.sites:
+        if isinstance(scheduler, str) and {"platform", "grid"}.isdisjoint(run.parts):
             # Not of several clusters, nor where processors come and go.
             self.scheduler_name = scheduler
         jobs = run.jobs
         times = np.concatenate([jobs.submit, jobs.start, jobs.end])
         self._events = np.unique(times[times != UNKNOWN])
         self._now = 0
-        self.log_full = run.decisions is not None and run.decisions.dropped > 0
+        decisions = decisions_of(run.parts)
+        self.log_full = decisions is not None and decisions.dropped > 0
         self.skip_to(int(self._events[0]) if len(self._events) else FOREVER)
 
     @property
@@ -332,7 +334,7 @@ class PlayedBack(Course):
     @property
     @override
     def energy_of_all(self) -> Mapping[str, Any]:
-        return self.run.energy if self.over else {}
+        return self.run.parts["power"].account if self.over else {}
 
     @override
     def reasons(self, rows: Sequence[int]) -> dict[int, str]:
@@ -341,7 +343,12 @@ class PlayedBack(Course):
             return {}
         try:
             reasons = reasons_at(
-                run.jobs, self._now - 1, scheduler, run.processors, held=bool(run.holds), rows=rows
+                run.jobs,
+                self._now - 1,
+                scheduler,
+                run.processors,
+                held="holds" in run.parts,
+                rows=rows,
             )
         except QuantityError:
             return {}  # a custom scheduler, of which only the name is known

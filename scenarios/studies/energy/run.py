@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, new_figure, panels, tidy
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, WEEK, Clock
 from hpcrowd.environment.quantities import KWH
@@ -310,9 +311,9 @@ def fair_budget(usual: Run) -> tuple[Reaction, ...]:
     """Return a reaction: jobs beyond a user's budget of the month wait for the next one."""
     from hpcrowd.scenarios.kinds.part_files import reaction_from
 
-    account = usual.energy_account
+    account = over_time_of(usual.parts)
     assert account is not None
-    monthly = usual.energy["jobs_kwh"] * MONTH / (account.end - account.begin)
+    monthly = usual.parts["power"].account["jobs_kwh"] * MONTH / (account.end - account.begin)
     return (
         reaction_from(
             {"do": "delay", "when": "budget", "machine_kwh": BUDGET * monthly, "fair": "record"}
@@ -325,7 +326,7 @@ def measured_of(run: Run, begin: int, end: int, calls: Sequence[tuple[int, int]]
     from hpcrowd.analysis.metrics import bounded_slowdown
     from hpcrowd.analysis.pictures.power import wasted_of
 
-    account, jobs = run.energy_account, run.jobs
+    account, jobs = over_time_of(run.parts), run.jobs
     assert account is not None
     end = min(end, account.end)
     power, spent = account.curve, account.between(begin, end)
@@ -334,7 +335,7 @@ def measured_of(run: Run, begin: int, end: int, calls: Sequence[tuple[int, int]]
     work = float((jobs.processors * np.maximum(within, 0))[jobs.over].sum()) / HOUR
     wait = (jobs.start - jobs.submit)[mine]
     slow = bounded_slowdown((jobs.end - jobs.submit)[mine], jobs.lasted[mine])
-    accounts = run.accounts
+    accounts = run.parts["reactions"].account
     lost = accounts.get("work_lost_processor_s", 0) - accounts.get("work_returned_processor_s", 0)
     needed = accounts.get("work_recorded_processor_s", 1)
     windows = [(a, min(b, end)) for a, b in calls if begin <= a < end]

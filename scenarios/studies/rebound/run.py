@@ -331,7 +331,9 @@ def run_rebound(
                     trace, speed=f"{speed:g}x", seed=seed, warm_up=WARMUP * WEEK,
                     days=None if weeks is None else 7 * weeks, **common, **choices,
                 )  # fmt: skip
-                found.setdefault(name, {}).setdefault(speed, []).append(run.population)
+                found.setdefault(name, {}).setdefault(speed, []).append(
+                    run.parts["population"].account
+                )
         if replayed:
             steps.begin(f"{REPLAY}, {speed:g}x")
             run = replay(trace, speed=f"{speed:g}x", users="think-time", **common)

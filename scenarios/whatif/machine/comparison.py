@@ -229,7 +229,7 @@ def lines_of(run: Run, before: Run | None) -> dict[str, str]:
     """
     metrics, jobs = run.metrics, run.jobs
     wait = (jobs.start - jobs.submit)[jobs.over]
-    home = next(iter(run.machines.values()))
+    home = next(iter(run.parts["nodes"].account.values()))
     lost = metrics["preempted_processor_h"]
     lines = {
         "mean wait (h)": _hours(metrics["wait_mean_s"]),
@@ -299,9 +299,8 @@ def work_per_week(run: Run) -> float:
     begin, end = int(jobs.recorded_submit.min()), int(jobs.recorded_submit.max())
     inside = np.minimum(jobs.end[ran], end) - np.maximum(jobs.start[ran], begin)
     processors = jobs.processors
-    if run.trace is not None and run.source_row is not None:
-        asked = run.trace["requested_processors"][run.source_row].astype(np.int64)
-        processors = np.where((run.source_row >= 0) & (asked > 0), asked, processors)
+    asked = run.reading.recorded("requested_processors", len(jobs)).astype(np.int64)
+    processors = np.where(asked > 0, asked, processors)
     used = float(processors[ran] @ np.maximum(inside, 0))
     return used / HOUR * WEEK / max(end - begin, 1)
 

@@ -128,18 +128,18 @@ def test_satisfaction(make_trace):
     }  # fmt: skip
     trace = small_log(make_trace)
     run, silent = (resample(trace, log=log, **choices) for log in (DecisionLog(), None))
-    assert silent.decisions is None
-    assert run.decisions is not None
-    assert run.after is not None
+    assert "decisions" not in silent.parts
+    decisions = run.parts["decisions"].rows
+    assert run.precedence.after is not None
     told, untold = (one.jobs.matrix[:, : len(one.jobs)].tobytes() for one in (run, silent))
     assert untold == told
-    check_sums(run.jobs, run.decisions)
-    check_gone(run.decisions)
-    assert {Why.AWAY, Why.MOOD} <= {one.why for one in run.decisions}
-    away = [one for one in run.decisions if one.what == What.WENT_AWAY]
+    check_sums(run.jobs, decisions)
+    check_gone(decisions)
+    assert {Why.AWAY, Why.MOOD} <= {one.why for one in decisions}
+    away = [one for one in decisions if one.what == What.WENT_AWAY]
     assert all(one.mood > 0.1 and one.why == Why.MOOD for one in away)
-    submitted = [one for one in run.decisions if one.what == What.SUBMITTED]
-    assert [one.cause for one in submitted] == [run.after[one.unit] for one in submitted]
+    submitted = [one for one in decisions if one.what == What.SUBMITTED]
+    assert [one.cause for one in submitted] == [run.precedence.after[one.unit] for one in submitted]
 
 
 #: Tests of 60 s, each an hour after the end of the one before.

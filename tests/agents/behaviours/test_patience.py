@@ -223,7 +223,9 @@ def test_patience_in_files(make_trace):
     population = PopulationConfig.configure(users=[entry])
     found = replay(small_log(make_trace), users=population, processors="4")
     assert 0 == found.metrics["jobs_unfinished"]
-    assert found.metrics["jobs_cancelled"] == found.accounts["jobs_left_queue"] > 10
+    assert (
+        found.metrics["jobs_cancelled"] == found.parts["reactions"].account["jobs_left_queue"] > 10
+    )
 
 
 def crowded(trace, then, *options, **more):

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from hpcrowd import ClusterSpec, SessionDefinition, State, read_results, write_results
-from hpcrowd.analysis.accounts.reactions import MEANING
+from hpcrowd.analysis.accounts.reactions import MEANING, Reactions
 from hpcrowd.analysis.report.words import headline
-from hpcrowd.analysis.tables import read_reactions, write_jobs
+from hpcrowd.analysis.tables import write_jobs
 from hpcrowd.behaviours import BatchOrder, Composed, Recorded, SessionGraph
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.errors import QuantityError, ResultsError
@@ -289,9 +289,11 @@ def test_work_of_kth_is_conserved(kth):
     run = replay(kth, users=lambda work: Composed(BatchOrder(work), reactions=reactions))
     jobs, untouched = run.jobs, replay(kth, users="rigid").jobs
     assert len(untouched) == jobs.count(State.COMPLETED) + jobs.count(State.RENOUNCED)
-    done, lost, added = (run.accounts[f"work_{x}_processor_s"] for x in ("done", "lost", "added"))
+    done, lost, added = (
+        run.parts["reactions"].account[f"work_{x}_processor_s"] for x in ("done", "lost", "added")
+    )
     assert int((untouched.processors * untouched.run_time).sum()) == done + lost - added
-    assert 4 == len(run.accounts["by_reaction"])
+    assert 4 == len(run.parts["reactions"].account["by_reaction"])
 
 
 # ---- results of a run -------------------------------------------------------------------------
@@ -329,12 +331,15 @@ def test_run_tells_its_accounts(tmp_path):
     asked = written["number"].tolist(), written["requested_processors"].tolist()
     assert {2: 2, 1: 4, 3: 1} == dict(zip(*asked, strict=True))
     again = read_results(tmp_path / "out")
-    assert (run.reactions, run.summary()) == (again.reactions, again.summary())
+    assert (run.parts["reactions"].rows, run.summary()) == (
+        again.parts["reactions"].rows,
+        again.summary(),
+    )
     without = replay(trace, users="rigid")
     assert "reactions" not in without.summary()
     write_results(without, tmp_path / "out", plots=False)
     assert not (tmp_path / "out" / "reactions.parquet").exists()
-    assert () == tuple(read_results(tmp_path / "out").reactions)
+    assert () == tuple(read_results(tmp_path / "out").parts["reactions"].rows)
 
 
 def test_broken_table_of_reactions(tmp_path):
@@ -343,7 +348,7 @@ def test_broken_table_of_reactions(tmp_path):
     path.write_bytes(b"no")
     for _ in range(2):
         with pytest.raises(ResultsError, match=r"reactions.parquet: cannot be read as reactions"):
-            read_reactions(path, run.jobs)
+            Reactions.read_rows(path, run.jobs)
         write_jobs(run.jobs, path)  # another table
 
 

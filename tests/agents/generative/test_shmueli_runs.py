@@ -97,7 +97,7 @@ def test_run_leaves_a_trace_to_replay(trace, tmp_path):
     run = replay(trace, users="generative")
     left = run.to_trace()
     waited = left["preceding"] > 0
-    assert np.count_nonzero(run.after >= 0) == np.count_nonzero(waited) > 0
+    assert np.count_nonzero(run.precedence.after >= 0) == np.count_nonzero(waited) > 0
     end = dict(zip(left["number"], left["submit"] + left["wait"] + left["run"], strict=True))
     ends = [end[number] for number in left["preceding"][waited]]
     assert (left["submit"][waited] - ends).tolist() == left["think_time"][waited].tolist()

@@ -179,7 +179,7 @@ def test_preceding_jobs_of_a_trace(make_trace):
     )  # fmt: skip
     run = replay(trace, sessions="preceding", scheduler="fcfs")
     assert [0, 10, 180, 300] == run.jobs.submit.tolist()
-    assert "no think time: the recorded time since the preceding job used" in run.repaired
+    assert "no think time: the recorded time since the preceding job used" in run.reading.repaired
     trace = make_trace(
         job(0, preceding=99), job(1, 2, preceding=1), job(2, 2, preceding=4), job(3, 2),
         header="; MaxProcs: 9",
@@ -187,7 +187,7 @@ def test_preceding_jobs_of_a_trace(make_trace):
     run = replay(trace, sessions="preceding")
     assert [0, 1, 2, 3] == run.jobs.submit.tolist()
     for reason in ("not among the jobs", "of another user", "submitted later"):
-        assert 1 == sum(count for name, count in run.repaired.items() if reason in name)
+        assert 1 == sum(count for name, count in run.reading.repaired.items() if reason in name)
     alone = make_trace(job(0, requested_time=9, preceding=7), header="; MaxProcs: 9")
     with pytest.raises(TraceError, match="1 job repaired: preceding job not among"):
         replay(alone, sessions="preceding", strict=True)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from hpcrowd import JobTable, SessionDefinition, State, Work, add_users
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
+from hpcrowd.analysis.accounts.platform import PlatformChanges, accounts_of, attempts_of
+from hpcrowd.analysis.energy.part import Energy
 from hpcrowd.analysis.energy.record import account_of
+from hpcrowd.analysis.parts import RunParts
 from hpcrowd.analysis.pictures.density import density_of
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.machine.model import Preempt
@@ -85,7 +87,8 @@ def finished(model):
     """Return a finished simulation as a run."""
     return Run(
         model.jobs, sum(one.processors for one in model.clusters.values()), "run", {},
-        platform=accounts_of(model), attempts=attempts_of(model), energy_account=account_of(model),
+        attempts=attempts_of(model),
+        parts=RunParts(PlatformChanges(accounts_of(model)), Energy(over_time=account_of(model))),
     )  # fmt: skip
 
 
@@ -277,7 +280,7 @@ def test_a_run_stopped_for_good_counts_once():
     )  # fmt: skip
     model.submit(Nobody(), np.arange(2), np.array([0, 20000]))
     run = finished(model.run())
-    energy = run.energy_account.summary()
+    energy = run.parts["power"].account
     assert (3.22, 0.8) == pytest.approx((energy["energy_kwh"], energy["peak_kw"]), abs=0.005)
     parts = {"failed": 0.8, "completed": 0.8, "idle": 1.62}
     assert parts == pytest.approx(energy["parts_kwh"], abs=0.005)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.accounts.nodes import machine_lines, machines_of, rejections_of
+from hpcrowd.analysis.accounts.nodes import machine_lines, results_of
 from hpcrowd.analysis.accounts.platform import attempts_of
 from hpcrowd.analysis.comparison.numbers import compare
 from hpcrowd.analysis.comparison.sweeps import row_of
 from hpcrowd.analysis.metrics import METRICS
+from hpcrowd.analysis.parts import RunParts
 from hpcrowd.analysis.report.words import headline
 from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.analysis.run import Run
@@ -51,8 +52,7 @@ def story(*jobs, site=SITE, label="story", scheduler="slurm"):
         label=label,
         configuration={"kind": "replay", "label": label},
         attempts=attempts_of(model),
-        machines=machines_of(model),
-        rejections=rejections_of(model),
+        parts=RunParts(*results_of(model)),
     )
 
 
@@ -75,7 +75,7 @@ def test_preempted_runs_and_their_work_are_counted(preempted):
         preempted.metrics["runs_preempted"],
         preempted.metrics["preempted_processor_h"],
     )
-    home = preempted.machines["home"]
+    home = preempted.parts["nodes"].account["home"]
     assert (1, 160) == (home["runs_requeued"], home["preempted_processor_s"])
     assert [("preempted", 1)] == [(one.cause, one.row) for one in preempted.attempts]
     partitions = home["partitions"]
@@ -91,21 +91,21 @@ def test_policies_of_pools_count_what_nodes_hold(scheduler):
         {"cores": 1, "gpus": 9},
         scheduler=scheduler,
     )
-    partitions = run.machines["home"]["partitions"]
+    partitions = run.parts["nodes"].account["home"]["partitions"]
     assert [0, 1, 1] == [one["jobs"] for one in partitions.values()]
     assert (2 * 200 / (4 * 200), 0.5 * 0.5) == pytest.approx(
         (run.metrics["gpu_utilization"], run.metrics["memory_utilization"])
     )
     assert 2 * 100 / (4 * 200) == pytest.approx(partitions["urgent"]["utilization"])
-    assert {2: "BadConstraints"} == run.rejections
+    assert {2: "BadConstraints"} == run.parts["rejections"].rows
     assert 0 == run.metrics["runs_preempted"]
 
 
 def test_rejected_jobs_are_counted_by_reason(preempted, tmp_path):
     """Each job that can never run keeps its reason, in totals, frames, words and folders."""
     reasons = {3: "PartitionTimeLimit", 4: "BadConstraints", 5: "PartitionTimeLimit"}
-    assert reasons == preempted.rejections
-    home = preempted.machines["home"]
+    assert reasons == preempted.parts["rejections"].rows
+    home = preempted.parts["nodes"].account["home"]
     assert {"BadConstraints": 1, "PartitionTimeLimit": 2} == home["rejected"]
     assert 3 == preempted.metrics["jobs_rejected"] == home["partitions"]["work"]["jobs_rejected"]
     frame = preempted.to_frame()
@@ -119,8 +119,9 @@ def test_rejected_jobs_are_counted_by_reason(preempted, tmp_path):
     assert preempted.metrics["gpu_utilization"] == row["gpu_utilization"]
     write_results(preempted, tmp_path / "run", plots=False)
     again = read_results(tmp_path / "run")
-    for name in ("metrics", "machines", "rejections"):
-        assert getattr(preempted, name) == getattr(again, name)
+    assert preempted.metrics == again.metrics
+    assert preempted.parts["nodes"].account == again.parts["nodes"].account
+    assert preempted.parts["rejections"].rows == again.parts["rejections"].rows
     assert list(preempted.attempts) == list(again.attempts)
 
 
@@ -130,7 +131,7 @@ def test_use_of_the_machine_and_its_partitions(preempted):
     assert 2 * 200 / (4 * makespan) == pytest.approx(preempted.metrics["gpu_utilization"])
     assert 500 * 200 / (2000 * makespan) == pytest.approx(preempted.metrics["memory_utilization"])
     waits = (preempted.jobs.start - preempted.jobs.submit)[:2]
-    work, urgent, spare = preempted.machines["home"]["partitions"].values()
+    work, urgent, spare = preempted.parts["nodes"].account["home"]["partitions"].values()
     names = ("jobs", "wait_mean_s", "wait_median_s", "wait_max_s", "utilization", "gpu_utilization")
     numbers = [[one[name] for name in names] for one in (work, urgent, spare)]
     expected = [2, waits.mean(), np.median(waits), waits.max(), 4 * 300 / (8 * makespan)]
@@ -149,9 +150,11 @@ def test_a_job_that_never_starts_counts_where_it_asked():
     down = SITE.partitions[2].model_copy(update={"up": False})
     site = SITE.model_copy(update={"partitions": (*SITE.partitions[:2], down)})
     run = story({"cores": 1}, {"cores": 1, "partitions": "spare,work"}, site=site)
-    assert [2, 0, 0] == [one["jobs"] for one in run.machines["home"]["partitions"].values()]
+    assert [2, 0, 0] == [
+        one["jobs"] for one in run.parts["nodes"].account["home"]["partitions"].values()
+    ]
     run = story({"cores": 1}, {"cores": 1, "partitions": "spare"}, site=site)
-    found = run.machines["home"]["partitions"]["spare"]
+    found = run.parts["nodes"].account["home"]["partitions"]["spare"]
     assert (0, 1) == (found["jobs"], found["jobs_waiting"])
 
 
@@ -162,12 +165,12 @@ def test_a_pool_has_none_of_it():
     model = Simulation(jobs, 4, "easy")
     model.submit(Nobody(), np.arange(1), 0)
     model.run()
-    run = Run(jobs, 4, "pool", {}, machines=machines_of(model), rejections=rejections_of(model))
+    run = Run(jobs, 4, "pool", {}, parts=RunParts(*results_of(model)))
     names = ("gpu_utilization", "memory_utilization", "runs_preempted", "preempted_processor_h")
     assert [None] * 4 == [run.metrics[name] for name in names]
     assert [True] * 4 == [metric.optional for metric in METRICS if metric.name in names]
     assert "machines" not in run.summary()
-    assert [] == machine_lines(run.machines)
+    assert [] == machine_lines(run.parts["nodes"].account)
 
 
 def test_runs_are_compared_by_partition(preempted, tmp_path, call):
@@ -178,7 +181,7 @@ def test_runs_are_compared_by_partition(preempted, tmp_path, call):
         name: [None if one is None else one.mean for one in both]
         for name, both in found.partition_waits.items()
     }
-    work = preempted.machines["home"]["partitions"]["work"]["wait_mean_s"]
+    work = preempted.parts["nodes"].account["home"]["partitions"]["work"]["wait_mean_s"]
     assert {"work": [work, 0.0], "urgent": [0.0, None], "spare": [None, None]} == waits
     assert work == found.to_json()["groups"][0]["partition_waits_s"]["work"]["mean"]
     for run in (preempted, calm):

@@ -96,7 +96,7 @@ def test_other_clocks_and_generated_users_read_back(folder, tmp_path):
     run = run_demo(days=2)[3]
     write_results(run, tmp_path / "demo", plots=False)
     read = read_results(tmp_path / "demo")
-    assert (run.summary(), None, run.clock) == (read.summary(), read.source, read.clock)
+    assert (run.summary(), None, run.clock) == (read.summary(), read.reading.source, read.clock)
     rewrite("summary.json", clock={"zone": "UTC+01:30"})(folder)
     zone = timezone(timedelta(hours=1, minutes=30))
     assert Clock(953852400, zone, known=True) == read_results(folder).clock
@@ -116,7 +116,7 @@ def test_additions_of_later_versions_are_passed_over(folder):
     table = table.append_column("mood", pa.array(["good"] * len(table)))
     pq.write_table(table, folder / "jobs.parquet")
     read = read_results(folder)
-    assert (expected, {"renounced": 1}) == (read.metrics, read.accounts)
+    assert (expected, {"renounced": 1}) == (read.metrics, read.parts["reactions"].account)
     assert {-1} == set(read.jobs.batch.tolist())
 
 
@@ -168,8 +168,8 @@ def test_recorded_trace_is_a_run(folder, trace, tmp_path):
     assert ("recorded", 4, 5) == (run.label, run.processors, len(run.jobs))
     assert (60.0, 0.0) == (run.metrics["wait_mean_s"], run.metrics["lateness_mean_s"])
     assert 5 == run.jobs.count(State.COMPLETED)
-    assert {"no processors": 1} == dict(run.dropped)
+    assert {"no processors": 1} == dict(run.reading.dropped)
     expected = {"source": "log.swf", "sha256": read_swf(tmp_path / "log.swf").sha256}
-    assert expected == run.source
+    assert expected == run.reading.source
     found: list[Run] = [read_run(path) for path in (folder, tmp_path / "log.swf")]
     assert ["adjusted, easy", "recorded"] == [run.label for run in found]

@@ -189,8 +189,11 @@ def test_made_up_work_has_the_record_of_its_trace(make_trace):
     trace = make_trace(*(JOB | {"submit": 3600 * n} for n in range(48)))
     plain, other = (replay(trace, users="rigid", processors="4", seed=seed) for seed in (0, 1))
     other.jobs.recorded_submit[:] = -1
-    other.trace, other.configuration = None, {"users": "made up"}
-    plain.stored = other.stored = {"trace": {"source": "a.swf", "sha256": "1"}, "versions": {}}
+    other.reading.trace, other.configuration = None, {"users": "made up"}
+    plain.reading.stored = other.reading.stored = {
+        "trace": {"source": "a.swf", "sha256": "1"},
+        "versions": {},
+    }
     found = compare([other, plain])
     assert [0, 0] == found.metrics.loc["week_distance", "mean"].tolist()
     assert "lateness_mean_s" not in found.users.index.get_level_values("metric")

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hpcrowd import JobTable, Run, State, read_results, write_results
 from hpcrowd.agents.populations.openness import Happening, Visit
+from hpcrowd.analysis.accounts.decisions import decision_rows
+from hpcrowd.analysis.accounts.population import Population
 from hpcrowd.analysis.pictures.over_time import (
     recorded_jobs,
     submissions_data,
@@ -26,7 +28,7 @@ from hpcrowd.analysis.pictures.waits import (
     waits_data,
 )
 from hpcrowd.analysis.report.figures import think_data, think_times_of
-from hpcrowd.analysis.report.words import decision_rows, told
+from hpcrowd.analysis.report.words import told
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.pictures import RUN_FIGURES, wait_classes
@@ -209,7 +211,7 @@ def test_who_is_there_is_exact(runs, tmp_path):
     Of a folder the same is drawn.
     """
     run = story((1, 1, 1, 0, 0, 9))
-    run.visits = [
+    visits = [
         Visit(0, 1, Happening.THERE),
         Visit(0, 2, Happening.THERE),
         Visit(10, 1, Happening.WENT_AWAY),
@@ -218,6 +220,7 @@ def test_who_is_there_is_exact(runs, tmp_path):
         Visit(40, 2, Happening.WENT_ON),
         Visit(700_000, 2, Happening.DONE),
     ]
+    run.parts["population"] = Population(rows=visits)
     times, there = users_there(run)
     assert [0, 10, 20, 30, 40, 700_000] == times.tolist()
     assert [2, 1, 2, 3, 3, 2] == there.tolist()
@@ -225,7 +228,10 @@ def test_who_is_there_is_exact(runs, tmp_path):
     assert [3, 2] == found["users_there_at_its_end"].tolist()
     assert [[1, 0], [0, 1]] == [found[name].tolist() for name in ("arrived", "done")]
     write_results(runs["visits"], tmp_path / "run", plots=False)
-    assert list(runs["visits"].visits) == read_results(tmp_path / "run").visits
+    assert (
+        list(runs["visits"].parts["population"].rows)
+        == read_results(tmp_path / "run").parts["population"].rows
+    )
     (tmp_path / "run" / "visits.parquet").write_text("no such thing")
     with pytest.raises(ResultsError, match="cannot be read as visits"):
         read_results(tmp_path / "run")
@@ -262,8 +268,9 @@ def test_words_about_a_run(runs):
     late = story((1, 1, 10, 0, 0, 10), (2, 1, 10, 0, 7200, 7210))
     late.jobs.recorded_submit[:] = late.jobs.submit - (0, 3600)
     assert "On average a job was submitted 30.0 min later than recorded." in told(late)
-    assert [] == decision_rows(run)
-    assert 90 == sum(int(n) for what, _, n in decision_rows(runs["plain"]) if what == "submitted")
+    assert "decisions" not in run.parts
+    decisions = runs["plain"].parts["decisions"].rows
+    assert 90 == sum(int(n) for what, _, n in decision_rows(decisions) if what == "submitted")
 
 
 @pytest.mark.slow

@@ -5,6 +5,9 @@ from dataclasses import replace
 
 import pytest
 from hpcrowd import compare
+from hpcrowd.analysis.accounts.decisions import LoggedDecisions
+from hpcrowd.analysis.accounts.grid import Sites
+from hpcrowd.analysis.accounts.reactions import Reactions
 from hpcrowd.analysis.html import (
     DARK,
     GENERATOR,
@@ -16,6 +19,7 @@ from hpcrowd.analysis.html import (
     rows_table,
 )
 from hpcrowd.analysis.metrics import METRICS
+from hpcrowd.analysis.parts import RunParts
 from hpcrowd.analysis.report.figures import figures_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.pictures import report_html
@@ -143,13 +147,12 @@ def test_other_kinds_of_runs(pages):
 
 def test_reactions_sites_and_full_logs_are_reported(runs):
     """Accounts that a stored run holds have their own sections; a full log says so."""
-    run = replace(runs["plain"])
-    run.accounts = {"jobs": 3, "by_reaction": {"wait for noon": {"jobs": 3, "users": 1}}}
+    run, decisions = replace(runs["plain"]), runs["plain"].parts["decisions"].rows
+    reactions = {"jobs": 3, "by_reaction": {"wait for noon": {"jobs": 3, "users": 1}}}
     none = dict.fromkeys(("wait_local_s", "wait_by_grid_s", "held_s", "bounded_slowdown"))
     site = {"processors": 4, "jobs": 90, "jobs_by_grid": 5, "wait_s": 7200.0, "utilization": 0.5}
-    run.sites = {"north": site | none}
-    assert run.decisions is not None
-    run.decisions = replace(run.decisions, dropped=7)
+    logged = LoggedDecisions(rows=replace(decisions, dropped=7))
+    run.parts = RunParts(Reactions(reactions), Sites({"north": site | none}), logged)
     run.configuration = {"model": "x" * 9000}
     text = Page(report_html([run])).text
     assert "(9,000 characters, in full in provenance.json)" in text

@@ -7,6 +7,9 @@ import numpy as np
 import pandas as pd
 from hpcrowd import Clock, JobTable, Simulation, User, Work, add_users
 from hpcrowd.agents.behaviours.decisions import Decisions
+from hpcrowd.analysis.accounts.decisions import LoggedDecisions
+from hpcrowd.analysis.parts import RunParts
+from hpcrowd.analysis.precedence import Precedence
 from hpcrowd.analysis.run import Run
 from hpcrowd.behaviours import DecisionLog
 from hpcrowd.environment.clock import HOUR
@@ -68,8 +71,8 @@ def finished(
     model.run()
     return Run(
         jobs=work.jobs, processors=processors, label="run", configuration={}, clock=model.clock,
-        work=work, waits=units_waited_for(work, agents),
-        decisions=None if log is None else Decisions.of(log),
+        work=work, precedence=Precedence(waits=units_waited_for(work, agents)),
+        parts=RunParts(None if log is None else LoggedDecisions(rows=Decisions.of(log))),
     )  # fmt: skip
 
 

@@ -276,8 +276,8 @@ def test_a_grid_file_has_changes_of_the_platform(tmp_path):
     """Each change happens on its cluster; totals, marks and the configuration show it."""
     (tmp_path / "two.toml").write_text(FILE)
     run = run_grid(read_grid(str(tmp_path / "two.toml")))
-    assert 10000 == run.platform["north"]["maintenance_s"]
-    assert [[40000, 10, 5]] == run.platform["south"]["sizes"]
+    assert 10000 == run.parts["platform"].account["north"]["maintenance_s"]
+    assert [[40000, 10, 5]] == run.parts["platform"].account["south"]["sizes"]
     jobs = run.jobs
     began = jobs.start[(jobs.cluster == 0) & (jobs.start >= 0)]
     assert not ((began >= 20000) & (began < 30000)).any(), "closed"
@@ -298,7 +298,7 @@ def test_a_file_of_changes_is_an_option(tmp_path, monkeypatch):
     (tmp_path / "wrong.toml").write_text(down.replace("CLUSTER", "east"))
     monkeypatch.chdir(tmp_path)
     run = run_grid(read_grid("grids/two.toml", platform="down.toml"))
-    assert 10 == run.platform["south"]["down_processor_s"]
+    assert 10 == run.parts["platform"].account["south"]["down_processor_s"]
     assert "down.toml" in run.configuration["files_sha256"]
     with pytest.raises(
         QuantityError, match=r"wrong\.toml: .*'east': no such cluster; choose north"

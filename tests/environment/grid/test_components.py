@@ -97,10 +97,11 @@ def test_components_start_together_on_any_grid(broker, grid, components, users, 
         with pytest.raises(QuantityError, match=rf"^components {components}: a job of "):
             run(tables, sizes, components, broker, users, sessions)
         return
-    jobs, account = found.jobs, found.sites["grid"]
+    jobs, account = found.jobs, found.parts["grid"].account["grid"]
     assert asked == jobs.processors.sum()
     assert State.UNFINISHED not in jobs.state
-    first = np.arange(len(jobs)) if found.components is None else found.components
+    rows = found.parts["grid"].rows
+    first = rows if len(rows) else np.arange(len(jobs))
     count = np.bincount(first, minlength=len(jobs))
     assert account["jobs_split"] == (count > 1).sum()
     assert account["components"] == count[count > 1].sum()
@@ -127,8 +128,10 @@ def test_nothing_changes_where_no_job_is_wide(grid, broker, users):
     plain = run(tables, sizes, None, broker, users)
     found = run(tables, sizes, 9, broker, users)
     assert plain.jobs.matrix.tolist() == found.jobs.matrix.tolist()
-    assert found.components is None
-    assert {"jobs_split": 0, "components": 0} | plain.sites["grid"] == found.sites["grid"]
+    assert () == found.parts["grid"].rows
+    assert {"jobs_split": 0, "components": 0} | plain.parts["grid"].account["grid"] == found.parts[
+        "grid"
+    ].account["grid"]
 
 
 def test_a_wide_job_runs_on_two_clusters():
@@ -143,19 +146,21 @@ def test_a_wide_job_runs_on_two_clusters():
     assert [0, 50, 50] == jobs.start.tolist()
     assert [50, 150, 150] == jobs.end.tolist()
     assert {0, 1} == set(jobs.cluster[1:].tolist())
-    grid, first, second = (found.sites[name] for name in ("grid", "site 0", "site 1"))
+    grid, first, second = (
+        found.parts["grid"].account[name] for name in ("grid", "site 0", "site 1")
+    )
     assert (1, 1, 2) == (grid["jobs"], grid["jobs_split"], grid["components"])
     assert (1, 1) == (first["jobs_by_grid"], second["jobs_by_grid"])
     assert 40 == grid["wait_s"] == grid["held_s"]
     assert pytest.approx(5 * 100 / (8 * 150)) == grid["utilization"]
-    assert 1 == run(tables, sizes, None, share=0).sites["grid"]["jobs_rejected"]
+    assert 1 == run(tables, sizes, None, share=0).parts["grid"].account["grid"]["jobs_rejected"]
 
 
 def grid_of(widths, sizes, components):
     """What comes of jobs of the grid that only differ in their width."""
     jobs = jobs_of(*[(7, k, width, 10) for k, width in enumerate(widths)])
     tables = [*[JobTable() for _ in sizes], jobs]
-    return run(tables, [(size, 1.0) for size in sizes], components).sites["grid"]
+    return run(tables, [(size, 1.0) for size in sizes], components).parts["grid"].account["grid"]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_nothing_held():
         made = jobs_from_trace(trace)
         assert recorded_rules(trace, made.jobs, made.source_row) is None
     run = replay(trace)
-    assert ({}, None) == (run.holds, run.metrics["eligible_wait_mean_s"])
+    assert ({}, None) == (run.parts["holds"].account, run.metrics["eligible_wait_mean_s"])
     assert "holds" not in run.summary()
 
 
@@ -133,12 +133,12 @@ def test_replays(users, tmp_path):
     trace = parse_sacct(text(*CHAIN), options=UTC)
     run = replay(trace, users=users, processors="8")
     assert [0, 60, 90, 33] == run.jobs.start.tolist()
-    assert {"dependency": 2, "earliest start or hold": 1} == run.holds["causes"]
+    assert {"dependency": 2, "earliest start or hold": 1} == run.parts["holds"].account["causes"]
     assert 0 == run.metrics["eligible_wait_mean_s"]
     assert (59 + 88 + 30) / 4 == run.metrics["wait_mean_s"]
     write_results(run, tmp_path / "out")
     again = read_results(tmp_path / "out")
-    assert run.holds == again.holds
+    assert run.parts["holds"].account == again.parts["holds"].account
     assert run.metrics == again.metrics
     made = run.to_trace()
     assert [-1, 1, 2, -1] == made["preceding"].tolist()
@@ -154,7 +154,10 @@ def test_logs_as_runs(call, tmp_path):
     trace = parse_sacct(text(*CHAIN), options=UTC)
     for run in (replay(trace, scheduler="recorded"), read_recorded(file)):
         assert [0, 60, 90, 33] == run.jobs.enqueued.tolist()
-        assert (3, 59.0) == (run.holds["jobs_held"], run.holds["held_mean_s"])
+        assert (3, 59.0) == (
+            run.parts["holds"].account["jobs_held"],
+            run.parts["holds"].account["held_mean_s"],
+        )
         assert 0 == run.metrics["eligible_wait_mean_s"]
     _, told, _ = call("replay", file, "--zone", "UTC")
     assert "3 jobs held after submission, 59 s on average (2 by dependency, 1 by earliest" in told
@@ -261,7 +264,7 @@ def test_rules_are_those_of_a_real_slurm(real):
 def test_chain_of_a_real_slurm(real, users):
     """It runs forwards, and arrays keep within their throttles."""
     run = replay(real, users=users)
-    jobs, ids = run.jobs, run.trace.extra["job_id"][run.source_row].tolist()
+    jobs, ids = run.jobs, run.reading.trace.extra["job_id"][run.reading.rows].tolist()
     place = {one: row for row, one in enumerate(ids)}
     chain = [place[one] for one in ("273", "274", "275")]
     assert (jobs.enqueued[chain[1:]] == jobs.end[chain[:-1]]).all()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hpcrowd import HpcrowdError
 from hpcrowd.analysis.energy.account import PARTS, EnergyAccount
+from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.power.in_use import types_of
@@ -143,7 +144,11 @@ def test_a_signal_that_the_run_exceeds_is_noted(make_trace):
 
     def energy(*times):
         carbon = Signal(np.array(times), np.array([100.0, 200.0]))
-        return replay(trace, power={"nodes": [NODES], "carbon": carbon}, users="rigid").energy
+        return (
+            replay(trace, power={"nodes": [NODES], "carbon": carbon}, users="rigid")
+            .parts["power"]
+            .account
+        )
 
     (note,) = energy(0, 100)["notes"]
     assert "carbon: the signal ends" in note
@@ -158,18 +163,18 @@ def test_results_keep_the_account(make_trace, tmp_path):
     run = replay(trace, power=power, users="rigid")
     write_results(run, tmp_path / "out", plots=False)
     again = read_results(tmp_path / "out")
-    assert run.energy == again.energy
+    assert run.parts["power"].account == again.parts["power"].account
     assert run.metrics["energy_kwh"] == again.metrics["energy_kwh"] > 0
-    assert run.energy_of_jobs
-    for name, values in run.energy_of_jobs.items():
-        assert values.tolist() == again.energy_of_jobs[name].tolist()
+    assert run.parts["power"].rows
+    for name, values in run.parts["power"].rows.items():
+        assert values.tolist() == again.parts["power"].rows[name].tolist()
     for frame in (again.to_frame(), again.users()):
-        assert run.energy["jobs_kwh"] == pytest.approx(frame["energy_kwh"].sum())
+        assert run.parts["power"].account["jobs_kwh"] == pytest.approx(frame["energy_kwh"].sum())
     repeated = replay(trace, power=again.configuration["power"], users="rigid")
-    assert run.energy == repeated.energy
+    assert run.parts["power"].account == repeated.parts["power"].account
     plain = replay(trace, users="rigid")
     assert np.array_equal(plain.jobs.matrix, run.jobs.matrix)
-    assert (None, None) == (plain.energy_account, plain.metrics["energy_kwh"])
+    assert (None, None) == (over_time_of(plain.parts), plain.metrics["energy_kwh"])
     assert "energy" not in plain.summary()
 
 
@@ -197,13 +202,13 @@ def test_energy_in_is_energy_accounted(policy, limit, make_trace):
     carbon = Signal([0, 9_000, 18_000], [50.0, 300.0, 90.0])
     power = {"nodes": [node], "pue": 1.4, "carbon": carbon, **policy}
     run = replay(trace, power=power, users="rigid")
-    account, parts = account_of(run), run.energy["parts_kwh"]
+    account, parts = account_of(run), run.parts["power"].account["parts_kwh"]
     seconds = np.arange(account.begin, account.end)
     curve = account.curve.at(seconds)
     assert account.joules.total == pytest.approx(float(curve.sum()), rel=1e-9)
     assert account.joules.total / KWH == pytest.approx(sum(parts.values()), rel=1e-9)
     assert set(parts) <= set(PARTS)
-    slept = parts.get("asleep", 0) > 0, run.energy.get("switched_on", 0) > 0
+    slept = parts.get("asleep", 0) > 0, run.parts["power"].account.get("switched_on", 0) > 0
     assert (("sleep" in policy),) * 2 == slept
     most = FALLING.values[np.searchsorted(FALLING.times, seconds, "right") - 1]
     assert np.all(curve <= 1.4 * (most if limit is None else limit) * (1 + 1e-12))
@@ -213,7 +218,7 @@ def test_energy_in_is_energy_accounted(policy, limit, make_trace):
 
 def account_of(run):
     """The account of a run, checked against the integral of its power."""
-    account = run.energy_account
+    account = over_time_of(run.parts)
     assert isinstance(account, EnergyAccount)
     whole = float(account.curve.integral(account.begin, account.end))
     assert account.joules.total == pytest.approx(whole, rel=1e-9)
@@ -255,15 +260,15 @@ def test_energy_on_a_machine_of_nodes(make_trace, tmp_path):
     jobs = (0, 100, 4), (0, 200, 2), (50, 100, 1)
     run = run_of(*jobs)
     work = run.jobs.processors * run.jobs.lasted
-    assert work * (80 / 4 + 30) / KWH == pytest.approx(run.energy_of_jobs["energy_kwh"])
+    assert work * (80 / 4 + 30) / KWH == pytest.approx(run.parts["power"].rows["energy_kwh"])
     account = account_of(run)
     whole = 2 * 80 * (account.end - account.begin) + float(work.sum()) * 30
-    assert whole / KWH == pytest.approx(run.energy["energy_kwh"], rel=1e-9)
+    assert whole / KWH == pytest.approx(run.parts["power"].account["energy_kwh"], rel=1e-9)
     other = run_of(*jobs, jobs={"by": "processors", "watts": {"1-2": "70 W"}})
     expected = work * np.where(run.jobs.processors <= 2, 70, 50) / KWH
-    assert expected == pytest.approx(other.energy_of_jobs["energy_kwh"])
+    assert expected == pytest.approx(other.parts["power"].rows["energy_kwh"])
     asleep = {"asleep": "5 W", "on_time": 10, "on_energy": "1 kJ"}
     run = run_of((0, 100, 4), (5000, 100, 4), node=asleep, sleep={"after": 60})
     account_of(run)
-    assert run.energy["parts_kwh"]["asleep"] > 0
-    assert "no start waits" in run.energy["notes"][0]
+    assert run.parts["power"].account["parts_kwh"]["asleep"] > 0
+    assert "no start waits" in run.parts["power"].account["notes"][0]

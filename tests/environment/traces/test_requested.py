@@ -82,7 +82,7 @@ def test_missing_requests_are_drawn(half, choice, repaired, longest):
     assert {7200, 10_000} >= drawn if "fitted" in choice else len(drawn) > 5
     run = replay(half, users="rigid", requested=choice, seed=4)
     assert other.jobs.requested_time.tolist() == run.jobs.requested_time.tolist()
-    assert 50 == run.repaired[DRAWN]
+    assert 50 == run.reading.repaired[DRAWN]
 
 
 @pytest.mark.parametrize(

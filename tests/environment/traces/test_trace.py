@@ -267,7 +267,7 @@ def test_commands_and_files_say_that_it_is_a_lower_bound(call, tmp_path, monkeyp
     assert NOTE in json.loads(Path("run", "summary.json").read_text())["size_note"]
     assert NOTE in read_results(Path("run")).size_note
     run = replay(trace, processors="9")
-    assert ("", "") == (run.size_note, run.to_trace().size.note)
+    assert ("", "") == (run.reading.size_note, run.to_trace().size.note)
 
 
 def test_real_logs_come_near_their_size(read_trace):

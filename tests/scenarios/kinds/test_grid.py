@@ -67,7 +67,7 @@ def test_users_submit_here_or_there(tmp_path):
     """Half of the north's users, by lot, go to the grid; the south's stay; all is accounted for."""
     found = run_grid(read_grid(str(write_grid(tmp_path, TWO))))
     jobs = found.jobs
-    north, south, grid = found.sites.values()
+    north, south, grid = found.parts["grid"].account.values()
     assert 120 == len(jobs) == north["jobs"] + south["jobs"]
     assert 0 < grid["jobs"] < 60
     assert grid["jobs"] == north["jobs_by_grid"] + south["jobs_by_grid"]
@@ -83,7 +83,7 @@ def test_users_submit_here_or_there(tmp_path):
 
 def grid_jobs(folder, text):
     """Return how many jobs go to the grid."""
-    return run_grid(read_grid(str(write_grid(folder, text)))).sites["grid"]["jobs"]
+    return run_grid(read_grid(str(write_grid(folder, text)))).parts["grid"].account["grid"]["jobs"]
 
 
 def test_who_uses_the_grid(tmp_path):
@@ -172,7 +172,7 @@ def test_wide_jobs_of_a_grid_file_are_split(tmp_path, call):
         assert job["processors_of_job"].iloc[0] == job["processors"].sum()
         assert 1 == job["start"].nunique() == job["end"].nunique()
         assert [0, 1] == sorted(job["cluster"])
-    assert sites == dict(read_results(out).sites)
+    assert sites == dict(read_results(out).parts["grid"].account)
     text = call("grid", source, "--out", out, "--force")[1]
     assert "no job was split: all grid jobs that could run need at most 8 processors" in text
     assert not (out / "components.parquet").exists()

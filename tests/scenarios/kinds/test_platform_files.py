@@ -129,7 +129,7 @@ def test_switch_to_any_policy(make_trace, write, scheduler, starts):
     run = replay(trace, users="rigid", scheduler="fcfs", platform=path, processors=4)
     assert starts == run.jobs.start.tolist()
     assert [[10, scheduler]] == run.summary()["platform"]["home"]["schedulers"]
-    assert [f"cluster home: scheduler {scheduler}"] == platform_lines(run.platform)
+    assert [f"cluster home: scheduler {scheduler}"] == platform_lines(run.parts["platform"].account)
 
 
 def test_utilization_is_of_the_size_that_there_was(make_trace, write, tmp_path):
@@ -139,7 +139,7 @@ def test_utilization_is_of_the_size_that_there_was(make_trace, write, tmp_path):
     run = replay(trace, users="rigid", platform=path, processors=4)
     assert [0, 50] == run.jobs.start.tolist()
     assert (4, 1.0) == (run.processors, run.metrics["utilization"])
-    assert ["cluster home: 8 processors"] == platform_lines(run.platform)
+    assert ["cluster home: 8 processors"] == platform_lines(run.parts["platform"].account)
     write_results(run, tmp_path / "out", plots=False)
     assert run.metrics == read_results(tmp_path / "out").metrics
     figure = gantt(run, (0, 100))
@@ -152,7 +152,9 @@ def test_runs_without_changes(make_trace, write):
     """Where the run has ended before its changes, it says so; without any it says nothing."""
     path = write(f'{RESIZE}at = "2d"\nprocessors = 8')
     run = replay(make_trace(job(0, 100, 4)), platform=path)
-    assert ["cluster home: nothing changed in the run"] == platform_lines(run.platform)
+    assert ["cluster home: nothing changed in the run"] == platform_lines(
+        run.parts["platform"].account
+    )
     run = replay(make_trace(job(0, 10, 1)))
     assert "platform" not in run.summary()
     assert run.configuration["platform"] is None

@@ -37,7 +37,9 @@ def test_every_job_is_accounted_for(log, doing):
     run = resample(log, users=doing, days=42, population="2x")
     assert 0 < len(run.jobs) == run.jobs.count(State.COMPLETED)
     assert run.jobs.submit.max() < 6 * WEEK
-    assert run.metrics["jobs_in"] == round(6 * run.population["jobs_per_week_mean"])
+    assert run.metrics["jobs_in"] == round(
+        6 * run.parts["population"].account["jobs_per_week_mean"]
+    )
     assert run.clock.local(0).isoformat().startswith("1996-12-30T00:00:00")
 
 
@@ -78,9 +80,9 @@ def test_results_can_be_read_repeated_and_compared(log, log_file, tmp_path, call
         assert 0 == code
     run = read_results(tmp_path / "1")
     visits = pd.read_parquet(tmp_path / "1" / "visits.parquet")
-    assert run.population["users_there"] == (visits["what"] == "there").sum()
+    assert run.parts["population"].account["users_there"] == (visits["what"] == "there").sum()
     assert visits["at"].is_monotonic_increasing
-    assert 8 == run.population["pool"]["weeks"]
+    assert 8 == run.parts["population"].account["pool"]["weeks"]
     assert len(read_swf(tmp_path / "1" / "trace.swf.gz")) == len(run.jobs)
     code, text, _ = call("compare", tmp_path / "1", tmp_path / "2")
     assert 0 == code
@@ -112,7 +114,7 @@ def test_a_formula_of_ones_own_is_handed_over(log):
 
     run = resample(log, formula=always_bad, consequences={"leave": 1.0, "returns": 0.0})
     assert "always_bad" in run.configuration["formula"]
-    assert run.population["users_gave_up"] > 6
+    assert run.parts["population"].account["users_gave_up"] > 6
     with pytest.raises(QuantityError, match="formula: has no effect on rigid users"):
         resample(log, formula=always_bad, users="rigid")
 
@@ -254,7 +256,9 @@ def test_a_faster_machine_is_used_for_more(kth):
     more = {}
     for name, choices in kinds.items():
         runs = [resample(kth, speed=speed, seed=1, **choices) for speed in ("1x", "2x")]
-        before, after = (run.population["work_recorded_node_h_per_week"] for run in runs)
+        before, after = (
+            run.parts["population"].account["work_recorded_node_h_per_week"] for run in runs
+        )
         more[name] = after / before
     assert pytest.approx(1, abs=0.02) == more["rigid"]
     assert more["rigid"] < more["closed"] < more["semi-open"]

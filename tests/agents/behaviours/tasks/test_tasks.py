@@ -354,12 +354,12 @@ def test_results(tmp_path):
     assert [10, 11, 4, 9] == written["number"].tolist()
     assert [-1, 10, 11, 4] == written["preceding"].tolist()
     assert [-1, 0, 0, 10] == written["think_time"].tolist()
-    new = [note for note in found.reactions if note.request == "task"]
+    new = [note for note in found.parts["reactions"].rows if note.request == "task"]
     pieces = [(note.request_after, note.run_time, note.run_time_after) for note in new]
     assert [("4", 0, 25), ("4", 0, 25)] == pieces
     write_results(found, tmp_path / "out", plots=False)
     again = read_results(tmp_path / "out")
-    assert found.reactions == again.reactions
+    assert found.parts["reactions"].rows == again.parts["reactions"].rows
     assert found.summary() == again.summary()
 
 

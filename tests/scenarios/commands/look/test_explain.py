@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hpcrowd import write_swf
 from hpcrowd.agents.behaviours.decisions import MEANING, DecisionLog, Decisions, Kind, What, Why
-from hpcrowd.analysis.tables import read_decisions, write_decisions
+from hpcrowd.analysis.accounts.decisions import read_decisions, write_decisions
 from hpcrowd.environment.errors import ResultsError
 
 from tests.support.populations import small_log

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from hpcrowd.analysis.energy.account import Blocks, EnergyAccount, Rates
+from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
@@ -73,7 +74,7 @@ def test_numbers_so_far_are_those_of_the_finished_run(powered_log, scheduler):
     course.advance(10**9)
     whole = energy_of(timeline(course, whole=True)["numbers"]["values"])
     run = course.staged.result()
-    account = run.energy_account
+    account = over_time_of(run.parts)
     assert account is not None
     for second, found in seen:
         assert KEYS == list(found)
@@ -82,7 +83,7 @@ def test_numbers_so_far_are_those_of_the_finished_run(powered_log, scheduler):
         assert account.curve.at(second - 1) / 1000 == pytest.approx(found["power_now_kw"]["value"])
     names = {"energy_kwh": "energy_kwh", "carbon_kg": "carbon_kg", "energy_cost": "cost"}
     for key, name in names.items():
-        assert run.energy[name] == pytest.approx(whole[key]["value"], rel=1e-9)
+        assert run.parts["power"].account[name] == pytest.approx(whole[key]["value"], rel=1e-9)
         assert "lower" == whole[key]["better"]
     write_results(run, powered_log.with_name("run"), plots=False)
     again = subject_of(powered_log.with_name("run")).begin({})
@@ -92,7 +93,7 @@ def test_numbers_so_far_are_those_of_the_finished_run(powered_log, scheduler):
     again.advance(10**9)
     found = energy_of(timeline(again, whole=True)["numbers"]["values"])
     assert KEYS[:3] == list(found)
-    assert run.energy["energy_kwh"] == pytest.approx(found["energy_kwh"]["value"])
+    assert run.parts["power"].account["energy_kwh"] == pytest.approx(found["energy_kwh"]["value"])
 
 
 def test_power_has_the_bins_of_the_load(powered_log):

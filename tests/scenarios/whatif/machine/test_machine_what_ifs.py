@@ -81,10 +81,13 @@ def test_made_up_site_is_written_as_files(tmp_path, capsys, monkeypatch):
 def test_more_gpus_shorten_the_queue_for_gpus(found):
     """Jobs that ask for GPUs run in both partitions, the others in neither, and wait less."""
     for users, run in found["gpu_partition"].after.items():
-        new = run.machines["home"]["partitions"]["gpu-new"]
+        new = run.parts["nodes"].account["home"]["partitions"]["gpu-new"]
         before = found["gpu_partition"].before[users]
         assert new["jobs"] > 0
-        assert 4 + before.machines["home"]["gpus"] == run.machines["home"]["gpus"]
+        assert (
+            4 + before.parts["nodes"].account["home"]["gpus"]
+            == run.parts["nodes"].account["home"]["gpus"]
+        )
         requests = run.jobs.requests
         assert requests is not None
         both = np.array(requests.texts(Ask.PARTITIONS)) == "gpu,gpu-new"
@@ -117,7 +120,7 @@ def test_debug_partition_takes_a_node_for_short_jobs(site, found):
     debug = layout.nodes_of("debug")
     assert 1 == debug.bit_count()
     assert not any(layout.nodes_of(one) & debug for one in ("normal", "long", "gpu", "scavenger"))
-    assert run.machines["home"]["partitions"]["debug"]["jobs"] > 0
+    assert run.parts["nodes"].account["home"]["partitions"]["debug"]["jobs"] > 0
 
 
 def test_the_rack_is_reserved_while_it_is_drained(site):
@@ -160,7 +163,7 @@ def test_nobody_runs_more_jobs_than_the_limit(found, site):
 def test_scavengers_are_preempted_and_nobody_else(site, found):
     """All runs that are stopped are the scavenger's; they are requeued, and their work is lost."""
     for run in found["scavenger"].after.values():
-        partitions = run.machines["home"]["partitions"]
+        partitions = run.parts["nodes"].account["home"]["partitions"]
         stopped = {name: one["runs_preempted"] for name, one in partitions.items()}
         assert stopped.pop("scavenger") == run.metrics["runs_preempted"] > 0
         assert not any(stopped.values())
@@ -194,7 +197,7 @@ def test_table_has_partitions_accounts_and_paired_users(found):
     heads = ["rigid\nbefore", "rigid\nafter", "think-time\nbefore", "think-time\nafter"]
     assert ["", *heads] == list(table.head)
     run = what_if.after["rigid"]
-    home = run.machines["home"]
+    home = run.parts["nodes"].account["home"]
     assert f"{run.metrics['wait_mean_s'] / HOUR:.2f}" == rows["mean wait (h)"][1]
     assert f"{home['partitions']['gpu']['wait_mean_s'] / HOUR:.2f}" == rows["wait in gpu (h)"][1]
     assert f"{100 * run.metrics['gpu_utilization']:.1f}" == rows["GPUs in use (%)"][1]

@@ -1,0 +1,50 @@
+"""Jobs that were held between their submission and the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, override
+
+from hpcrowd.analysis.parts import RunPart
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.quantities import format_duration, plural
+
+
+class Held(RunPart):
+    """How many jobs were held, how long and why: totals of
+    :meth:`hpcrowd.environment.holds.held.Holds.account`.
+    """
+
+    name, key = "holds", "holds"
+
+    @override
+    def metrics(self, jobs: JobTable, found: Mapping[str, Any]) -> dict[str, Any]:
+        ran = jobs.over
+        if not ran.any():
+            return {}
+        return {"eligible_wait_mean_s": float((jobs.start[ran] - jobs.enqueued[ran]).mean())}
+
+    @override
+    def metrics_between(self, jobs: JobTable, begin: int, end: int) -> dict[str, Any]:
+        return self.metrics(jobs, {})
+
+    @override
+    def numbers(self) -> dict[str, Mapping[str, Any]]:
+        return {}
+
+
+def hold_lines(account: Mapping[str, Any]) -> list[str]:
+    """Return printed lines on what held jobs back."""
+    if not account:
+        return []
+    causes = ", ".join(f"{count:,} by {cause}" for cause, count in account["causes"].items())
+    mean = account["held_mean_s"]
+    told = f"{plural(account['jobs_held'], 'job')} held after submission"
+    told += "" if mean is None else f", {format_duration(mean)} on average"
+    lines = [f"{told} ({causes})" if causes else told]
+    if account["jobs_never_eligible"]:
+        lines.append(
+            f"{plural(account['jobs_never_eligible'], 'job')} cancelled: a job that they depend on "
+            "did not end as they asked"
+        )
+    return lines + [f"{plural(count, 'job')}: {note}" for note, count in account["notes"].items()]

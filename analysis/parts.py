@@ -1,0 +1,187 @@
+"""What the parts of a run contribute to its results.
+
+A run knows no part by name. Each part declares in one class what it contributes: totals for
+``summary.json``, a table in a file of its own, metrics, columns of jobs and of users, notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from hpcrowd.environment.errors import check_choice
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.registry import Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class RunPart:
+    """What a part contributes to a run; nothing by default.
+
+    Parameters
+    ----------
+    account
+        Its totals, if they are known; else :meth:`totals` finds them.
+    rows
+        Its table, such as the decisions of users, if it is known; else :meth:`table` finds it.
+    """
+
+    #: Its name in :data:`PARTS`.
+    name: ClassVar[str] = ""
+
+    #: The key of its totals in ``summary.json``; empty if it has none.
+    key: ClassVar[str] = ""
+
+    #: The file of its table, without ``.parquet``; empty if there is none.
+    file: ClassVar[str] = ""
+
+    #: The meaning of each column of this file.
+    meaning: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, account: Mapping[str, Any] | None = None, rows: Any = None) -> None:
+        if account is not None:
+            self.account = dict(account)
+        if rows is not None:
+            self.rows = rows
+
+    @cached_property
+    def account(self) -> dict[str, Any]:
+        """Its totals, fit for JSON; empty if there are none."""
+        return self.totals()
+
+    @cached_property
+    def rows(self) -> Any:
+        """Its table; empty if there is none."""
+        return self.table()
+
+    def totals(self) -> dict[str, Any]:
+        """Compute its totals."""
+        return {}
+
+    def table(self) -> Any:
+        """Compute its table."""
+        return ()
+
+    def sizes(self) -> Sequence[tuple[int, int, int]]:
+        """Return changes of the size of a cluster: s, processors before, processors after."""
+        return ()
+
+    def metrics(self, jobs: JobTable, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return its metrics of a run with these jobs, of which the others were ``found``."""
+        return {}
+
+    def metrics_between(self, jobs: JobTable, begin: int, end: int) -> Mapping[str, Any]:
+        """Return its metrics from second ``begin`` to ``end``, in which ``jobs`` came."""
+        return {}
+
+    def job_columns(self) -> Mapping[str, Any]:
+        """Return its columns of jobs: an array, or values by row."""
+        return {}
+
+    def user_sums(self) -> Iterable[str]:
+        """Return which of its columns of jobs are summed for each user."""
+        return ()
+
+    def notes(self) -> list[str]:
+        """Return what users of the run should know, one line each."""
+        return []
+
+    def numbers(self) -> dict[str, Mapping[str, Any]]:
+        """Return its totals as they are named in rows of sweeps."""
+        return {self.key: self.account} if self.account else {}
+
+    def rejected_for(self) -> str:
+        """Return the most common reason for which it rejects jobs; empty for none."""
+        return ""
+
+    def resized(self, jobs: JobTable) -> NDArray[np.bool_] | bool:
+        """Return which jobs it gave another number of processors, shape (jobs,); False for none."""
+        return False
+
+    @classmethod
+    def of(cls, account: Mapping[str, Any], rows: Any = None) -> Self | None:
+        """Return the part with its totals and its table; None if both are empty."""
+        return cls(account, rows) if account or rows else None
+
+    def write(self, jobs: JobTable, place: Path) -> None:
+        """Write its table into the folder of a run with these jobs, if it is not empty."""
+        if columns := self.columns(jobs):
+            from hpcrowd.analysis.tables import write_table
+
+            write_table(columns, self.meaning, place / f"{self.file}.parquet")
+
+    @classmethod
+    def read_rows(cls, path: Path, jobs: JobTable) -> Any:
+        """Return the table in a file of :meth:`write`, for the jobs of the same run."""
+        from hpcrowd.analysis.tables import read_as, read_table
+
+        found = read_table(cls.file, path, list(cls.meaning))
+        with read_as(cls.file, path):
+            return cls.from_columns({name: found.column(name).to_pylist() for name in cls.meaning})
+
+    def columns(self, jobs: JobTable) -> Mapping[str, Any]:
+        """Return its table as the columns of its file."""
+        return {}
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> Any:
+        """Return the table that has these columns."""
+        return ()
+
+    @classmethod
+    def read(cls, summary: Mapping[str, Any], place: Path, jobs: JobTable) -> Self | None:
+        """Return what it contributed to a run that is read from a folder; None for nothing."""
+        path = place / f"{cls.file}.parquet"
+        there = bool(cls.file) and path.is_file()
+        account = dict(summary.get(cls.key, {})) if cls.key else {}
+        if not account and not there:
+            return None
+        found = cls(account)
+        found.check()
+        if there:
+            found.rows = cls.read_rows(path, jobs)
+        return found
+
+    def check(self) -> None:
+        """Try what reports and comparisons read of its totals; any error says that they cannot."""
+
+
+#: What each part contributes, by name, in the order of ``summary.json``.
+PARTS: Registry[type[RunPart]] = Registry(
+    {
+        "reactions": "hpcrowd.analysis.accounts.reactions:Reactions",
+        "platform": "hpcrowd.analysis.accounts.platform:PlatformChanges",
+        "nodes": "hpcrowd.analysis.accounts.nodes:Nodes",
+        "power": "hpcrowd.analysis.energy.part:Energy",
+        "rejections": "hpcrowd.analysis.accounts.nodes:Rejections",
+        "grid": "hpcrowd.analysis.accounts.grid:Sites",
+        "population": "hpcrowd.analysis.accounts.population:Population",
+        "holds": "hpcrowd.analysis.accounts.holds:Held",
+        "decisions": "hpcrowd.analysis.accounts.decisions:LoggedDecisions",
+    }
+)
+
+
+class RunParts(dict[str, RunPart]):
+    """What the parts of a run contributed, by name, in the order of :data:`PARTS`.
+
+    A part that the run did not have has neither totals nor rows.
+    """
+
+    def __init__(self, *parts: RunPart | None) -> None:
+        there = {one.name: one for one in parts if one is not None}
+        super().__init__({name: there[name] for name in PARTS if name in there})
+
+    def __missing__(self, name: str) -> RunPart:
+        check_choice("part of a run", name, list(PARTS))
+        return RunPart()
+
+    @property
+    def sizes(self) -> list[tuple[int, int, int]]:
+        """Changes of the size of clusters, see :meth:`RunPart.sizes`."""
+        return [one for part in self.values() for one in part.sizes()]
