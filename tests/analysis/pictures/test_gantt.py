@@ -328,8 +328,8 @@ def test_style_follows_what_fits(year, monkeypatch):
 )
 def test_command_draws_a_recorded_trace(call, tmp_path, year, options, code, told):
     """It draws the busiest day, or the whole run as density, and says which; or what is wrong."""
-    assert year.trace is not None
-    write_swf(year.trace, tmp_path / "log.swf")
+    assert year.reading.trace is not None
+    write_swf(year.reading.trace, tmp_path / "log.swf")
     found, out, err = call("gantt", tmp_path / "log.swf", "-o", tmp_path / "a.png", *options)
     assert (code, "") == (found, out)
     assert [] == [words for words in told if words not in " ".join(err.split())]

@@ -265,7 +265,7 @@ def test_commands_and_files_say_that_it_is_a_lower_bound(call, tmp_path, monkeyp
     trace = read_trace(Path("jobs.txt"))
     write_results(replay(trace), Path("run"), plots=False)
     assert NOTE in json.loads(Path("run", "summary.json").read_text())["size_note"]
-    assert NOTE in read_results(Path("run")).size_note
+    assert NOTE in read_results(Path("run")).reading.size_note
     run = replay(trace, processors="9")
     assert ("", "") == (run.reading.size_note, run.to_trace().size.note)
 

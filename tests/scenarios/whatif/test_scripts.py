@@ -156,7 +156,7 @@ def test_nothing_ends_in_the_outage(busy, monkeypatch):
         jobs = by_name["outage"].jobs
         assert not ((jobs.start >= begin) & (jobs.start < end)).any()
         assert not ((jobs.end > begin) & (jobs.end < end)).any()
-        assert 0 < by_name["outage"].platform["home"]["lost_processor_s"]
+        assert 0 < by_name["outage"].parts["platform"].account["home"]["lost_processor_s"]
         lines = [outage_week.row(users, name, run, (begin, end)) for name, run in by_name.items()]
         assert ("0", "0") == (lines[0][7], lines[1][3])
         assert (lines[0][2] == lines[1][2]) == (users == "rigid")
