@@ -276,12 +276,12 @@ def test_public_names_are_few_and_each_is_in_one_place():
 
 def test_no_floor_imports_public_names(root):
     """The four floors import what they need from the module that has it."""
-    codes = {path: path.read_text() for path in sources(root)}
+    codes, public = {path: path.read_text() for path in sources(root)}, public_names()
     found = [
         f"{path}:{line}"
         for path, code in codes.items()
         for line, name in imports_of(code)
-        if name in public_names() and "__version__" not in code.splitlines()[line - 1]
+        if name in public and "__version__" not in code.splitlines()[line - 1]
     ]
     assert [] == found
 
