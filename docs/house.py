@@ -24,9 +24,6 @@ PARTS = {
         environment/traces/formats/common/files environment/traces/formats/common/json_kinds
         environment/traces/formats/common/names environment/traces/formats/common/site_columns
         environment/traces/requested_times analysis/pictures/plots analysis/pictures/over_time
-        scenarios/commands/simulate/replay scenarios/commands/options scenarios/commands/summary
-        scenarios/commands/setting_options
-        scenarios/commands/lists/policies scenarios/commands/lists/behaviours
         """,
     "policies": """
         environment/schedulers/adaptive environment/schedulers/conservative
@@ -38,11 +35,15 @@ PARTS = {
         environment/engine/kernel/scored environment/engine/kernel/accounts
         environment/engine/passes/planned environment/engine/passes/priority
         """,
-    "predictors": "environment/schedulers/predictors/ analysis/prediction",
+    "predictors": """
+        environment/schedulers/predictors/ analysis/prediction
+        scenarios/commands/models/predict
+        """,
     "machines of nodes": """
         environment/machine/ environment/schedulers/on_nodes/ environment/schedulers/slurm/
         environment/engine/passes/slurm/ environment/engine/passes/nodes
         environment/engine/kernel/nodes/ environment/engine/kernel/outlook analysis/accounts/nodes
+        scenarios/commands/look/machine
         """,
     "holds": "environment/holds/ environment/traces/dependencies analysis/accounts/holds",
     "platform": """
@@ -52,6 +53,7 @@ PARTS = {
     "formats": """
         environment/traces/formats/ environment/traces/archive/ environment/traces/cleaning
         environment/traces/request environment/traces/window scenarios/trace_files
+        scenarios/commands/traces/c scenarios/commands/traces/fetch scenarios/commands/traces/window
         """,
     "reactions": """
         agents/behaviours/reactions agents/behaviours/triggers agents/behaviours/patience
@@ -63,24 +65,42 @@ PARTS = {
         scenarios/kinds/power_files
         """,
     "other users": "agents/learned/ agents/generative/",
-    "features": "analysis/features/",
-    "models": "analysis/models/",
+    "features": "analysis/features/ scenarios/commands/traces/stats",
+    "models": """
+        analysis/models/ scenarios/commands/models/fit scenarios/commands/models/generate
+        scenarios/commands/models/judge scenarios/commands/lists/models
+        """,
     "populations": """
         agents/populations/ analysis/accounts/population scenarios/kinds/resample
         scenarios/kinds/populat
+        scenarios/commands/simulate/populate scenarios/commands/simulate/resample
         """,
-    "grids": "environment/grid/ analysis/accounts/grid scenarios/kinds/grid",
+    "grids": """
+        environment/grid/ analysis/accounts/grid scenarios/kinds/grid
+        scenarios/commands/simulate/grid
+        """,
     "pictures and reports": """
         analysis/comparison/ analysis/report/ analysis/pictures/ analysis/html analysis/paired
+        scenarios/commands/look/compare scenarios/commands/look/gantt scenarios/commands/look/report
         """,
-    "sweeps": "scenarios/sweeps/",
-    "forecasts": "analysis/forecast/ analysis/pictures/fan environment/state/ scenarios/forecasts/",
-    "validation": "analysis/validation/",
-    "calibration": "analysis/calibration/ scenarios/calibration/",
-    "what-ifs": "scenarios/whatif/ scenarios/demo",
-    "the page": "analysis/views/ scenarios/inspector/",
-    "studies": "scenarios/studies/",
-    "commands": "scenarios/commands/",
+    "sweeps": "scenarios/sweeps/ scenarios/commands/simulate/sweep",
+    "forecasts": """
+        analysis/forecast/ analysis/pictures/fan environment/state/ scenarios/forecasts/
+        scenarios/commands/simulate/forecast
+        """,
+    "validation": "analysis/validation/ scenarios/commands/models/validate",
+    "calibration": """
+        analysis/calibration/ scenarios/calibration/ scenarios/commands/models/calibrate
+        """,
+    "what-ifs": "scenarios/whatif/ scenarios/demo scenarios/commands/simulate/demo",
+    "the page": """
+        analysis/views/ scenarios/inspector/ scenarios/commands/look/inspect
+        scenarios/commands/look/explain
+        """,
+    "studies": """
+        scenarios/studies/ scenarios/commands/papers/reproduce
+        scenarios/commands/models/events
+        """,
 }
 
 _PLACES = sorted(
@@ -104,8 +124,10 @@ AGAINST_THE_ORDER = {
     "heart -> power",
     "heart -> predictors",
     "heart -> reactions",
+    "models -> forecasts",
     "models -> pictures and reports",
     "models -> populations",
+    "models -> sweeps",
     "platform -> power",
     "policies -> machines of nodes",
     "policies -> platform",

@@ -144,6 +144,13 @@ class LazyGroup(TyperGroup):
         """Return the commands and options that begin with ``incomplete``."""
         return super(LazyGroup, self._unloaded()).shell_complete(ctx, incomplete)
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; say so if its part is not installed."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and self.files is CommandFiles and cmd_name in ORDER:
+            raise HpcrowdError(_lacking(f"command {cmd_name}"))
+        return found
+
     def make_context(self, *arguments: Any, **more: Any) -> Any:
         """Read the options of the program; what a message repeats of them is harmless."""
         with _harmless_usage():
@@ -246,6 +253,10 @@ def _outcome() -> tuple[str, int]:
                 output.flush()
     except HpcrowdError as error:
         line, code = str(error), getattr(error, "exit_code", 2)
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("hpcrowd."):
+            raise
+        line, code = _lacking(str(error.name)), 2
     except SystemExit as stop:
         if isinstance(stop.code, str):
             line, code = stop.code, 2
@@ -292,6 +303,10 @@ def _drop_output() -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.close(null)
+
+
+def _lacking(what: str) -> str:
+    return f"{what}: this installation lacks that part of hpcrowd; install all of it again"
 
 
 def _reason(error: Exception | Warning) -> str:
