@@ -101,6 +101,9 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .85em; overflo
 #: Tables with at most this many rows are not split across printed pages.
 SHORT = 25
 
+#: Names of rows are wrapped in tables in which one is longer.
+LONG = 60
+
 #: Longer settings are cut off on a page.
 MOST_LETTERS = 600
 
@@ -217,12 +220,13 @@ def rows_table(
     names = "".join(
         f'<th scope="col"{kind}>{cell(name)}</th>' for name, kind in zip(head, kinds, strict=True)
     )
-    lines = []
+    rows, lines = list(rows), []
+    wraps = "title" if any(len(row[0]) > LONG for row in rows) else "name"
     for first, *others in rows:
         cells = "".join(
             f"<td{kind}>{cell(text)}</td>" for text, kind in zip(others, kinds[1:], strict=True)
         )
-        lines.append(f'<tr><th scope="row" class="name">{cell(first)}</th>{cells}</tr>')
+        lines.append(f'<tr><th scope="row" class="{wraps}">{cell(first)}</th>{cells}</tr>')
     short = ' class="short"' if len(lines) <= SHORT else ""
     told = f'<p class="quiet">{escape(caption)}</p>\n' if caption else ""
     named = f' aria-label="{escape(caption)}"' if caption else ""

@@ -211,6 +211,7 @@ def test_parts_of_pages():
     assert '<th scope="row" class="name">&lt;x&gt;</th><td class="number">1</td>' in table
     assert '<td class="meaning">&amp;</td>' in table
     assert 'aria-label="&lt;all&gt;"' in table
+    assert 'class="title">a a' in rows_table(["a"], [["a " * 40]])  # wrapped, to leave room
     assert "<ul><li>&lt;1</li></ul>" == list_of(["<1"])
     assert ("a", "B", []) == Section("a", "B", [])
 
