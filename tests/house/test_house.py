@@ -239,7 +239,7 @@ def test_init_files_hold_only_public_names(root):
 # ---- public names -----------------------------------------------------------------------------
 
 
-#: At most so many names may be in ``hpcrowd`` itself, and in a module of it.
+#: Most names in ``hpcrowd`` itself, and in a module of it.
 MOST_FLAT, MOST_IN_MODULE = 75, 60
 
 
