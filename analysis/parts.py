@@ -9,15 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from hpcrowd.environment.errors import check_choice
-from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from hpcrowd.analysis.run import Run  # circle: for its type only
+    from hpcrowd.environment.traces.trace import Trace
+
+
+class Shown(NamedTuple):
+    """A table of texts for people, the first column of which has names."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""  #: what it shows, for reports
+    words: int = 1  #: columns, from the left, that hold words; the others hold numbers
 
 
 class RunPart:
@@ -42,6 +54,16 @@ class RunPart:
 
     #: The meaning of each column of this file.
     meaning: ClassVar[Mapping[str, str]] = {}
+
+    #: The heading of its section in reports, and the pictures in it; empty for no section.
+    title: ClassVar[str] = ""
+    drawn: ClassVar[tuple[str, ...]] = ()
+
+    #: Whether its lines stand at the top of reports.
+    leads: ClassVar[bool] = False
+
+    #: Whether its tables take the place of that of all metrics in a printed summary.
+    instead: ClassVar[bool] = False
 
     def __init__(self, account: Mapping[str, Any] | None = None, rows: Any = None) -> None:
         if account is not None:
@@ -86,6 +108,22 @@ class RunPart:
     def user_sums(self) -> Iterable[str]:
         """Return which of its columns of jobs are summed for each user."""
         return ()
+
+    def lines(self, configuration: Mapping[str, Any]) -> list[str]:
+        """Return printed lines on a run with these settings."""
+        return []
+
+    def shown(self) -> list[Shown]:
+        """Return tables for a printed summary."""
+        return []
+
+    def reported(self, run: Run) -> list[Shown]:
+        """Return tables for its section in a report on a run."""
+        return self.shown()
+
+    def effects(self) -> list[tuple[str, str, str]]:
+        """Return further rows of the printed metrics: name, value and meaning."""
+        return []
 
     def notes(self) -> list[str]:
         """Return what users of the run should know, one line each."""
@@ -146,6 +184,21 @@ class RunPart:
         if there:
             found.rows = cls.read_rows(path, jobs)
         return found
+
+    @classmethod
+    def recorded(cls, trace: Trace, jobs: JobTable, source_row: Int64s) -> Self | None:
+        """Return what it contributes to a trace that is read as a run; None for nothing.
+
+        Parameters
+        ----------
+        trace
+            The log, which has columns of its own.
+        jobs
+            Its jobs, which start as recorded; may be changed.
+        source_row
+            Row of each job in the log, -1 for none, shape (jobs,).
+        """
+        return None
 
     def check(self) -> None:
         """Try what reports and comparisons read of its totals; any error says that they cannot."""

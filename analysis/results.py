@@ -45,9 +45,10 @@ from hpcrowd.analysis.parts import PARTS, RunParts
 from hpcrowd.analysis.reading import Reading
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.engine.attempts import RECORDED, Attempt
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.files import json_of
-from hpcrowd.environment.jobs import Column, State
+from hpcrowd.environment.jobs import Column, Int64s, JobTable, State
 from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.manifest import WRITTEN
 from hpcrowd.environment.output.whole import whole_folder
@@ -57,7 +58,8 @@ from hpcrowd.environment.traces.formats.common.names import names_table, parse_n
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.headers import parse_zone
-from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.environment.traces.runs import of_jobs
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 #: Format of a folder; it is raised when older versions can no longer read it, or the reverse.
 FORMAT = 1
@@ -250,11 +252,8 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
     jobs.column(Column.STATE)[:] = State.COMPLETED
     parts, attempts = RunParts(), []
     if trace.extra:
-        from hpcrowd.analysis.accounts.holds import Held
-        from hpcrowd.analysis.accounts.platform import recorded_attempts
-        from hpcrowd.environment.holds.recorded import as_recorded
-
-        parts = RunParts(Held.of(as_recorded(trace, jobs, found.source_row)))
+        rows = found.source_row
+        parts = RunParts(*(one.recorded(trace, jobs, rows) for one in PARTS.installed()))
         attempts = recorded_attempts(trace, jobs, found.source_row)
     return Run(
         jobs=jobs,
@@ -266,6 +265,29 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
         attempts=attempts,
         parts=parts,
     )
+
+
+def recorded_attempts(trace: Trace, jobs: JobTable, source_row: Int64s) -> list[Attempt]:
+    """Return the earlier runs of jobs that begin and end as recorded.
+
+    Parameters
+    ----------
+    trace
+        The log.
+    jobs
+        Its jobs.
+    source_row
+        Row of each job in the log, -1 for none, shape (jobs,).
+    """
+    found = []
+    for row, runs in of_jobs(trace, source_row).items():
+        number, submit = int(jobs.number[row]), int(jobs.recorded_submit[row])
+        since = 0
+        for run in runs:
+            times = (submit + since, submit + run.start, submit + run.end)
+            found.append(Attempt(row, number, 0, *times, run.processors, RECORDED, "requeue"))
+            since = run.again
+    return found
 
 
 def _check_files(place: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from hpcrowd.analysis.parts import RunParts
 from hpcrowd.analysis.precedence import Precedence
 from hpcrowd.analysis.reading import Reading
 from hpcrowd.environment.clock import HOUR, Clock
-from hpcrowd.environment.engine.attempts import runs_of
+from hpcrowd.environment.engine.attempts import RECORDED, runs_of
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
@@ -320,3 +321,31 @@ def assumptions_of(run: Run) -> list[str]:
     read = run.reading.source is not None
     read = read or not {"trace", "files_sha256"}.isdisjoint(run.configuration)
     return assumed(run.reading.size_note, run.clock.note if read else "")
+
+
+def headline(run: Run) -> list[str]:
+    """Return lines on what was run, what was repaired or dropped, and what users did."""
+    size = f"{len(run.jobs):,} jobs on {run.processors:,} processors"
+    read = run.reading.trace
+    trace = run.configuration.get("trace") if read is None else Path(read.source).name
+    if trace:
+        lines = [f"{trace}: {size}, {run.label}"]
+    else:
+        users = plural(len(np.unique(run.jobs.user)), "user")
+        lines = [f"{run.label}: {size.replace('jobs', f'jobs of {users}', 1)}"]
+    of_parts = [line for part in run.parts.values() for line in part.lines(run.configuration)]
+    more = [*run.reading.counted, *again_lines(run.attempts), *of_parts]
+    return lines + [f"  {line}" for line in (*more, *assumptions_of(run), *run.remarks)]
+
+
+def again_lines(attempts: Sequence[Attempt]) -> list[str]:
+    """Return a printed line on runs after which jobs were run again, as in the record."""
+    stopped = [one for one in attempts if one.cause == RECORDED]
+    if not stopped:
+        return []
+    hours = sum(one.processor_seconds for one in stopped) / HOUR
+    jobs = plural(len({one.row for one in stopped}), "job")
+    return [
+        f"{jobs} run again as recorded, after {plural(len(stopped), 'earlier run')} of "
+        f"{hours:,.1f} processor-hours"
+    ]

@@ -43,12 +43,15 @@ PARTS = {
         environment/machine/ environment/schedulers/on_nodes/ environment/schedulers/slurm/
         environment/engine/passes/slurm/ environment/engine/passes/nodes
         environment/engine/kernel/nodes/ environment/engine/kernel/outlook analysis/accounts/nodes
-        scenarios/commands/look/machine
+        environment/traces/requests scenarios/commands/look/machine scenarios/kinds/parts/machine
         """,
-    "holds": "environment/holds/ environment/traces/dependencies analysis/accounts/holds",
+    "holds": """
+        environment/holds/ environment/traces/dependencies analysis/accounts/holds
+        scenarios/kinds/parts/holds
+        """,
     "platform": """
         environment/platform/ analysis/accounts/platform analysis/pictures/platform_marks
-        scenarios/kinds/platform_files
+        scenarios/kinds/platform_files scenarios/kinds/parts/platform
         """,
     "formats": """
         environment/traces/formats/ environment/traces/archive/ environment/traces/cleaning
@@ -58,11 +61,12 @@ PARTS = {
     "reactions": """
         agents/behaviours/reactions agents/behaviours/triggers agents/behaviours/patience
         agents/behaviours/machine/ agents/behaviours/tasks/ analysis/accounts/reactions
+        scenarios/kinds/parts/reactions
         """,
     "power": """
         environment/power/ environment/signals/ environment/engine/kernel/sleeping
         agents/behaviours/energy/ analysis/energy/ analysis/pictures/power
-        scenarios/kinds/power_files
+        scenarios/kinds/power_files scenarios/kinds/parts/power
         """,
     "other users": "agents/learned/ agents/generative/",
     "features": "analysis/features/ scenarios/commands/traces/stats",
@@ -71,7 +75,7 @@ PARTS = {
         scenarios/commands/models/judge scenarios/commands/lists/models
         """,
     "populations": """
-        agents/populations/ analysis/accounts/population scenarios/kinds/resample
+        agents/populations/ analysis/accounts/population
         scenarios/kinds/populat
         scenarios/commands/simulate/populate scenarios/commands/simulate/resample
         """,

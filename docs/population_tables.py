@@ -13,7 +13,7 @@ from markdown_tables import table
 
 def settings_table() -> str:
     """Return the options of ``hpcrowd resample`` with their defaults."""
-    from hpcrowd.scenarios.kinds.resample import ResampleConfig
+    from hpcrowd.scenarios.kinds.populations.resample import ResampleConfig
 
     rows = []
     for name, field in ResampleConfig.settings().items():
@@ -25,7 +25,7 @@ def settings_table() -> str:
 
 def users_table() -> str:
     """Return the activities of users while they are there."""
-    from hpcrowd.scenarios.kinds.resample import DOING
+    from hpcrowd.scenarios.kinds.populations.resample import DOING
 
     return table(("`--users`", "users"), [(f"`{name}`", text) for name, text in DOING.items()])
 

@@ -28,6 +28,14 @@ def imported(place: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
+def _is_at(place: str) -> bool:
+    """Return whether there is the module of ``module:attribute``."""
+    try:
+        return importlib.util.find_spec(place.partition(":")[0]) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 class Registry[T](MutableMapping[str, T]):
     """Things by name, in the order of lists. Each is imported when it is first looked up.
 
@@ -54,6 +62,11 @@ class Registry[T](MutableMapping[str, T]):
         self._entries = dict(entries)
         self._own, self._of = own, of
         self._from_files = dict(from_files or {})
+
+    def installed(self) -> list[T]:
+        """Return all things whose modules are installed, in order."""
+        entries = [*self._entries.items()]
+        return [self[name] for name, at in entries if not isinstance(at, str) or _is_at(at)]
 
     def file_in(self, text: object) -> tuple[str, str] | None:
         """Return the name and the file in a text ``name:FILE``; None if it is none."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec, Place, to_take_back
-from hpcrowd.environment.engine.lock_step import LockStep, lock_step
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, SimulationError, not_one_of
 from hpcrowd.environment.frame import Frame, mesa
@@ -29,7 +28,9 @@ from hpcrowd.environment.stops import FOREVER, Stop
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.engine.base import Engine
+    from hpcrowd.environment.engine.lock_step import LockStep
 
 #: Events between two checks of the keyboard and the progress bar, at first and at most; between
 #: them it is adapted so that about :data:`SLICE_S` pass.
@@ -163,6 +164,8 @@ class Simulation(Frame):
             part.attach(self)
         self._engine: Engine | LockStep = self.cluster.engine
         if units is not None:
+            from hpcrowd.environment.engine.lock_step import lock_step
+
             queue = next((part.broker(self) for part in self.parts.at("broker")), None)
             engines = [cluster.engine for cluster in self.clusters.values()]
             self._engine = lock_step(engines, units, queue)
@@ -338,6 +341,12 @@ class Simulation(Frame):
     def events(self) -> int:
         """Completions and arrivals so far, on all clusters."""
         return self._engine.events
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """The stopped runs of jobs on all clusters, by time, then by job."""
+        found = [one for cluster in self.clusters.values() for one in cluster.attempts]
+        return sorted(found, key=lambda one: (one.end, one.row, one.start))
 
     @property
     def next_time(self) -> int:

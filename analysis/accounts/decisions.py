@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import override
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import COLUMNS, MEANING, WORDS, Decisions
-from hpcrowd.analysis.parts import RunPart, RunParts
+from hpcrowd.analysis.parts import RunPart, RunParts, Shown
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.quantities import plural
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.run import Run  # circle: for its type only
 
 #: Most kinds of decisions that are listed.
 MOST_DECISIONS = 20
@@ -23,7 +28,20 @@ DROPPED = b"dropped"
 class LoggedDecisions(RunPart):
     """Decisions of users with their reasons, if they were logged."""
 
-    name, file = "decisions", "decisions"
+    name, file, title = "decisions", "decisions", "Decisions of users"
+
+    @override
+    def lines(self, configuration: Mapping[str, Any]) -> list[str]:
+        lost = self.rows.dropped
+        return [f"log full: {plural(lost, 'later decision')} not kept"] if lost else []
+
+    @override
+    def reported(self, run: Run) -> list[Shown]:
+        caption = (
+            f"{plural(len(self.rows), 'decision')}; the {MOST_DECISIONS} most frequent kinds at "
+            "most. hpcrowd explain shows the decisions of one user in words."
+        )
+        return [Shown(("what", "why", "decisions"), decision_rows(self.rows), caption, words=2)]
 
     @override
     def write(self, jobs: JobTable, place: Path) -> None:

@@ -13,7 +13,7 @@ from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.analysis.metrics import bounded_slowdown, taken_back
 from hpcrowd.analysis.numbers import mean_of, share_text, time_text
-from hpcrowd.analysis.parts import RunPart
+from hpcrowd.analysis.parts import RunPart, Shown
 from hpcrowd.environment.jobs import Int64s, JobTable, State
 from hpcrowd.environment.quantities import plural
 
@@ -59,6 +59,25 @@ class Sites(RunPart):
     """
 
     name, key, file, meaning = "grid", "sites", "components", COMPONENT_MEANING
+    title, instead = "Sites of the grid", True
+
+    @override
+    def lines(self, configuration: Mapping[str, Any]) -> list[str]:
+        most = configuration.get("components")
+        if most is None or not self.account:
+            return []
+        account = self.account["grid"]
+        width = plural(most, "processor")
+        if not account["jobs_split"]:
+            return [f"no job was split: all grid jobs that could run need at most {width}"]
+        return [
+            f"{plural(account['jobs_split'], 'grid job')} of more than {width} split into "
+            f"{plural(account['components'], 'component')}; each counts as a job on its cluster"
+        ]
+
+    @override
+    def shown(self) -> list[Shown]:
+        return [Shown(("site", *SITE_COLUMNS), site_rows(self.account))] if self.account else []
 
     @override
     def numbers(self) -> dict[str, Mapping[str, Any]]:
@@ -86,7 +105,7 @@ class Sites(RunPart):
 
     @override
     def check(self) -> None:
-        site_rows(self.account)
+        self.shown()
         for one in self.account.values():
             int(one.get("processors", 0))
 
@@ -180,25 +199,3 @@ def _account(
         "slowdown": float(response.mean() / run.mean()) if run.any() else None,
         "utilization": work / area if area else None,
     }
-
-
-def component_lines(sites: Mapping[str, Mapping[str, Any]], most: int | None) -> list[str]:
-    """Return a printed line with the number of jobs that were split into components.
-
-    Parameters
-    ----------
-    sites
-        The accounts; the one of the grid has the number.
-    most
-        Most processors of a component; None if jobs are not split.
-    """
-    if most is None:
-        return []
-    account = sites["grid"]
-    width = plural(most, "processor")
-    if not account["jobs_split"]:
-        return [f"no job was split: all grid jobs that could run need at most {width}"]
-    return [
-        f"{plural(account['jobs_split'], 'grid job')} of more than {width} split into "
-        f"{plural(account['components'], 'component')}; each counts as a job on its cluster"
-    ]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, Self, override
 
 from hpcrowd.analysis.parts import RunPart
-from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import format_duration, plural
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.traces.trace import Trace
 
 
 class Held(RunPart):
@@ -15,7 +18,24 @@ class Held(RunPart):
     :meth:`hpcrowd.environment.holds.held.Holds.account`.
     """
 
-    name, key = "holds", "holds"
+    name, key, leads = "holds", "holds", True
+
+    @override
+    def lines(self, configuration: Mapping[str, Any]) -> list[str]:
+        account = self.account
+        causes = ", ".join(f"{count:,} by {cause}" for cause, count in account["causes"].items())
+        mean = account["held_mean_s"]
+        first = f"{plural(account['jobs_held'], 'job')} held after submission"
+        first += "" if mean is None else f", {format_duration(mean)} on average"
+        lines = [f"{first} ({causes})" if causes else first]
+        if account["jobs_never_eligible"]:
+            lines.append(
+                f"{plural(account['jobs_never_eligible'], 'job')} cancelled: a job that they "
+                "depend on did not end as they asked"
+            )
+        return lines + [
+            f"{plural(count, 'job')}: {note}" for note, count in account["notes"].items()
+        ]
 
     @override
     def metrics(self, jobs: JobTable, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,19 +52,9 @@ class Held(RunPart):
     def numbers(self) -> dict[str, Mapping[str, Any]]:
         return {}
 
+    @override
+    @classmethod
+    def recorded(cls, trace: Trace, jobs: JobTable, source_row: Int64s) -> Self | None:
+        from hpcrowd.environment.holds.recorded import as_recorded
 
-def hold_lines(account: Mapping[str, Any]) -> list[str]:
-    """Return printed lines on what held jobs back."""
-    if not account:
-        return []
-    causes = ", ".join(f"{count:,} by {cause}" for cause, count in account["causes"].items())
-    mean = account["held_mean_s"]
-    told = f"{plural(account['jobs_held'], 'job')} held after submission"
-    told += "" if mean is None else f", {format_duration(mean)} on average"
-    lines = [f"{told} ({causes})" if causes else told]
-    if account["jobs_never_eligible"]:
-        lines.append(
-            f"{plural(account['jobs_never_eligible'], 'job')} cancelled: a job that they depend on "
-            "did not end as they asked"
-        )
-    return lines + [f"{plural(count, 'job')}: {note}" for note, count in account["notes"].items()]
+        return cls.of(as_recorded(trace, jobs, source_row))

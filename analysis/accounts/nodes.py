@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 
 from hpcrowd.analysis.numbers import share_text, time_text
-from hpcrowd.analysis.parts import RunPart
+from hpcrowd.analysis.parts import RunPart, Shown
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.quantities import plural
@@ -70,7 +70,27 @@ REJECTION_MEANING = {
 class Nodes(RunPart):
     """Totals of clusters that are machines of nodes, by name: :data:`ACCOUNTS`."""
 
-    name, key = "nodes", "machines"
+    name, key, title = "nodes", "machines", "Partitions"
+
+    @override
+    def lines(self, configuration: Mapping[str, Any]) -> list[str]:
+        lines = []
+        for account in self.account.values():
+            if rejected := account["rejected"]:
+                reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.items())
+                lines.append(f"{plural(sum(rejected.values()), 'job')} rejected: {reasons}")
+            if count := account["runs_preempted"]:
+                lost = account["preempted_processor_s"] / HOUR
+                lines.append(
+                    f"{plural(count, 'run')} preempted ({account['runs_requeued']:,} requeued), "
+                    f"{lost:,.1f} processor-hours lost"
+                )
+        return lines
+
+    @override
+    def shown(self) -> list[Shown]:
+        rows = partition_rows(self.account)
+        return [Shown(("partition", *PARTITION_COLUMNS), rows)] if self.account else []
 
     @override
     def metrics(self, jobs: JobTable, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,8 +123,8 @@ class Nodes(RunPart):
 
     @override
     def check(self) -> None:
-        machine_lines(self.account)
-        partition_rows(self.account)
+        self.lines({})
+        self.shown()
         self.metrics(JobTable(), {"makespan_s": 1})
 
 
@@ -242,22 +262,6 @@ def _span(jobs: JobTable) -> int:
     """Return the time from the first submission to the last end of jobs that ran, s."""
     ran = jobs.over
     return int(jobs.end[ran].max() - jobs.submit[ran].min()) if ran.any() else 0
-
-
-def machine_lines(accounts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return printed lines on jobs that were rejected and runs that were preempted."""
-    lines = []
-    for account in accounts.values():
-        if rejected := account["rejected"]:
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.items())
-            lines.append(f"{plural(sum(rejected.values()), 'job')} rejected: {reasons}")
-        if count := account["runs_preempted"]:
-            lost = account["preempted_processor_s"] / HOUR
-            lines.append(
-                f"{plural(count, 'run')} preempted ({account['runs_requeued']:,} requeued), "
-                f"{lost:,.1f} processor-hours lost"
-            )
-    return lines
 
 
 def partition_rows(accounts: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:

@@ -9,13 +9,11 @@ import numpy as np
 
 from hpcrowd.analysis.parts import RunPart
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.engine.attempts import RECORDED, Attempt
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.environment.traces.trace import Trace
 
 
 #: Keys of ``summary.json`` for each cluster that changed, and their meaning.
@@ -42,7 +40,11 @@ MOST_TURNS = 3
 class PlatformChanges(RunPart):
     """Totals of the clusters that changed, by name: :data:`ACCOUNTS`."""
 
-    name, key = "platform", "platform"
+    name, key, title = "platform", "platform", "Changes of the platform"
+
+    @override
+    def lines(self, configuration: Mapping[str, Any]) -> list[str]:
+        return platform_lines(self.account)
 
     @override
     def sizes(self) -> list[tuple[int, int, int]]:
@@ -89,37 +91,6 @@ def sizes_of(accounts: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, int, 
         for account in accounts.values()
         for at, before, after in account.get("sizes", ())
     ]
-
-
-def attempts_of(model: Simulation) -> list[Attempt]:
-    """Return the stopped runs of all clusters, by time, then by job."""
-    found = [one for cluster in model.clusters.values() for one in cluster.attempts]
-    return sorted(found, key=lambda one: (one.end, one.row, one.start))
-
-
-def recorded_attempts(trace: Trace, jobs: JobTable, source_row: Int64s) -> list[Attempt]:
-    """Return the earlier runs of jobs that begin and end as recorded.
-
-    Parameters
-    ----------
-    trace
-        The log.
-    jobs
-        Its jobs.
-    source_row
-        Row of each job in the log, -1 for none, shape (jobs,).
-    """
-    from hpcrowd.environment.traces.runs import of_jobs
-
-    found = []
-    for row, runs in of_jobs(trace, source_row).items():
-        number, submit = int(jobs.number[row]), int(jobs.recorded_submit[row])
-        since = 0
-        for run in runs:
-            times = (submit + since, submit + run.start, submit + run.end)
-            found.append(Attempt(row, number, 0, *times, run.processors, RECORDED, "requeue"))
-            since = run.again
-    return found
 
 
 def platform_lines(accounts: Mapping[str, Mapping[str, Any]]) -> list[str]:

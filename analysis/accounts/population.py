@@ -52,6 +52,11 @@ class Population(RunPart):
     """A population that comes and goes; ``rows`` has each arrival and departure, by time."""
 
     name, key, file, meaning = "population", "population", "visits", VISIT_MEANING
+    title, drawn = "Users who come and go", ("visits",)
+
+    @override
+    def lines(self, configuration: Mapping[str, Any]) -> list[str]:
+        return [*pool_lines(self.account), *account_lines(self.account)]
 
     @override
     def notes(self) -> list[str]:
@@ -59,8 +64,7 @@ class Population(RunPart):
 
     @override
     def check(self) -> None:
-        pool_lines(self.account)
-        account_lines(self.account)
+        self.lines({})
 
     @override
     def columns(self, jobs: JobTable) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.parts import RunPart
+from hpcrowd.analysis.parts import RunPart, Shown
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import Int64s, JobTable, State
@@ -27,6 +27,7 @@ from hpcrowd.environment.quantities import format_duration, plural
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Note
     from hpcrowd.agents.behaviours.user import User
+    from hpcrowd.analysis.run import Run  # circle: for its type only
 
 
 #: Meaning and unit of each column of ``reactions.parquet``, which has a row per job and reaction.
@@ -90,6 +91,7 @@ class Reactions(RunPart):
     """
 
     name, key, file, meaning = "reactions", "reactions", "reactions", MEANING
+    title = "Reactions of users"
 
     def __init__(
         self,
@@ -105,9 +107,38 @@ class Reactions(RunPart):
         return {} if self._jobs is None or not self.rows else account(self._jobs, self.rows)
 
     @override
+    def lines(self, configuration: Mapping[str, Any]) -> list[str]:
+        return [
+            f"{name}: {plural(each['jobs'], 'job')} of {plural(each['users'], 'user')}"
+            for name, each in self.account.get("by_reaction", {}).items()
+        ]
+
+    @override
+    def effects(self) -> list[tuple[str, str, str]]:
+        rows = []
+        for name, meaning in ACCOUNTS.items():
+            value = self.account.get(name)
+            if not value:
+                continue
+            if name.endswith("_processor_s"):
+                hours = value / HOUR
+                text = f"{hours:,.{2 if abs(hours) < 10 else 1}f} processor-h"
+            elif name.endswith("_s"):
+                text = format_duration(value)
+            else:
+                text = f"{value:,}"
+            rows.append((f"reactions.{name}", text, meaning))
+        return rows
+
+    @override
+    def reported(self, run: Run) -> list[Shown]:
+        rows = [(meaning[0].upper() + meaning[1:], value) for _, value, meaning in self.effects()]
+        return [Shown(("", "all reactions"), rows)]
+
+    @override
     def check(self) -> None:
-        account_rows(self.account)
-        reaction_lines(self.account)
+        self.effects()
+        self.lines({})
 
     @override
     def resized(self, jobs: JobTable) -> NDArray[np.bool_]:
@@ -208,32 +239,6 @@ def needed(jobs: JobTable, notes: Sequence[Note]) -> int:
     wanted = jobs.state != State.RENOUNCED
     wanted[[note.row for note in notes if note.response == "leave"]] = False
     return int((jobs.processors * jobs.run_time)[wanted].sum())
-
-
-def account_rows(accounts: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return (name, value, meaning) of each total that is not 0, for printing."""
-    rows = []
-    for name, meaning in ACCOUNTS.items():
-        value = accounts.get(name)
-        if not value:
-            continue
-        if name.endswith("_processor_s"):
-            hours = value / HOUR
-            text = f"{hours:,.{2 if abs(hours) < 10 else 1}f} processor-h"
-        elif name.endswith("_s"):
-            text = format_duration(value)
-        else:
-            text = f"{value:,}"
-        rows.append((f"reactions.{name}", text, meaning))
-    return rows
-
-
-def reaction_lines(accounts: dict[str, Any]) -> list[str]:
-    """Return one line per reaction: the number of jobs and users that it changed."""
-    return [
-        f"{name}: {plural(each['jobs'], 'job')} of {plural(each['users'], 'user')}"
-        for name, each in accounts.get("by_reaction", {}).items()
-    ]
 
 
 def _sums(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
 from hpcrowd.analysis.energy.account import JOB_MEANING, EnergyAccount
-from hpcrowd.analysis.parts import RunPart, RunParts
+from hpcrowd.analysis.energy.words import PART_COLUMNS, by_whom, energy_lines, part_rows
+from hpcrowd.analysis.parts import RunPart, RunParts, Shown
 from hpcrowd.environment.jobs import Float64s, JobTable
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.run import Run  # circle: for its type only
 
 
 class Energy(RunPart):
@@ -25,6 +29,7 @@ class Energy(RunPart):
     """
 
     name, key, file, meaning = "power", "energy", "energy", JOB_MEANING
+    title, drawn, leads = "Energy", ("power",), True
 
     def __init__(
         self,
@@ -65,6 +70,26 @@ class Energy(RunPart):
     def job_columns(self) -> Mapping[str, Float64s]:
         columns: Mapping[str, Float64s] = self.rows
         return columns
+
+    @override
+    def lines(self, configuration: Mapping[str, Any]) -> list[str]:
+        return energy_lines(self.account)
+
+    @override
+    def shown(self) -> list[Shown]:
+        rows = part_rows(self.account) if self.account else []
+        what = "What the energy was used for, cooling included"
+        return [Shown(("energy of", *PART_COLUMNS), rows, what)] if rows else []
+
+    @override
+    def reported(self, run: Run) -> list[Shown]:
+        found = self.shown()
+        for field in ("user", "group"):
+            rows = by_whom(run, field)
+            if len(rows) > 1 or (rows and field == "user"):
+                heads = (field, "jobs", "energy", "without a result")
+                found.append(Shown(heads, rows, f"The {field}s with most energy"))
+        return found
 
     @override
     def user_sums(self) -> list[str]:

@@ -14,18 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.decisions import Decisions
 from hpcrowd.analysis import html
-from hpcrowd.analysis.accounts.decisions import MOST_DECISIONS, decision_rows, decisions_of
-from hpcrowd.analysis.accounts.grid import SITE_COLUMNS, site_rows
-from hpcrowd.analysis.accounts.nodes import (
-    PARTITION_COLUMNS,
-    machine_lines,
-    partition_rows,
-)
-from hpcrowd.analysis.accounts.platform import platform_lines
-from hpcrowd.analysis.accounts.population import account_lines, pool_lines
-from hpcrowd.analysis.accounts.reactions import account_rows, reaction_lines
 from hpcrowd.analysis.comparison.multiples import headed
 from hpcrowd.analysis.comparison.numbers import Comparison, Group, group_runs
 from hpcrowd.analysis.comparison.report import (
@@ -37,9 +26,7 @@ from hpcrowd.analysis.comparison.report import (
     letter,
     write_tables,
 )
-from hpcrowd.analysis.energy.words import PART_COLUMNS, by_whom, energy_lines, part_rows
 from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric, words_of
-from hpcrowd.analysis.parts import PARTS
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png, run_name, write_picture
 from hpcrowd.analysis.pictures.waits import users_data
@@ -402,66 +389,15 @@ def users_part(run: Run) -> list[str]:
 
 
 def accounts(run: Run, images: Images) -> Iterator[html.Section]:
-    """Yield the optional sections of a run, from its sites to the decisions of its users."""
-    of = {name: run.parts[name].account for name in PARTS}
-    if of["grid"]:
-        table = html.rows_table(["site", *SITE_COLUMNS], site_rows(of["grid"]))
-        yield html.Section("sites", "Sites of the grid", [table])
-    if of["nodes"]:
-        table = html.rows_table(["partition", *PARTITION_COLUMNS], partition_rows(of["nodes"]))
-        parts = [html.list_of(lines)] if (lines := machine_lines(of["nodes"])) else []
-        yield html.Section("partitions", "Partitions", [*parts, table])
-    if of["power"]:
-        yield html.Section("energy", "Energy", _energy(run, images))
-    if of["platform"]:
-        yield html.Section(
-            "platform", "Changes of the platform", [html.list_of(platform_lines(of["platform"]))]
-        )
-    if of["reactions"]:
-        rows = [
-            [meaning[0].upper() + meaning[1:], value]
-            for _, value, meaning in account_rows(of["reactions"])
+    """Yield a section for each part that contributed to a run and has one."""
+    for part in run.parts.values():
+        if not part.title:
+            continue
+        lines = part.lines(run.configuration)
+        tables = [
+            html.rows_table(one.heads, one.rows, words=one.words, caption=one.caption)
+            for one in part.reported(run)
         ]
-        table = html.rows_table(["", "all reactions"], rows)
-        parts = [html.list_of(reaction_lines(of["reactions"])), table]
-        yield html.Section("reactions", "Reactions of users", parts)
-    if of["population"] or run.parts["population"].rows:
-        lines = [*pool_lines(of["population"]), *account_lines(of["population"])]
-        parts = [html.list_of(lines)] if lines else []
-        yield html.Section(
-            "population", "Users who come and go", [*parts, *images.of("visits", run)]
-        )
-    if (decisions := decisions_of(run.parts)) is not None:
-        yield html.Section("decisions", "Decisions of users", _decisions(decisions))
-
-
-def _energy(run: Run, images: Images) -> list[str]:
-    parts = html.rows_table(
-        ["what for", *PART_COLUMNS],
-        part_rows(run.parts["power"].account),
-        caption="What the energy was used for, cooling included",
-    )
-    found = [
-        html.list_of(energy_lines(run.parts["power"].account)),
-        *images.of("power", run),
-        parts,
-    ]
-    for field in ("user", "group"):
-        rows = by_whom(run, field)
-        if len(rows) > 1 or (rows and field == "user"):
-            heads = [field, "jobs", "energy", "without a result"]
-            found.append(html.rows_table(heads, rows, caption=f"The {field}s with most energy"))
-    return found
-
-
-def _decisions(decisions: Decisions) -> list[str]:
-    table = html.rows_table(
-        ["what", "why", "decisions"],
-        decision_rows(decisions),
-        words=2,
-        caption=f"{plural(len(decisions), 'decision')}; the {MOST_DECISIONS} most frequent "
-        "kinds at most. hpcrowd explain shows the decisions of one user in words.",
-    )
-    dropped = decisions.dropped
-    lost = f"The log was full: {plural(dropped, 'later decision')} not kept."
-    return [table, *([html.list_of([lost])] if dropped else [])]
+        drawn = [picture for name in part.drawn for picture in images.of(name, run)]
+        listed = [html.list_of(lines)] if lines else []
+        yield html.Section(part.key or part.name, part.title, [*listed, *drawn, *tables])

@@ -2,49 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 
-from hpcrowd.analysis.accounts.grid import component_lines
-from hpcrowd.analysis.accounts.holds import hold_lines
-from hpcrowd.analysis.accounts.nodes import machine_lines
-from hpcrowd.analysis.accounts.platform import platform_lines
-from hpcrowd.analysis.accounts.population import account_lines, pool_lines
-from hpcrowd.analysis.accounts.reactions import reaction_lines
 from hpcrowd.analysis.curves import span_of
-from hpcrowd.analysis.energy.words import energy_lines
 from hpcrowd.analysis.metrics import format_metric
-from hpcrowd.analysis.parts import PARTS
 from hpcrowd.analysis.pictures.plots import trace_name
-from hpcrowd.analysis.run import Run, assumptions_of
-from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.engine.attempts import RECORDED, Attempt
+from hpcrowd.analysis.run import Run, again_lines
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.quantities import format_duration, plural
-
-
-def headline(run: Run) -> list[str]:
-    """Return lines on what was run, what was repaired or dropped, and what users did."""
-    size = f"{len(run.jobs):,} jobs on {run.processors:,} processors"
-    read = run.reading.trace
-    trace = run.configuration.get("trace") if read is None else Path(read.source).name
-    if trace:
-        lines = [f"{trace}: {size}, {run.label}"]
-    else:
-        users = plural(len(np.unique(run.jobs.user)), "user")
-        lines = [f"{run.label}: {size.replace('jobs', f'jobs of {users}', 1)}"]
-    of = {name: run.parts[name].account for name in PARTS}
-    more = [*pool_lines(of["population"]), *run.reading.counted]
-    if of["grid"]:
-        more += component_lines(of["grid"], run.configuration.get("components"))
-    more += [*reaction_lines(of["reactions"]), *hold_lines(of["holds"])]
-    more += [*again_lines(run.attempts), *platform_lines(of["platform"])]
-    more += [*machine_lines(of["nodes"]), *account_lines(of["population"])]
-    more += energy_lines(of["power"])
-    lines += [f"  {line}" for line in more]
-    return lines + [f"  {line}" for line in (*assumptions_of(run), *run.remarks)]
 
 
 def told(run: Run) -> list[str]:
@@ -60,10 +25,11 @@ def told(run: Run) -> list[str]:
     lost = "; ".join(run.reading.counted)
     note = run.reading.size_note
     size = [f"{note[0].upper()}{note[1:]}."] if note else []
-    held = [
-        f"{line}." for line in (*hold_lines(run.parts["holds"].account), *again_lines(run.attempts))
-    ]
-    held += [f"{line[0].upper()}{line[1:]}." for line in energy_lines(run.parts["power"].account)]
+    held = [f"{line}." for line in again_lines(run.attempts)]
+    for part in run.parts.values():
+        if part.leads:
+            lines = part.lines(run.configuration)
+            held += [f"{line[0].upper()}{line[1:]}." for line in lines]
     return [
         first,
         *size,
@@ -71,19 +37,6 @@ def told(run: Run) -> list[str]:
         *held,
         *(f"{line[0].upper()}{line[1:]}." for line in run.remarks),
         *([f"When the trace was read: {lost}."] if lost else []),
-    ]
-
-
-def again_lines(attempts: Sequence[Attempt]) -> list[str]:
-    """Return a printed line on runs after which jobs were run again, as in the record."""
-    stopped = [one for one in attempts if one.cause == RECORDED]
-    if not stopped:
-        return []
-    hours = sum(one.processor_seconds for one in stopped) / HOUR
-    jobs = plural(len({one.row for one in stopped}), "job")
-    return [
-        f"{jobs} run again as recorded, after {plural(len(stopped), 'earlier run')} of "
-        f"{hours:,.1f} processor-hours"
     ]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, override
+from typing import TYPE_CHECKING, Any, NamedTuple, override
 
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
@@ -25,8 +25,10 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
-from hpcrowd.environment.schedulers.limits import Charges, Held
 from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.schedulers.limits import Charges, Held
 
 
 def slowdown(job: WaitingJob, now: int) -> float:
@@ -173,6 +175,8 @@ class OrderedScheduler(Scheduler):
 
     def held_at(self, look: Look) -> Held:
         """Return what accounts hold at the start of a pass; nothing is counted without limits."""
+        from hpcrowd.environment.schedulers.limits import Held
+
         limited = getattr(self.charges, "__func__", None) is not OrderedScheduler.charges
         return Held(self.charges, look.running if limited else (), self.names)
 

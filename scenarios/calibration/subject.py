@@ -119,9 +119,9 @@ def read_subject(
             raise source.mistake("scenario: must be a table to be calibrated", ["scenario"])
         base = {name: value for name, value in base.items() if name not in SET_HERE}
     else:
-        from hpcrowd.scenarios.kinds.population_files import read_population
+        from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
-        read_population(path)  # its mistakes are said with their places
+        PopulationConfig.read(path)  # its mistakes are said with their places
         base, before = {"kind": "replay", "users": {"name": path.stem, **rest}}, "users."
     kind = base.get("kind")
     if kind not in KINDS_TO_CALIBRATE:

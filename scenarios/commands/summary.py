@@ -98,30 +98,23 @@ def tell_run(run: Run, *, as_json: bool) -> None:
     if as_json:
         print_json(run.summary())
         return
-    from hpcrowd.analysis.accounts.grid import SITE_COLUMNS, site_rows
-    from hpcrowd.analysis.accounts.nodes import PARTITION_COLUMNS, partition_rows
-    from hpcrowd.analysis.energy.words import PART_COLUMNS, part_rows
-    from hpcrowd.analysis.report.words import headline
+    from hpcrowd.analysis.run import headline
 
     console = standard_output()
     for line in headline(run):
         console.print(line, soft_wrap=True)
-    if sites := run.parts["grid"].account:
-        console.print(plain_table("site", *SITE_COLUMNS, rows=site_rows(sites)))
-    else:
+    parts = run.parts.values()
+    if not any(part.instead for part in parts):
         console.print(summary_table(run))
-    if machines := run.parts["nodes"].account:
-        console.print()
-        rows = partition_rows(machines)
-        console.print(plain_table("partition", *PARTITION_COLUMNS, rows=rows))
-    if energy := run.parts["power"].account:
-        console.print()
-        console.print(plain_table("energy of", *PART_COLUMNS, rows=part_rows(energy)))
+    for part in parts:
+        for table in part.shown():
+            if not part.instead:
+                console.print()
+            console.print(plain_table(*table.heads, rows=table.rows, words=table.words))
 
 
 def summary_table(run: Run) -> Table:
     """Return the metrics as a table for a terminal."""
-    from hpcrowd.analysis.accounts.reactions import account_rows
     from hpcrowd.analysis.metrics import METRICS, format_metric
 
     percentiles = ("p10", "p50", "p90")
@@ -142,6 +135,6 @@ def summary_table(run: Run) -> Table:
             *(format_metric(metric.name, users[p]) if p in users else "" for p in percentiles),
             *([metric.meaning] if terminal else []),
         )
-    for name, text, meaning in account_rows(run.parts["reactions"].account):
+    for name, text, meaning in (row for part in run.parts.values() for row in part.effects()):
         table.add_row(name, text, "", "", "", *([meaning] if terminal else []))
     return table

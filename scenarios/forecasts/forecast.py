@@ -36,8 +36,8 @@ from hpcrowd.scenarios.forecasts.settings import ForecastSettings
 from hpcrowd.scenarios.forecasts.site import with_known_qos, without_impossible_jobs
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import parse_moment
+from hpcrowd.scenarios.kinds.parts.machine import check_nameless
 from hpcrowd.scenarios.kinds.trace_settings import (
-    check_nameless,
     reading_options,
     reading_words,
 )

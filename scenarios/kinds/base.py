@@ -30,22 +30,22 @@ from pydantic.fields import FieldInfo
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.limits.inputs import is_input, opened
 from hpcrowd.environment.limits.numbers import LARGEST_SEED
-from hpcrowd.environment.registry import located, place_of, source_of
+from hpcrowd.environment.registry import Registry, located, place_of, source_of
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
-from hpcrowd.scenarios.kinds.fields import Strict
+from hpcrowd.scenarios.kinds.fields import FileConfig, Strict
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.agents.behaviours.user import User
     from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.analysis.parts import RunPart
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.cluster import ClusterSpec
-    from hpcrowd.environment.holds.rules import Rules
-    from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
+    from hpcrowd.environment.traces.trace import Trace
 
 
 #: Called with the simulation now and then.
@@ -185,7 +185,18 @@ class Scenario(Strict):
 
     def files(self) -> dict[str, Path]:
         """Return the files that the run reads, by the field or place that names each."""
-        return {}
+        return {name: value.file for name, value in self.from_files() if value.file is not None}
+
+    def from_files(self) -> list[tuple[str, FileConfig]]:
+        """Return the settings that tables or files of their own describe, by name."""
+        return [(name, value) for name, value in self if isinstance(value, FileConfig)]
+
+    def sums(self) -> dict[str, str]:
+        """Return the checksums of the files of such settings, and of those that they name."""
+        found: dict[str, str] = {}
+        for _, value in self.from_files():
+            found |= value.sums()
+        return found
 
     def of_sources(self) -> dict[str, Any]:
         """Return the checksums of the files with your own code by name, if there are any."""
@@ -213,7 +224,8 @@ class Scenario(Strict):
 
     def identity(self) -> dict[str, Any]:
         """Return what the results depend on, fit for JSON: settings and contents of files."""
-        found = {name: checksum(path) for name, path in self.files().items()}
+        found: dict[str, Any] = {name: checksum(path) for name, path in self.files().items()}
+        found |= {f"files_of_{name}": value.sums() for name, value in self.from_files()}
         return {**self.completed(), **found, **self.of_sources()}
 
     def sharing(self) -> dict[str, Any]:
@@ -243,8 +255,8 @@ class Scenario(Strict):
         jobs: JobTable,
         clusters: Mapping[str, ClusterSpec],
         clock: Clock,
-        changes: PlatformConfig | None = None,
-        parts: Sequence[Part] = (),
+        trace: Trace | None = None,
+        rows: Int64s | None = None,
         **more: Any,
     ) -> Simulation:
         """Return the simulation of jobs on the clusters of this run.
@@ -257,23 +269,64 @@ class Scenario(Strict):
             The clusters by name, the first one with speed 1.
         clock
             Local time.
-        changes
-            What changes on the clusters during the run; None for nothing.
-        parts
-            What else acts in it.
+        trace, rows
+            As for :meth:`parts`.
         **more
             Further arguments of :class:`~hpcrowd.environment.simulation.Simulation`.
 
         Raises
         ------
         QuantityError
-            When a change is not possible on these clusters.
+            When what acts in the run is not possible on these clusters.
         """
         from hpcrowd.environment.simulation import Simulation
 
-        if changes is not None:
-            parts = [*changes.parts(clusters, clock), *parts]
+        parts = [*self.parts(clusters, clock, trace, rows), *more.pop("parts", ())]
         return Simulation(jobs, clusters, clock=clock, seed=self.seed, parts=parts, **more)
+
+    def parts(
+        self,
+        clusters: Mapping[str, ClusterSpec],
+        clock: Clock,
+        trace: Trace | None = None,
+        rows: Int64s | None = None,
+    ) -> list[Part]:
+        """Return what else acts in the run, by its settings.
+
+        Parameters
+        ----------
+        clusters, clock
+            As for :meth:`simulation`.
+        trace
+            What was recorded, if there is a record.
+        rows
+            Row of each job in it, -1 for none; None if they are not jobs of the record.
+        """
+        return []
+
+    def outcome(self, model: Simulation) -> JobTable:
+        """Return the jobs of a run, as its results have them."""
+        return model.jobs
+
+    def results(
+        self,
+        model: Simulation,
+        jobs: JobTable,
+        trace: Trace | None = None,
+        rows: Int64s | None = None,
+    ) -> list[RunPart]:
+        """Return what parts contributed to a run.
+
+        Parameters
+        ----------
+        model
+            The simulation, run to its end.
+        jobs
+            Its :meth:`outcome`.
+        trace, rows
+            As for :meth:`parts`.
+        """
+        return []
 
     def run(
         self, prepared: Any, progress: Watch | None = None, log: DecisionLog | None = None
@@ -291,8 +344,23 @@ class Scenario(Strict):
 
     def plain(self) -> dict[str, Any]:
         """Return the settings, fit for JSON, as in the provenance of a run."""
-        found = self.model_dump(mode="json", include=set(self.settings()))
-        return {name: found[name] for name in self.settings() if name in found}
+        described = {name: value.plain() for name, value in self.from_files()}
+        names = self.settings()
+        others = set(names) - set(described)
+        found = self.model_dump(mode="json", include=others, fallback=_name_of) | described
+        return {name: found[name] for name in names if name in found}
+
+    def described(self, **more: Any) -> dict[str, Any]:
+        """Return what is needed to repeat the run, fit for JSON: the settings, and ``more``.
+
+        Parameters
+        ----------
+        **more
+            Further settings; ``sums``, checksums of files, are called ``files_sha256``.
+        """
+        sums = more.pop("sums", {})
+        found = {"kind": self.kind, **self.plain(), **more, **self.of_sources()}
+        return found | ({"files_sha256": sums} if sums else {})
 
     def label(self) -> str:
         """Return a short name for a run: how it differs from others of its kind."""
@@ -303,8 +371,42 @@ class Scenario(Strict):
         return self.label()
 
 
+#: What parts add to kinds of runs, in the order in which they act in a run: where the subclass of
+#: :class:`Scenario` is of which a kind of run becomes one, by the name of the kind.
+SETTINGS: Registry[Mapping[str, type[Scenario]]] = Registry(
+    {
+        "platform": "hpcrowd.scenarios.kinds.parts.platform:SETTINGS",
+        "nodes": "hpcrowd.scenarios.kinds.parts.machine:SETTINGS",
+        "power": "hpcrowd.scenarios.kinds.parts.power:SETTINGS",
+        "reactions": "hpcrowd.scenarios.kinds.parts.reactions:SETTINGS",
+        "holds": "hpcrowd.scenarios.kinds.parts.holds:SETTINGS",
+    }
+)
+
+
+def with_parts[S: Scenario](kind: type[S]) -> type[S]:
+    """Give a kind of run the settings of all parts that are installed."""
+    name = kind.model_fields["kind"].default
+    found = [settings.get(name) for settings in SETTINGS.installed()]
+    new = [one for one in reversed(found) if one is not None and not issubclass(kind, one)]
+    made_of: Any = type(kind)
+    own = {"__module__": kind.__module__, "__doc__": kind.__doc__}
+    mixed: type[S] = made_of(kind.__name__, (kind, *new), own)
+    mixed.AFTER = {
+        setting: before
+        for one in mixed.__mro__
+        for setting, before in vars(one).get("AFTER", {}).items()
+    }
+    return mixed
+
+
 #: Settings that take the place of your own code.
 TAKES_OWN = ("scheduler", "users", "behaviour", "when", "think", "window", "do")
+
+
+def _name_of(own: Any) -> str:
+    """Return the name of your own class, function or object, as a setting."""
+    return str(getattr(own, "__qualname__", repr(own)))
 
 
 def _own_in(settings: Any, folder: Path = Path()) -> Iterator[Any]:
@@ -375,14 +477,6 @@ def with_settings[F: Callable[..., Any]](
         return function
 
     return decorate
-
-
-def hold(model: Simulation, rules: Rules | None = None) -> None:
-    """Hold jobs back as rules and parts of the run say, without a look if there are none."""
-    if rules is not None or len(model.parts):
-        from hpcrowd.environment.holds.held import hold as hold_jobs
-
-        hold_jobs(model, rules)
 
 
 def checksum(path: Path) -> str:

@@ -34,8 +34,6 @@ from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import ActivityWindow
-    from hpcrowd.environment.machine.model import Machine
-    from hpcrowd.scenarios.kinds.power_files import PowerConfig
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -99,106 +97,6 @@ SchedulerChoice = Annotated[
     BeforeValidator(_some_scheduler, json_schema_input_type=str),
     PlainSerializer(str, when_used="json"),
 ]
-
-
-def _machine_values(given: Any) -> Any:
-    return given if isinstance(given, str) else given.model_dump(mode="json", exclude_defaults=True)
-
-
-#: A machine of nodes by its files, with changes; or a machine. Its model is imported where one is.
-if TYPE_CHECKING:
-    MachineChoice = str | Machine
-else:
-    MachineChoice = Annotated[Any, PlainSerializer(_machine_values, when_used="json")]
-
-
-#: How the setting of a machine is described.
-MACHINE = (
-    "nodes, partitions and rules of the machine, as for the scheduler slurm: FILE.toml, slurm.conf "
-    "or a folder of Slurm's files, see `hpcrowd machine`; with changes as "
-    "FILE:priority.weight-age=0; equal processors unless given"
-)
-
-
-def _power_values(given: Any) -> Any:
-    return None if given is None else given.settings_given()
-
-
-#: A description of power: its file, a table or an object. Its model is imported where one is given.
-if TYPE_CHECKING:
-    PowerChoice = PowerConfig
-else:
-    PowerChoice = Annotated[Any, PlainSerializer(_power_values, when_used="json")]
-
-#: How the setting of power is described.
-POWER = (
-    "TOML file of what the machine draws, with prices, carbon and policies that save power: gives "
-    "accounts of energy, carbon and cost; none unless given"
-)
-
-
-def checked_power(power: Any, folder: Path) -> Any:
-    """Return the description of power of a setting, its TOML file read, its signals not yet."""
-    if power is None:
-        return None
-    from hpcrowd.scenarios.kinds.power_files import PowerConfig
-
-    return PowerConfig.given(power, folder)
-
-
-def checked_machine(machine: Any, folder: Path) -> Any:
-    """Return the value of the setting, which is read so that mistakes are found early.
-
-    Raises
-    ------
-    QuantityError, MachineError
-        If it is not a machine, or cannot be read.
-    """
-    if isinstance(machine, str):
-        site_of(machine, folder)
-    elif machine is not None:
-        from hpcrowd.environment.machine.model import Machine
-
-        if not isinstance(machine, Machine):
-            raise QuantityError(
-                f"machine: {type(machine).__name__}; give the path of its files, or a Machine"
-            )
-    return machine
-
-
-def site_of(machine: MachineChoice | None, folder: Path) -> Machine | None:
-    """Return the machine that a setting names; None for equal processors."""
-    if machine is None or not isinstance(machine, str):
-        return machine
-    from hpcrowd.environment.machine.files.given import machine_given
-
-    return machine_given(machine, folder)
-
-
-def files_of(machine: MachineChoice | None, folder: Path) -> dict[str, Path]:
-    """Return the files of a machine, by names for messages; not those in folders."""
-    if not isinstance(machine, str):
-        return {}
-    from hpcrowd.environment.machine.files.given import split_given
-
-    paths, _ = split_given(machine, folder)
-    names = ["machine", *(f"machine {place}" for place in range(2, len(paths) + 1))]
-    return {name: path for name, path in zip(names, paths, strict=True) if path.is_file()}
-
-
-def size_of(site: Machine, processors: str, default: str) -> int:
-    """Return the cores of a machine.
-
-    Raises
-    ------
-    QuantityError
-        If processors are given as well, other than the default.
-    """
-    if processors != default:
-        raise QuantityError(
-            f"processors {processors}: the machine has {site.cores:,} cores; give one of the two"
-        )
-    return site.cores
 
 
 class Strict(BaseModel):
@@ -294,6 +192,14 @@ class FileConfig(Strict):
         if isinstance(settings, str):
             return cls.read(folder / settings)
         raise ValueError(f"give a TOML file, a table, or a {cls.__name__}")
+
+    def sums(self) -> dict[str, str]:
+        """Return the checksums of its file, and of all files that it names, by name."""
+        return {} if self.file is None else {self.file.name: self.sha256}
+
+    def plain(self) -> dict[str, Any]:
+        """Return its settings as a table, fit for JSON."""
+        return self.model_dump(mode="json", exclude_none=True)
 
 
 class HoursConfig(Strict):

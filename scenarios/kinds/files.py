@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 KINDS: Registry[type[Scenario]] = Registry(
     {
         "replay": "hpcrowd.scenarios.kinds.replay:ReplayConfig",
-        "populate": "hpcrowd.scenarios.kinds.populate:PopulateConfig",
-        "resample": "hpcrowd.scenarios.kinds.resample:ResampleConfig",
-        "grid": "hpcrowd.scenarios.kinds.grid:GridConfig",
+        "populate": "hpcrowd.scenarios.kinds.populations.populate:PopulateConfig",
+        "resample": "hpcrowd.scenarios.kinds.populations.resample:ResampleConfig",
+        "grid": "hpcrowd.scenarios.kinds.grids.grid:GridConfig",
     }
 )
 

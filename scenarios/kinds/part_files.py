@@ -23,7 +23,7 @@ from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Self, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Self, Union, cast, get_args, get_origin, override
 
 from pydantic import BeforeValidator, Field, ValidationError, create_model, model_validator
 
@@ -288,11 +288,11 @@ class ReactionsConfig(FileConfig):
         """
         return list(reactions_from(self.reactions, self.folder))
 
-    def files(self) -> dict[str, str]:
-        """Return the checksums of the files that they are made from, by name."""
-        found = {self.file.name: self.sha256} if self.file is not None else {}
+    @override
+    def sums(self) -> dict[str, str]:
         names = [str(one["file"]) for one in self.reactions if "file" in one]
-        return found | {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
+        found = {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
+        return super().sums() | found
 
 
 def reactions_from(tables: Iterable[Mapping[str, Any]], folder: Path) -> Iterator[Reaction]:

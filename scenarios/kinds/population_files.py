@@ -19,13 +19,12 @@ the rule.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, override
 
 from pydantic import Field, create_model, model_validator
 
@@ -39,8 +38,7 @@ from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOS
 from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.schedulers.estimates import parse_estimates
-from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.scenarios.kinds.fields import SchedulerChoice, Strict
+from hpcrowd.scenarios.kinds.fields import FileConfig, SchedulerChoice, Strict
 from hpcrowd.scenarios.kinds.part_files import make, optional, reactions_from, settings_model
 
 if TYPE_CHECKING:
@@ -203,7 +201,7 @@ class ClusterConfig(Strict):
     )
 
 
-class PopulationConfig(Strict):
+class PopulationConfig(FileConfig):
     """The behaviours of a population, and its clusters other than the first."""
 
     name: str = Field("population", description="for tables and pictures")
@@ -215,8 +213,6 @@ class PopulationConfig(Strict):
         description="parameters that `hpcrowd calibrate` finds, with their priors; all others "
         "ignore them",
     )
-    folder: Path = Field(Path(), exclude=True, description="folder of the files that it names")
-    file: Path | None = Field(None, exclude=True, description="from which it was read")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -243,13 +239,14 @@ class PopulationConfig(Strict):
                 spec["estimates"] = str(self.folder / spec["estimates"])
         return specs
 
-    def files(self) -> dict[str, str]:
-        """Return the SHA-256 of each file that reactions and estimates name."""
+    @override
+    def sums(self) -> dict[str, str]:
         names = [reaction["file"] for entry in self.users for reaction in entry.reactions
                  if "file" in reaction]  # fmt: skip
         models = [cluster.estimates for cluster in self.clusters.values()]
         names += [model for model in models if model.endswith(".json")]
-        return {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
+        found = {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
+        return super().sums() | found
 
     def mixture(self) -> Mixture:
         """Return the mixture of behaviours.
@@ -306,17 +303,3 @@ def mixture_of(users: Sequence[UsersConfig], folder: Path) -> Mixture:
         share = 1.0 if alone else entry.share
         parts.append(Part(recipe, share, entry.groups, entry.users))
     return Mixture(parts)
-
-
-def read_population(path: str | os.PathLike[str]) -> PopulationConfig:
-    """Read a population from a TOML file.
-
-    Raises
-    ------
-    QuantityError
-        When it cannot be read or something in it is wrong; with file, place, value and rule.
-    """
-    place = Path(path)
-    values, _ = read_toml(place)
-    found = {"name": place.stem, "folder": place.parent, **values, "file": place}
-    return PopulationConfig.configure(place, **found)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, override
 
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
@@ -343,7 +343,8 @@ class PowerConfig(FileConfig):
         except QuantityError as error:
             raise QuantityError(f"{self.file.name if self.file else self.name}: {error}") from None
 
-    def settings_given(self) -> dict[str, Any]:
+    @override
+    def plain(self) -> dict[str, Any]:
         """Return its settings as a table, fit for JSON, with its name and without defaults."""
         return {"name": self.name, **self.model_dump(mode="json", exclude_defaults=True)}
 
@@ -412,9 +413,9 @@ class PowerConfig(FileConfig):
 
         return StartWindow(**self.start.model_dump())
 
-    def files(self) -> dict[str, str]:
-        """Return the checksums of all files that it is made from, by name."""
-        found = {self.file.name: self.sha256} if self.file is not None else {}
+    @override
+    def sums(self) -> dict[str, str]:
+        found = super().sums()
         for one in self._signals():
             found[one.file] = checksum(self.folder / one.file)
         return found

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 
 import numpy as np
@@ -24,7 +23,7 @@ from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, hold, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, with_parts, with_settings
 from hpcrowd.scenarios.kinds.fields import checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -36,10 +35,8 @@ if TYPE_CHECKING:
     from hpcrowd.agents.populations.mixture import Mixture
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.units import Units
-    from hpcrowd.analysis.parts import RunPart
     from hpcrowd.analysis.run import Run
-    from hpcrowd.environment.jobs import Int64s, JobTable
-    from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
+    from hpcrowd.environment.jobs import Int64s
     from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 
@@ -51,12 +48,11 @@ BEHAVIOURS = tuple(PRESETS)
 #: simulation.
 BehaviourFactory = Callable[..., Any]
 
-# Populations and platforms are imported by the validators, where one is given.
+# Populations are imported by the validator, where one is given.
 if TYPE_CHECKING:
     Users = str | PopulationConfig | Mixture | BehaviourFactory
-    Platform = PlatformConfig
 else:
-    Users = Platform = Any
+    Users = Any
 
 
 @dataclass
@@ -78,10 +74,10 @@ class Prepared:
     record: Work
 
 
+@with_parts
 class ReplayConfig(TraceScenario):
     """Replay a trace with users who react to the scheduler."""
 
-    AFTER: ClassVar[Mapping[str, str]] = {**TraceScenario.AFTER, "platform": "overrun"}
     PREPARED_FROM: ClassVar[tuple[str, ...]] = (
         "trace", "job_processors", "requested", "sessions", "strict", *READING,
     )  # fmt: skip
@@ -93,14 +89,6 @@ class ReplayConfig(TraceScenario):
         "fitted; a population from FILE.toml, or your own as FILE.py:NAME. "
         "`hpcrowd behaviours` describes them",
     )
-    platform: Platform | None = Field(
-        None, description="TOML file of changes of the machine during the run"
-    )
-    holds: Literal["recorded", "none"] = Field(
-        "recorded",
-        description="what holds jobs back between submission and queue: recorded (dependencies, "
-        "earliest starts and throttles of arrays, in logs that have them), or none",
-    )
 
     @field_validator("users", mode="before")
     @classmethod
@@ -109,7 +97,7 @@ class ReplayConfig(TraceScenario):
         if users in BEHAVIOURS:
             return users
         from hpcrowd.agents.populations.mixture import Mixture
-        from hpcrowd.scenarios.kinds.population_files import PopulationConfig, read_population
+        from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
         folder = info.data["folder"]
         if isinstance(users, str) and PRESETS.file_in(users) is not None:
@@ -124,22 +112,12 @@ class ReplayConfig(TraceScenario):
                 **{**users, "folder": folder / users.get("folder", "")}
             )
         if isinstance(users, str) and users.endswith(".toml"):
-            return read_population(folder / users)
+            return PopulationConfig.read(folder / users)
         if not isinstance(users, str | PopulationConfig | Mixture):
             own_behaviour(users)
         if not isinstance(users, str):
             return users
         raise ValueError(f"{not_one_of(users, BEHAVIOURS)}, {or_your_own(users)}")
-
-    @field_validator("platform", mode="before")
-    @classmethod
-    def _readable_platform(cls, platform: Any, info: ValidationInfo) -> Any:
-        """Read the file of a platform; a table describes one."""
-        if platform is None:
-            return None
-        from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
-
-        return PlatformConfig.given(platform, info.data["folder"])
 
     @property
     def population(self) -> PopulationConfig | None:
@@ -151,17 +129,6 @@ class ReplayConfig(TraceScenario):
         return self.users if isinstance(self.users, PopulationConfig) else None
 
     @override
-    def plain(self) -> dict[str, Any]:
-        values = super().plain()
-        if self.population is not None:
-            values["users"] = self.population.model_dump(mode="json", exclude_none=True)
-        elif not isinstance(self.users, str):
-            values["users"] = getattr(self.users, "__qualname__", repr(self.users))
-        if self.platform is not None:
-            values["platform"] = self.platform.model_dump(mode="json", exclude_none=True)
-        return values
-
-    @override
     def label(self) -> str:
         plain, words = self.plain(), []
         for name, value in plain.items():
@@ -170,20 +137,6 @@ class ReplayConfig(TraceScenario):
             elif name not in ("strict", *READING):
                 words += self.difference(name, value)
         return ", ".join(words)
-
-    @override
-    def files(self) -> dict[str, Path]:
-        found = super().files()
-        parts = {"users": self.population, "platform": self.platform}
-        found |= {name: part.file for name, part in parts.items() if part and part.file}
-        return found
-
-    @override
-    def identity(self) -> dict[str, Any]:
-        found = super().identity()
-        if self.population is not None:
-            found["files_of_users"] = self.population.files()
-        return found
 
     @override
     def sharing(self) -> dict[str, Any]:
@@ -215,12 +168,6 @@ class ReplayConfig(TraceScenario):
             As for any scenario; or the trace as it is.
         """
         from hpcrowd.agents.populations.population import Casting, units_after
-        from hpcrowd.analysis.accounts.platform import (
-            PlatformChanges,
-            accounts_of,
-            attempts_of,
-            jobs_of,
-        )
         from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.parts import RunParts
         from hpcrowd.analysis.precedence import Precedence
@@ -245,54 +192,29 @@ class ReplayConfig(TraceScenario):
         clusters = {HOME: self.cluster(trace), **others}
         overrun = trace.header.overrun(self.overrun)
         of = _source_row(converted.source_row[casting.rows], len(jobs))
-        model = self.simulation(
-            jobs, clusters, clock, self.platform, overrun=overrun, parts=self.parts(trace, of)
-        )
-        kept = trace.extra and self.holds == "recorded"
-        rules = None
-        if trace.extra:
-            from hpcrowd.environment.holds.recorded import recorded_rules
-
-            held = bool(kept) and self.scheduler != "recorded"
-            run_time = self.conversion().run_time
-            rules = recorded_rules(trace, jobs, of, held=held, run_time=run_time)
-        hold(model, rules)
+        model = self.simulation(jobs, clusters, clock, trace, of, overrun=overrun)
         users, generated = casting.join(model, log=log)
 
         def finish() -> Run:
             rows = _source_row(converted.source_row[casting.rows], len(jobs))  # users may add jobs
-            accounts = model.end()
-            holds = accounts.get("holds", {})
-            if kept and self.scheduler == "recorded":
-                from hpcrowd.environment.holds.recorded import as_recorded
-
-                holds = as_recorded(trace, jobs, rows)
-            outcome = jobs_of(model)
-            parts = [*self.results(model)]
-            if holds:
-                from hpcrowd.analysis.accounts.holds import Held
-
-                parts.append(Held(holds))
+            ended = model.end()
+            outcome = self.outcome(model)
             return Run(
                 jobs=outcome,
                 processors=sum(cluster.processors for cluster in model.clusters.values()),
                 label=self.label(),
-                configuration=self._configuration() | changed_by_hand(users),
+                configuration=self.described(sums=self.sums()) | changed_by_hand(users),
                 clock=clock,
                 reading=Reading(trace, rows, converted.repaired, converted.dropped),
                 work=work,
                 precedence=Precedence(
                     after=units_after(model, generated) if generated else None,
                     waits=[] if work is None else units_waited_for(work, users),
-                    depends=accounts.get("depends", {})
+                    depends=ended.get("depends", {})
                     | {row: before for user in users for row, before in user.preceded.items()},
                 ),
-                attempts=attempts_of(model),
-                parts=RunParts(
-                    _reactions(users, outcome),
-                    PlatformChanges.of(accounts_of(model)),
-                    *parts,
-                ),
+                attempts=model.attempts,
+                parts=RunParts(*self.results(model, outcome, trace, rows)),
                 remarks=self.limits(trace, converted.jobs)
                 + (
                     []
@@ -304,33 +226,10 @@ class ReplayConfig(TraceScenario):
         took, notes = time.perf_counter() - began, self.notes(trace, converted)
         return Staged(model, [*users, *generated], finish, work, log, took, notes)
 
-    def _configuration(self) -> dict[str, Any]:
-        """Return all settings needed to repeat the run, fit for JSON."""
-        found = {"kind": self.kind, **self.plain()}
-        files = self.population.files() if self.population else {}
-        if self.platform is not None and self.platform.file:
-            files[self.platform.file.name] = self.platform.sha256
-        if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
-            files[self.estimates] = checksum(Path(self.estimates))
-        if self.map is not None:
-            files[self.map] = checksum(self.files()["map"])
-        if self.power is not None:
-            files |= self.power.files()
-        return found | self.of_sources() | ({"files_sha256": files} if files else {})
-
 
 def _name(setting: Any) -> str:
     """Return the name of users or of a scheduler."""
     return str(setting["name"] if isinstance(setting, dict) else setting)
-
-
-def _reactions(users: Sequence[ReplayUser], jobs: JobTable) -> RunPart | None:
-    """Return the effects of reactions on the jobs; None if there are none."""
-    if not any(user.notes for user in users):
-        return None
-    from hpcrowd.analysis.accounts.reactions import Reactions, notes_of
-
-    return Reactions(rows=notes_of(users), jobs=jobs)
 
 
 def prepare(trace: Trace, config: ReplayConfig, *, follows: bool = False) -> Prepared:

@@ -26,15 +26,13 @@ from hpcrowd.environment.traces.trace import (
     assumed,
     jobs_from_trace,
 )
-from hpcrowd.scenarios.kinds.base import checksum
-from hpcrowd.scenarios.kinds.cluster_settings import ClusterScenario
+from hpcrowd.scenarios.kinds.base import Scenario, checksum
 from hpcrowd.scenarios.kinds.fields import (
     FOLDER,
     Processors,
     SchedulerChoice,
     Sessions,
     Strict,
-    size_of,
 )
 
 if TYPE_CHECKING:
@@ -109,21 +107,6 @@ def reading_words(how: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def check_nameless(anonymise: bool | None, machine: object) -> None:
-    """Check that names are not needed where they are replaced.
-
-    Raises
-    ------
-    QuantityError
-        When a machine of nodes knows users, accounts or what jobs ask for by name.
-    """
-    if anonymise and machine:
-        raise QuantityError(
-            "anonymise: a machine knows users and accounts by name; leave it out, or "
-            "publish the log with `hpcrowd convert --anonymise`"
-        )
-
-
 class TraceReading(Strict):
     """The settings of how a trace is read."""
 
@@ -163,7 +146,7 @@ class TraceReading(Strict):
         return reading_options(**given, strict=getattr(self, "strict", False))
 
 
-class TraceScenario(TraceReading, ClusterScenario):
+class TraceScenario(TraceReading, Scenario):
     """The settings of a run that begins with a trace."""
 
     INPUT: ClassVar[str] = "trace"
@@ -255,7 +238,7 @@ class TraceScenario(TraceReading, ClusterScenario):
     @override
     @classmethod
     def shared_settings(cls) -> tuple[str, ...]:
-        others = ("trace", "strict", *READING, *ClusterScenario.model_fields)
+        others = ("trace", "strict", *READING, *Scenario.model_fields)
         names = [name for name in TraceScenario.model_fields if name not in others]
         return (*names, "seed", "strict", *READING)
 
@@ -269,6 +252,15 @@ class TraceScenario(TraceReading, ClusterScenario):
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             found["estimates"] = Path(self.estimates)
         return found | super().files()
+
+    @override
+    def sums(self) -> dict[str, str]:
+        found = super().sums()
+        if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
+            found[self.estimates] = checksum(Path(self.estimates))
+        if self.map is not None:
+            found[self.map] = checksum(self.files()["map"])
+        return found
 
     @override
     def completed(self) -> dict[str, Any]:
@@ -286,16 +278,9 @@ class TraceScenario(TraceReading, ClusterScenario):
 
     @override
     def plain(self) -> dict[str, Any]:
-        found = self.model_dump(include=set(self.settings()))
         name = str(self.estimates)
         settings: dict[str, Any] = getattr(self.estimates, "to_json", dict)()
-        found["estimates"] = {"name": name, **settings} if settings else name
-        found["scheduler"] = str(self.scheduler)
-        if self.machine is not None and not isinstance(self.machine, str):
-            found["machine"] = self.machine.model_dump(mode="json", exclude_defaults=True)
-        if self.power is not None:
-            found["power"] = self.power.settings_given()
-        return {name: found[name] for name in self.settings()}
+        return super().plain() | {"estimates": {"name": name, **settings} if settings else name}
 
     def difference(self, name: str, value: Any) -> list[str]:
         """Return the words for a setting in a label; none for the default.
@@ -337,7 +322,6 @@ class TraceScenario(TraceReading, ClusterScenario):
         """
         from hpcrowd.environment.traces.formats.registry import read_trace
 
-        check_nameless(self.anonymise, self.machine)
         return read_trace(
             self.files()["trace"] if trace is None else trace, options=self.reading(self.folder)
         )
@@ -376,7 +360,7 @@ class TraceScenario(TraceReading, ClusterScenario):
         return converted, Work.recorded(trace, converted, definition, strict=self.strict)
 
     def ask(self, jobs: JobTable, trace: Trace, rows: Int64s) -> None:
-        """Note what jobs ask of the machine of nodes, if there is one; known requests stay.
+        """Note what jobs ask for beside processors, if that is known and counts.
 
         Parameters
         ----------
@@ -385,27 +369,14 @@ class TraceScenario(TraceReading, ClusterScenario):
         rows
             Row of each job in the trace.
         """
-        if self.machine is not None and jobs.requests is None:
-            from hpcrowd.environment.traces.requests import requests_of
-
-            jobs.requests = requests_of(trace, rows)
 
     def size(self, trace: Trace) -> int:
-        """Return the processors of the cluster; multiples are of the machine of the trace.
-
-        Raises
-        ------
-        QuantityError
-            If both processors and a machine of nodes are given.
-        """
-        if (site := self.site()) is not None:
-            return size_of(site, self.processors, type(self).model_fields["processors"].default)
+        """Return the processors of the cluster; multiples are of the machine of the trace."""
         return parse_processors(self.processors, trace.processors if "x" in self.processors else 1)
 
     def size_note(self, trace: Trace) -> str:
         """Return what was assumed about the size of the machine; empty if the settings give it."""
-        own = self.machine is not None or "x" not in self.processors
-        return "" if own else trace.size.note
+        return trace.size.note if "x" in self.processors else ""
 
     def notes(self, trace: Trace, converted: Conversions) -> list[str]:
         """Return what reading the trace dropped, repaired or assumed, in words, one line each."""

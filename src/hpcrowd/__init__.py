@@ -85,13 +85,13 @@ if TYPE_CHECKING:
     from .scenarios.demo import run_demo as run_demo
     from .scenarios.forecasts.forecast import forecast as forecast
     from .scenarios.kinds.files import read_scenario as read_scenario
-    from .scenarios.kinds.grid import run_grid as run_grid
-    from .scenarios.kinds.populate import PopulateConfig as PopulateConfig
-    from .scenarios.kinds.populate import populate as populate
+    from .scenarios.kinds.grids.grid import run_grid as run_grid
+    from .scenarios.kinds.populations.populate import PopulateConfig as PopulateConfig
+    from .scenarios.kinds.populations.populate import populate as populate
+    from .scenarios.kinds.populations.resample import ResampleConfig as ResampleConfig
+    from .scenarios.kinds.populations.resample import resample as resample
     from .scenarios.kinds.replay import ReplayConfig as ReplayConfig
     from .scenarios.kinds.replay import replay as replay
-    from .scenarios.kinds.resample import ResampleConfig as ResampleConfig
-    from .scenarios.kinds.resample import resample as resample
     from .scenarios.sweeps.runs import sweep as sweep
     from .scenarios.sweeps.study import Study as Study
     from .scenarios.sweeps.study import read_study as read_study

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from .environment.grid.policies import GridJob as GridJob
     from .environment.grid.policies import GridPolicy as GridPolicy
     from .environment.grid.policies import Site as Site
-    from .scenarios.kinds.grid import GridConfig as GridConfig
-    from .scenarios.kinds.grid import read_grid as read_grid
+    from .scenarios.kinds.grids.grid import GridConfig as GridConfig
+    from .scenarios.kinds.grids.grid import read_grid as read_grid
 else:
     from hpcrowd.names import lazy
 

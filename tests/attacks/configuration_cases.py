@@ -27,7 +27,7 @@ from hpcrowd.environment.state.slurm import state_of_slurm
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.commands.look.machine import show
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
-from hpcrowd.scenarios.kinds.population_files import read_population
+from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from rich.console import Console
 
@@ -174,7 +174,7 @@ READERS: dict[str, Callable[[Path], str]] = {
     "power": lambda path: PowerConfig.given(str(path), path.parent).model_dump_json(),
     "signal": lambda path: repr(read_signal(path)) + str(read_signal(path).values.sum()),
     "platform": lambda path: PlatformConfig.given(str(path), path.parent).model_dump_json(),
-    "population": lambda path: read_population(path).model_dump_json(),
+    "population": lambda path: PopulationConfig.read(path).model_dump_json(),
 }
 
 

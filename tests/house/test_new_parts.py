@@ -60,14 +60,14 @@ parts.THINK[HastyPauses.name] = HastyPauses
 from hpcrowd import Recipe
 from hpcrowd.behaviours import Composed
 from hpcrowd.errors import QuantityError
-from hpcrowd.scenarios.kinds.population_files import UsersConfig, read_population
+from hpcrowd.scenarios.kinds.population_files import UsersConfig, PopulationConfig
 
 print(Recipe("batches", "hasty").parameters()[-1])
 for text in ("think = 'hasty'", "haste = { factor = 0.25 }", "haste = { factor = -1 }"):
     path = Path("crowd.toml")
     path.write_text("[[users]]\\nwhen = 'batches'\\n" + text)
     try:
-        recipe = read_population(path).users[0].recipe()
+        recipe = PopulationConfig.read(path).users[0].recipe()
         print(recipe.think_part.__name__, recipe.think)
     except QuantityError as error:
         print(error)

@@ -14,8 +14,8 @@ from hpcrowd.environment.errors import QuantityError, SchedulerError, Simulation
 from hpcrowd.environment.registry import place_of, source_of, text_of
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.scenarios.kinds.files import read_scenario
-from hpcrowd.scenarios.kinds.populate import PopulateConfig
-from hpcrowd.scenarios.kinds.population_files import read_population
+from hpcrowd.scenarios.kinds.population_files import PopulationConfig
+from hpcrowd.scenarios.kinds.populations.populate import PopulateConfig
 from hpcrowd.scenarios.sweeps.engines import Processes
 from hpcrowd.scenarios.sweeps.runs import sweep
 from hpcrowd.scenarios.sweeps.study import Study
@@ -304,7 +304,7 @@ def test_users_as_text_class_and_function(folder):
         """
     )
     mixed = replay(trace, users="inside/users.toml")
-    assert same(mixed, replay(trace, users=read_population("inside/users.toml")))
+    assert same(mixed, replay(trace, users=PopulationConfig.read("inside/users.toml")))
     assert mixed.configuration["sources_sha256"] == slow.configuration["sources_sha256"]
     assert 320 == mixed.jobs.submit[2]
     assert mixed.jobs.submit[3] < 7190 < mixed.jobs.submit[4]

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from hpcrowd import State, populate, replay, resample, run_grid, write_swf
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.kinds.grid import GridConfig
-from hpcrowd.scenarios.kinds.populate import PopulateConfig
+from hpcrowd.scenarios.kinds.grids.grid import GridConfig
+from hpcrowd.scenarios.kinds.populations.populate import PopulateConfig
+from hpcrowd.scenarios.kinds.populations.resample import ResampleConfig
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
-from hpcrowd.scenarios.kinds.resample import ResampleConfig
 
 from tests.support.populations import small_log
 from tests.support.reports import Page

@@ -31,9 +31,10 @@ NOT_OF_A_REPLAY = (
     "agents.behaviours.reactions", "agents.behaviours.triggers", "agents.populations.semi_open",
     "analysis.results", "analysis.tables", "analysis.features", "analysis.models",
     "analysis.validation", "analysis.comparison", "analysis.pictures", "analysis.report",
-    "scenarios.kinds.grid", "scenarios.kinds.populate", "scenarios.kinds.resample",
-    "scenarios.kinds.population_files", "scenarios.kinds.platform_files",
-    "scenarios.kinds.part_files", "scenarios.studies", "scenarios.sweeps", "scenarios.inspector",
+    "scenarios.kinds.grids.grid", "scenarios.kinds.populations.populate",
+    "scenarios.kinds.populations.resample", "scenarios.kinds.population_files",
+    "scenarios.kinds.platform_files", "scenarios.kinds.part_files",
+    "scenarios.studies", "scenarios.sweeps", "scenarios.inspector",
 )  # fmt: skip
 
 #: Modules of hpcrowd that a replay loads, with room for a few more.

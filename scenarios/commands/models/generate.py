@@ -10,7 +10,7 @@ import typer
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson, ModelSource, Seed
-from hpcrowd.scenarios.kinds.fields import site_of
+from hpcrowd.scenarios.kinds.parts.machine import site_of
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.trace_files import Kept, keep_trace

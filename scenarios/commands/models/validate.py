@@ -296,12 +296,12 @@ def models_of(users: Iterable[str]) -> list[UserModel]:
     """
     from hpcrowd.agents.presets import PRESETS
     from hpcrowd.analysis.validation.models import BASELINES, UserModel
-    from hpcrowd.scenarios.kinds.population_files import read_population
+    from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
     models: list[UserModel] = []
     for name in users:
         if name.endswith(".toml"):
-            population = read_population(name)
+            population = PopulationConfig.read(name)
             models.append(UserModel(population.name, population.mixture()))
         elif name in PRESETS or name in BASELINES:
             models.append(UserModel.of(name))

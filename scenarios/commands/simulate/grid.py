@@ -9,7 +9,7 @@ import typer
 from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ResultsFolder
 from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.commands.summary import carry_out
-from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid
+from hpcrowd.scenarios.kinds.grids.grid import GridConfig, read_grid
 
 
 @takes_settings(

@@ -15,7 +15,7 @@ from hpcrowd.agents.populations.openness import FORMULA_NAMES
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.policies import GRID_POLICIES
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, RECORDED
-from hpcrowd.scenarios.kinds.resample import DOING, NONE
+from hpcrowd.scenarios.kinds.populations.resample import DOING, NONE
 
 #: Schedulers that the page offers: none of them needs a file.
 OFFERED_SCHEDULERS = (*POOL_SCHEDULERS, "easy:backfill=sjbf", RECORDED)

@@ -257,7 +257,7 @@ STUDIED = ("KTH", "HPC2N", "Curie")
 
 def drawn(trace: Trace, seed: int, weeks: int) -> Trace:
     """Return a population of a trace as a trace: its users, moved by whole weeks, as recorded."""
-    from hpcrowd.scenarios.kinds.resample import resample
+    from hpcrowd.scenarios.kinds.populations.resample import resample
 
     run = resample(trace, users="rigid", scheduler="recorded", seed=seed, days=7 * weeks, warm_up=0)
     return run.to_trace()

@@ -25,14 +25,15 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.kinds.resample import ResampleConfig, pool_of, resample
+from hpcrowd.scenarios.kinds.populations.resample import ResampleConfig, pool_of, resample
 from hpcrowd.scenarios.studies.render import markdown_table
 from hpcrowd.scenarios.studies.running import Steps
 from hpcrowd.scenarios.terminal import Progress
 
 SEEDS = 10  # draws
 
-#: Kinds of populations by name: fields of :class:`~scenarios.kinds.resample.ResampleConfig`.
+#: Kinds of populations by name: settings of
+#: :class:`~hpcrowd.scenarios.kinds.populations.resample.ResampleConfig`.
 KINDS: dict[str, dict[str, Any]] = {
     "draw": {"users": "rigid", "scheduler": "recorded"},
     "think-time, EASY": {"users": "think-time"},

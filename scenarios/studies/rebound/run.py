@@ -257,7 +257,7 @@ WARMUP = 4  # first weeks that throughput leaves out, and as many last ones of r
 SCHEDULER = "easy"
 REQUESTED = "at-least:2x"  # requested times cover run times at half the speed, everywhere
 
-#: Kinds of users: fields of :class:`~hpcrowd.scenarios.kinds.resample.ResampleConfig`.
+#: Kinds of users: fields of :class:`~hpcrowd.scenarios.kinds.populations.resample.ResampleConfig`.
 USERS: dict[str, dict[str, Any]] = {
     "rigid": {"users": "rigid"},
     "think-time": {"users": "think-time-windows"},
@@ -317,8 +317,8 @@ def run_rebound(
     progress
         Called before each run.
     """
+    from hpcrowd.scenarios.kinds.populations.resample import resample
     from hpcrowd.scenarios.kinds.replay import replay
-    from hpcrowd.scenarios.kinds.resample import resample
 
     common: dict[str, Any] = {"scheduler": SCHEDULER, "requested": REQUESTED}
     steps = Steps(len(speeds) * (len(users) * seeds + replayed), progress)

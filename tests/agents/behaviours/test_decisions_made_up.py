@@ -41,7 +41,7 @@ from hpcrowd.agents.presets import PRESETS
 from hpcrowd.behaviours import ContinuationLaw
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.populations import Casting, Consequences
-from hpcrowd.scenarios.kinds.resample import resample
+from hpcrowd.scenarios.kinds.populations.resample import resample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hpcrowd import ClusterSpec, SessionDefinition, State, read_results, write_results
 from hpcrowd.analysis.accounts.reactions import MEANING, Reactions
-from hpcrowd.analysis.report.words import headline
+from hpcrowd.analysis.run import headline
 from hpcrowd.analysis.tables import write_jobs
 from hpcrowd.behaviours import BatchOrder, Composed, Recorded, SessionGraph
 from hpcrowd.environment.traces.formats.swf import parse_swf

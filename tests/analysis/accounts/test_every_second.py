@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hpcrowd import JobTable, SessionDefinition, State, Work, add_users
 from hpcrowd.analysis import curves
-from hpcrowd.analysis.accounts.platform import PlatformChanges, accounts_of, attempts_of
+from hpcrowd.analysis.accounts.platform import PlatformChanges, accounts_of
 from hpcrowd.analysis.energy.part import Energy
 from hpcrowd.analysis.energy.record import account_of
 from hpcrowd.analysis.parts import RunParts
@@ -87,7 +87,7 @@ def finished(model):
     """Return a finished simulation as a run."""
     return Run(
         model.jobs, sum(one.processors for one in model.clusters.values()), "run", {},
-        attempts=attempts_of(model),
+        attempts=model.attempts,
         parts=RunParts(PlatformChanges(accounts_of(model)), Energy(over_time=account_of(model))),
     )  # fmt: skip
 

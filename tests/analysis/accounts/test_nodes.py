@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.accounts.nodes import machine_lines, results_of
-from hpcrowd.analysis.accounts.platform import attempts_of
+from hpcrowd.analysis.accounts.nodes import results_of
 from hpcrowd.analysis.comparison.numbers import compare
 from hpcrowd.analysis.comparison.sweeps import row_of
 from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.analysis.parts import RunParts
-from hpcrowd.analysis.report.words import headline
 from hpcrowd.analysis.results import read_results, write_results
-from hpcrowd.analysis.run import Run
+from hpcrowd.analysis.run import Run, headline
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.model import (
     Machine,
@@ -51,7 +49,7 @@ def story(*jobs, site=SITE, label="story", scheduler="slurm"):
         processors=site.cores,
         label=label,
         configuration={"kind": "replay", "label": label},
-        attempts=attempts_of(model),
+        attempts=model.attempts,
         parts=RunParts(*results_of(model)),
     )
 
@@ -170,7 +168,7 @@ def test_a_pool_has_none_of_it():
     assert [None] * 4 == [run.metrics[name] for name in names]
     assert [True] * 4 == [metric.optional for metric in METRICS if metric.name in names]
     assert "machines" not in run.summary()
-    assert [] == machine_lines(run.parts["nodes"].account)
+    assert [] == run.parts["nodes"].lines({})
 
 
 def test_runs_are_compared_by_partition(preempted, tmp_path, call):

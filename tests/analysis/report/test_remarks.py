@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.accounts.record import LEAST_JOBS, Record
-from hpcrowd.analysis.report.words import headline, told
+from hpcrowd.analysis.report.words import told
 from hpcrowd.analysis.results import read_results, write_results
+from hpcrowd.analysis.run import headline
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import JobTable
 

@@ -13,7 +13,7 @@ from hpcrowd.environment.platform.part import Platform
 from hpcrowd.environment.streams import Streams
 from hpcrowd.grids import Grid
 from hpcrowd.platform import Failures, Maintenance, NodesDown, Resize, SpeedChange
-from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
+from hpcrowd.scenarios.kinds.grids.grid import GridConfig, read_grid, run_grid
 
 from tests.environment.grid.grid_cases import BROKERS
 from tests.environment.grid.grid_oracle import (

@@ -11,8 +11,8 @@ from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.policies import GRID_POLICIES, fits, parts_of
-from hpcrowd.scenarios.kinds.grid import GridConfig, Workloads, run_grid
-from hpcrowd.scenarios.kinds.grid_components import split_wide
+from hpcrowd.scenarios.kinds.grids.components import split_wide
+from hpcrowd.scenarios.kinds.grids.grid import GridConfig, Workloads, run_grid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

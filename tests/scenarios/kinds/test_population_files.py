@@ -8,7 +8,7 @@ from hpcrowd import Recipe, ReplayConfig, State, replay
 from hpcrowd.behaviours import PRESETS, ActivityWindow, ContinuationLaw, Fitted, LinearThink, Shifts
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.scenarios.kinds import population_files
-from hpcrowd.scenarios.kinds.population_files import read_population
+from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def read(tmp_path):
     def reader(text):
         path = tmp_path / "crowd.toml"
         path.write_text(text, encoding="utf-8")
-        return read_population(path)
+        return PopulationConfig.read(path)
 
     return reader
 
@@ -208,8 +208,8 @@ def test_provenance_is_enough_to_run_it_again(trace, tmp_path):
     )
     run = replay(trace, users=str(path))
     assert [State.COMPLETED] * 3 + [State.RENOUNCED] == run.jobs.state.tolist()
-    checksum = sha256(price.read_bytes()).hexdigest()
-    assert {"price.csv": checksum} == run.configuration["files_sha256"]
+    sums = {one.name: sha256(one.read_bytes()).hexdigest() for one in (path, price)}
+    assert sums == run.configuration["files_sha256"]
     choices = {k: v for k, v in run.configuration.items() if k not in ("kind", "files_sha256")}
     choices["users"] = choices["users"] | {"folder": tmp_path}
     assert (run.jobs.matrix == replay(trace, **choices).jobs.matrix).all()

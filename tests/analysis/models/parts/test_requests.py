@@ -21,7 +21,7 @@ from hpcrowd.environment.machine.model import Account, Machine, NodeType, Partit
 from hpcrowd.environment.machine.requests import WORDS, Ask
 from hpcrowd.environment.traces.formats.registry import read_trace, write_trace
 from hpcrowd.environment.traces.requests import requests_of
-from hpcrowd.scenarios.kinds.populate import populate
+from hpcrowd.scenarios.kinds.populations.populate import populate
 from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.whatif.machine import made_up
 

@@ -16,7 +16,7 @@ from hpcrowd.predictors import (
     write_predictor,
 )
 from hpcrowd.scenarios.cli import app
-from hpcrowd.scenarios.kinds.population_files import read_population
+from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 from typer.testing import CliRunner
 
 from tests.scenarios.studies.study_cases import job
@@ -72,12 +72,12 @@ def test_models_are_in_the_provenance(log, model, tmp_path):
     path = tmp_path / "population.toml"
     text = '[[users]]\nbehaviour = "rigid"\n[clusters.big]\nprocessors = 9\nestimates = "{}"\n'
     path.write_text(text.format(model.name))
-    found = read_population(path)
+    found = PopulationConfig.read(path)
     assert str(model) == found.others()["big"].estimates
     assert {model.name: sha256(model.read_bytes()).hexdigest()} == found.files()
     path.write_text(text.format("absent.json"))
     with pytest.raises(QuantityError, match=r"absent\.json: cannot be read"):
-        read_population(path)
+        PopulationConfig.read(path)
 
 
 def test_predictors_from_python(make_trace):

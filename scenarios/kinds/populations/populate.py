@@ -20,14 +20,14 @@ from hpcrowd.environment.limits.numbers import (
     MOST_PROCESSORS,
 )
 from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.scenarios.kinds.base import Staged, Watch, hold, with_settings
-from hpcrowd.scenarios.kinds.cluster_settings import ClusterScenario
+from hpcrowd.scenarios.kinds.base import Staged, Watch, with_parts, with_settings
 from hpcrowd.scenarios.kinds.fields import (
     Processors,
     SchedulerChoice,
     checked_learned,
-    size_of,
 )
+from hpcrowd.scenarios.kinds.parts.machine import MachineSettings
+from hpcrowd.scenarios.kinds.parts.power import PowerSettings
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 MODEL, LEARNED = "model", "learned"
 
 
-class PopulateConfig(ClusterScenario):
+@with_parts
+class PopulateConfig(PowerSettings, MachineSettings):
     """Simulate users made from a workload model, each waiting for its results."""
 
     INPUT: ClassVar[str] = "model"
@@ -137,7 +138,6 @@ class PopulateConfig(ClusterScenario):
         from hpcrowd.agents.behaviours.hooks import note_generating
         from hpcrowd.agents.generative.pool_users import add_pool_users
         from hpcrowd.agents.populations.population import units_after
-        from hpcrowd.analysis.accounts.platform import attempts_of, jobs_of
         from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
         from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.parts import RunParts
@@ -161,8 +161,7 @@ class PopulateConfig(ClusterScenario):
         if site is None:
             processors = parse_processors(self.processors, made.machine)
         else:
-            default = type(self).model_fields["processors"].default
-            processors = size_of(site, self.processors, default)
+            processors = self.cores(site)
         drawn = made.drawn
         measured = Record.of_columns(drawn.submit, drawn.processors, drawn.run_time)
         if measured is not None:
@@ -173,8 +172,7 @@ class PopulateConfig(ClusterScenario):
 
             jobs.requests = Requests()
         home = ClusterSpec(processors, self.scheduler)
-        simulation = self.simulation(jobs, {HOME: home}, Clock(), parts=self.parts())
-        hold(simulation)
+        simulation = self.simulation(jobs, {HOME: home}, Clock())
         behaviour = None
         if self.users != MODEL:
             from hpcrowd.agents.learned.model import LearnedModel
@@ -194,24 +192,20 @@ class PopulateConfig(ClusterScenario):
 
         def finish() -> Run:
             told = "oblivious users" if self.oblivious else "users who wait"
-            outcome = jobs_of(simulation)
+            outcome = self.outcome(simulation)
             return Run(
                 jobs=outcome,
                 processors=processors,
                 label=f"{prepared.name}, {told}, {self.label()}",
-                configuration={
-                    "kind": self.kind,
-                    "model": prepared.to_json(),
-                    **self.plain(),
-                    "model_processors": made.machine,
-                    **self.of_sources(),
-                },
+                configuration=self.described(
+                    model=prepared.to_json(), model_processors=made.machine
+                ),
                 clock=simulation.clock,
                 precedence=Precedence(
                     after=None if self.oblivious else units_after(simulation, agents)
                 ),
-                attempts=attempts_of(simulation),
-                parts=RunParts(*self.results(simulation)),
+                attempts=simulation.attempts,
+                parts=RunParts(*self.results(simulation, outcome)),
                 remarks=[]
                 if measured is None
                 else measured.remarks(outcome, prepared.name, days=round(self.days)),

@@ -12,7 +12,7 @@ from hpcrowd.analysis.models.parts.base import Drawn
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.errors import QuantityError
 from hpcrowd.power import Signal
-from hpcrowd.scenarios.kinds.populate import populate
+from hpcrowd.scenarios.kinds.populations.populate import populate
 
 
 def pool(*sizes, run=100):

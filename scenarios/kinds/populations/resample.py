@@ -23,8 +23,9 @@ from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, hold, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, with_parts, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
+from hpcrowd.scenarios.kinds.parts.reactions import ReactionsSettings
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 if TYPE_CHECKING:
@@ -38,12 +39,9 @@ if TYPE_CHECKING:
 
 # Makes a behaviour from the pool; typed loosely where settings are checked.
 if TYPE_CHECKING:
-    from hpcrowd.scenarios.kinds.part_files import ReactionsConfig
-
     Users = str | Callable[..., Any]
-    Reactions = ReactionsConfig
 else:
-    Users = Reactions = Any
+    Users = Any
 
 #: Behaviours while users are present, in a few words.
 DOING = {
@@ -63,11 +61,11 @@ MADE_UP = ("mugm", "shmueli-feitelson", "generative")
 NONE = "none"
 
 
-class ResampleConfig(TraceScenario):
+@with_parts
+class ResampleConfig(ReactionsSettings, TraceScenario):
     """Simulate a population resampled from a trace."""
 
     AFTER: ClassVar[Mapping[str, str]] = {
-        **TraceScenario.AFTER,
         "unit": "sessions",
         "warm_up": "overrun",
     }
@@ -97,11 +95,6 @@ class ResampleConfig(TraceScenario):
     )
     consequences: Consequences = Field(
         Consequences(), description="how satisfaction changes what users do"
-    )
-    reactions: Reactions | None = Field(
-        None,
-        description="TOML file of what users do instead of submitting as usual, tables "
-        "[[reactions]] as in a population",
     )
     user_arrivals: Literal["poisson", "even"] = Field(
         "poisson",
@@ -143,18 +136,6 @@ class ResampleConfig(TraceScenario):
             own_behaviour(text, ClosedLoop)
         return text
 
-    @field_validator("reactions", mode="before")
-    @classmethod
-    def _readable_reactions(cls, reactions: Any, info: ValidationInfo) -> Any:
-        """Read the file of reactions; tables describe them."""
-        if reactions is None:
-            return None
-        from hpcrowd.scenarios.kinds.part_files import ReactionsConfig
-
-        if isinstance(reactions, list | tuple):
-            reactions = {"reactions": reactions}
-        return ReactionsConfig.given(reactions, info.data["folder"])
-
     @field_validator("satisfaction")
     @classmethod
     def _known_satisfaction(cls, name: str) -> str:
@@ -195,29 +176,6 @@ class ResampleConfig(TraceScenario):
             raise QuantityError(
                 f"warm_up {self.warm_up // DAY}d: must be shorter than the run, {days} days{why}"
             )
-
-    @override
-    def plain(self) -> dict[str, Any]:
-        values = super().plain()
-        if not isinstance(self.users, str):
-            values["users"] = getattr(self.users, "__qualname__", repr(self.users))
-        if self.reactions is not None:
-            values["reactions"] = self.reactions.model_dump(mode="json")
-        return values
-
-    @override
-    def files(self) -> dict[str, Path]:
-        found = super().files()
-        if self.reactions is not None and self.reactions.file is not None:
-            found["reactions"] = self.reactions.file
-        return found
-
-    @override
-    def identity(self) -> dict[str, Any]:
-        found = super().identity()
-        if self.reactions is not None:
-            found["files_of_reactions"] = self.reactions.files()
-        return found
 
     @property
     def learned(self) -> bool:
@@ -261,13 +219,11 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.agents.populations.satisfaction import formula_of
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
-        from hpcrowd.analysis.accounts.platform import attempts_of, jobs_of
         from hpcrowd.analysis.accounts.population import (
             Population,
             dropped_users,
             population_accounts,
         )
-        from hpcrowd.analysis.accounts.reactions import Reactions, notes_of
         from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.parts import RunParts
         from hpcrowd.analysis.precedence import Precedence
@@ -302,9 +258,8 @@ class ResampleConfig(TraceScenario):
 
             jobs.requests = Requests()
         overrun = prepared.header.overrun(self.overrun)
-        home, parts = self.cluster(prepared), self.parts(prepared)
-        simulation = self.simulation(jobs, {HOME: home}, people.clock, overrun=overrun, parts=parts)
-        hold(simulation)
+        home = {HOME: self.cluster(prepared)}
+        simulation = self.simulation(jobs, home, people.clock, prepared, overrun=overrun)
         living.visits.log = log
         users = add_members(
             simulation,
@@ -321,7 +276,7 @@ class ResampleConfig(TraceScenario):
         name = Path(prepared.source).name
 
         def finish() -> Run:
-            outcome = jobs_of(simulation)
+            outcome = self.outcome(simulation)
             account = population_accounts(
                 jobs,
                 living.visits,
@@ -334,29 +289,21 @@ class ResampleConfig(TraceScenario):
                 attempts=simulation.cluster.attempts,
             )
             account = {"pool": pool_accounts(people), **account}
-            notes = [] if self.reactions is None else notes_of(users)
-            reacted = [Reactions(rows=notes, jobs=outcome)] if notes else []
             return Run(
                 jobs=outcome,
                 processors=simulation.cluster.processors,
                 label=self.label(),
-                configuration={
-                    "kind": "resample",
-                    **self.plain(),
-                    **own,
-                    **self.of_sources(),
-                    "trace": name,
-                    "files_sha256": {name: prepared.sha256}
-                    | ({} if self.reactions is None else self.reactions.files())
-                    | ({} if self.power is None else self.power.files()),
-                },
+                configuration=self.described(
+                    **own, trace=name, sums={name: prepared.sha256} | self.sums()
+                ),
                 clock=people.clock,
                 precedence=Precedence(
                     after=None if self.users == "rigid" else units_after(simulation, users)
                 ),
-                attempts=attempts_of(simulation),
+                attempts=simulation.attempts,
                 parts=RunParts(
-                    *reacted, *self.results(simulation), Population(account, living.visits.notes)
+                    *self.results(simulation, outcome, prepared),
+                    Population(account, living.visits.notes),
                 ),
                 reading=Reading(
                     repaired=converted.repaired,

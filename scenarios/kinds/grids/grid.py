@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.clock import Clock
@@ -68,8 +68,16 @@ from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum, laid_over, with_settings
+from hpcrowd.scenarios.kinds.base import (
+    Staged,
+    Watch,
+    checksum,
+    laid_over,
+    with_parts,
+    with_settings,
+)
 from hpcrowd.scenarios.kinds.fields import Sessions
+from hpcrowd.scenarios.kinds.parts.platform import PlatformSettings
 from hpcrowd.scenarios.kinds.population_files import (
     ClusterConfig,
     UsersConfig,
@@ -83,14 +91,11 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.analysis.run import Run
-    from hpcrowd.scenarios.kinds.grid_components import Split
-    from hpcrowd.scenarios.kinds.platform_files import PlatformConfig as Platform
-else:
-    Platform = Any
+    from hpcrowd.scenarios.kinds.grids.components import Split
 
 
 #: Grids that come with hpcrowd, by name: their files.
-READY = {path.stem: path for path in sorted((Path(__file__).parent / "grids").glob("*.toml"))}
+READY = {path.stem: path for path in sorted((Path(__file__).parent).glob("*.toml"))}
 
 #: Settings of a workload that may name files.
 NAMING = ("trace", "model", "map")
@@ -153,11 +158,13 @@ class SiteConfig(WorkloadConfig, ClusterConfig):
         return self
 
 
-class GridConfig(Scenario):
+@with_parts
+class GridConfig(PlatformSettings):
     """Run several clusters as a grid; settings here replace those of ``source``."""
 
     INPUT: ClassVar[str] = "source"
     NEEDS_INPUT: ClassVar[bool] = False
+    AFTER: ClassVar[Mapping[str, str]] = {"platform": "components"}
     PREPARED_FROM: ClassVar[tuple[str, ...]] = ("clusters", "grid", "seed")
 
     kind: Literal["grid"] = Field("grid", description="several clusters and a broker")
@@ -194,11 +201,6 @@ class GridConfig(Scenario):
         description="split jobs of the grid into components of at most this many processors, which "
         "start together on several clusters; none is split unless given",
     )
-    platform: Platform | None = Field(
-        None,
-        description="TOML file of changes of the clusters during the run, or a table of them; "
-        "`cluster` in a change names the cluster",
-    )
 
     @model_validator(mode="before")
     @classmethod
@@ -226,16 +228,6 @@ class GridConfig(Scenario):
     def _known_broker(cls, broker: str) -> str:
         parse_grid_policy(broker)
         return broker
-
-    @field_validator("platform", mode="before")
-    @classmethod
-    def _readable_platform(cls, platform: Any, info: ValidationInfo) -> Any:
-        """Read the file of a platform; a table describes one."""
-        if platform is None:
-            return None
-        from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
-
-        return PlatformConfig.given(platform, info.data["folder"])
 
     @field_validator("components")
     @classmethod
@@ -307,11 +299,9 @@ class GridConfig(Scenario):
     @override
     def files(self) -> dict[str, Path]:
         """Return the file of ``source``, the traces, and the files of models."""
-        found = {}
+        found = super().files()
         if self.source is not None and self.source not in READY:
             found["source"] = self.folder / self.source
-        if self.platform is not None and self.platform.file is not None:
-            found["platform"] = self.platform.file
         for place, workload in (*self.clusters.items(), ("grid", self.grid)):
             if workload.trace is not None:
                 found[f"{place}.trace"] = self.trace_file(workload.trace)
@@ -326,8 +316,6 @@ class GridConfig(Scenario):
         """Return every setting that has a value, including those of ``source``."""
         found = self.model_dump(mode="json", exclude_none=True)
         values = {name: found[name] for name in self.settings() if name in found}
-        if self.platform is not None:
-            values["platform"] = self.platform.model_dump(mode="json", exclude_none=True)
         return {"kind": self.kind, **_with_paths(values, self.folder.absolute())}
 
     @override
@@ -352,7 +340,7 @@ class GridConfig(Scenario):
         from hpcrowd.agents.work.recorded import Work
         from hpcrowd.agents.work.sessions import SessionDefinition
         from hpcrowd.analysis.accounts.grid import Sites, grid_accounts
-        from hpcrowd.analysis.accounts.platform import PlatformChanges, accounts_of, attempts_of
+        from hpcrowd.analysis.accounts.platform import accounts_of
         from hpcrowd.analysis.parts import RunParts
         from hpcrowd.analysis.precedence import Precedence
         from hpcrowd.analysis.reading import Reading
@@ -377,8 +365,7 @@ class GridConfig(Scenario):
             for name, site in self.clusters.items()
         }
         grid = Grid(self.broker, split is not None and split.any)
-        changes = self.platform
-        model = self.simulation(jobs, clusters, prepared.clock, changes, parts=[grid])
+        model = self.simulation(jobs, clusters, prepared.clock, parts=[grid])
         broker = broker_of(model)
         assert broker is not None
         for rows in split.rows if split is not None else ():
@@ -387,8 +374,7 @@ class GridConfig(Scenario):
         _check_replays(behaviour)
         users = add_users(model, work, behaviour, sites=sites, log=log)
 
-        own = {} if changes is None or not changes.file else {changes.file.name: changes.sha256}
-        files = prepared.files | own
+        files = prepared.files | self.sums()
         clock = prepared.clock.note if files else ""
         notes = [*counted(prepared.repaired, prepared.dropped), *assumed(clock=clock)]
 
@@ -404,17 +390,12 @@ class GridConfig(Scenario):
                 jobs=jobs,
                 processors=sum(cluster.processors for cluster in clusters.values()),
                 label=self.label(),
-                configuration={
-                    "kind": self.kind,
-                    **self.plain(),
-                    **self.of_sources(),
-                    **({"files_sha256": files} if files else {}),
-                },
+                configuration=self.described(sums=files),
                 clock=prepared.clock,
                 work=work,
                 precedence=Precedence(waits=units_waited_for(work, users)),
-                attempts=attempts_of(model),
-                parts=RunParts(PlatformChanges.of(platform), Sites(accounts, components)),
+                attempts=model.attempts,
+                parts=RunParts(*self.results(model, jobs), Sites(accounts, components)),
                 reading=Reading(repaired=prepared.repaired, dropped=prepared.dropped),
             )
 
@@ -515,7 +496,7 @@ def _split(
     config: GridConfig, names: list[str], joined: Joined, work: Work, sites: list[str]
 ) -> Split | None:
     """Return the work with components of wide jobs; None if the grid does not split jobs."""
-    from hpcrowd.scenarios.kinds.grid_components import split_wide
+    from hpcrowd.scenarios.kinds.grids.components import split_wide
 
     if config.components is None:
         return None

@@ -9,7 +9,7 @@ from hpcrowd import JobTable, read_results, read_swf, replay
 from hpcrowd.environment.grid.policies import GRID_POLICIES
 from hpcrowd.environment.jobs import join
 from hpcrowd.errors import QuantityError
-from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
+from hpcrowd.scenarios.kinds.grids.grid import GridConfig, read_grid, run_grid
 from hpcrowd.scenarios.whatif import grid_or_isolated
 
 

@@ -1,0 +1,1 @@
+"""Several clusters with a broker, and the grids that come with hpcrowd."""

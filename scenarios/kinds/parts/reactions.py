@@ -1,0 +1,68 @@
+"""The setting of what users do instead of submitting as usual, and what came of reactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, override
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from hpcrowd.scenarios.kinds.base import Scenario
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.user import User
+    from hpcrowd.analysis.parts import RunPart
+    from hpcrowd.environment.jobs import Int64s, JobTable
+    from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.environment.traces.trace import Trace
+    from hpcrowd.scenarios.kinds.part_files import ReactionsConfig as Reactions
+else:
+    Reactions = Any
+
+
+class ReactingUsers(Scenario):
+    """Users of a run may react, by what they are."""
+
+    @override
+    def results(
+        self,
+        model: Simulation,
+        jobs: JobTable,
+        trace: Trace | None = None,
+        rows: Int64s | None = None,
+    ) -> list[RunPart]:
+        found = super().results(model, jobs, trace, rows)
+        users: list[User] = [one for one in model.agents if getattr(one, "notes", None)]
+        if users:
+            from hpcrowd.analysis.accounts.reactions import Reactions, notes_of
+
+            found.append(Reactions(rows=notes_of(users), jobs=jobs))
+        return found
+
+
+class ReactionsSettings(ReactingUsers):
+    """Reactions of all users of a run."""
+
+    AFTER: ClassVar[Mapping[str, str]] = {"reactions": "consequences"}
+
+    reactions: Reactions | None = Field(
+        None,
+        description="TOML file of what users do instead of submitting as usual, tables "
+        "[[reactions]] as in a population",
+    )
+
+    @field_validator("reactions", mode="before")
+    @classmethod
+    def _readable_reactions(cls, reactions: Any, info: ValidationInfo) -> Any:
+        """Read the file of reactions; tables describe them."""
+        if reactions is None:
+            return None
+        from hpcrowd.scenarios.kinds.part_files import ReactionsConfig
+
+        if isinstance(reactions, list | tuple):
+            reactions = {"reactions": reactions}
+        return ReactionsConfig.given(reactions, info.data["folder"])
+
+
+#: The settings by kind of run.
+SETTINGS = {"replay": ReactingUsers, "resample": ReactionsSettings}

@@ -1,0 +1,1 @@
+"""Runs of users who are made up, or drawn from those of a log."""
