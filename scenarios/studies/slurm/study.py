@@ -18,7 +18,7 @@ from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table, required_table
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.differences import CAUSES, Difference, by_cause, parting
 from hpcrowd.scenarios.studies.slurm.forecasts import (
@@ -225,7 +225,6 @@ class Slurm(PublishedStudy):
             ),
             *([effect_table(self.effects)] if self.effects else []),
             *([forecast_table(self.forecasts)] if self.forecasts else []),
-            required_table(self.requirements, "plan", part="required", left=2, bold=True),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
