@@ -139,7 +139,11 @@ class PublishedStudy(ABC):
 
     def versions(self) -> Sequence[Version]:
         """Return the jobs of each log here and in the paper; none if the paper counts none."""
-        return ()
+        return [
+            Version(name, facts["jobs"], facts["jobs_published"])
+            for name, facts in self.origin().get("traces", {}).items()
+            if "jobs_published" in facts
+        ]
 
     def origin(self) -> dict[str, Any]:
         """Return the provenance of the figures: traces, and settings if there are any."""

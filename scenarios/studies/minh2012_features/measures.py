@@ -296,8 +296,10 @@ class Cell:
         return "orders" if self.least - wider <= printed.value <= self.most + wider else ""
 
     @property
-    def met(self) -> bool:
-        """Whether ours agrees as well as its table requires."""
+    def met(self) -> bool | None:
+        """Whether ours agrees as well as its table requires; None if nothing is required."""
+        if not self.required:
+            return None
         return self.reached in (("digit", "within") if self.table.strict else HOW_NEAR)
 
     @property

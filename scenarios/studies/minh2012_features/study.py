@@ -50,7 +50,6 @@ from hpcrowd.scenarios.studies.study import (
     claims_of,
     rules_of,
 )
-from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 # ---- statements of the text ------------------------------------------------------------------
@@ -330,7 +329,7 @@ class Minh2012Features(PublishedStudy):
                 f"{cell.table.number}, {cell.title}",
                 cell.text,
                 f"{cell.published.text}, {cell.table.rule}",
-                cell.met,
+                bool(cell.met),
             )
             for cell in self.cells
             if cell.required
@@ -367,13 +366,6 @@ class Minh2012Features(PublishedStudy):
             f"{self.score} required figures reached, {to_the_digit} of them to the printed digit",
             self.checked,
             *nothing_required(self.traces),
-        ]
-
-    def versions(self) -> Sequence[Version]:
-        """Return the completed jobs of each trace."""
-        return [
-            Version(name, len(one.workload), published_jobs(name))
-            for name, one in self.traces.items()
         ]
 
     def pictures(self) -> Sequence[Picture]:

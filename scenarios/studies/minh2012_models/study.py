@@ -52,7 +52,6 @@ from hpcrowd.scenarios.studies.render import (
 )
 from hpcrowd.scenarios.studies.running import ARCHIVE, Log, nearest_versions, run_tasks
 from hpcrowd.scenarios.studies.study import PublishedStudy
-from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 # ---- rows of the tables, ours and published, as texts ----------------------------------------
@@ -339,13 +338,6 @@ class Minh2012Models(PublishedStudy):
                 f"{REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}, {inside} of {every} at all loads"
             )
         return [*lines, self.checked, *nothing_required(self.traces)]
-
-    def versions(self) -> Sequence[Version]:
-        """Return the completed jobs of each trace."""
-        return [
-            Version(name, len(one.workload), published_jobs(name))
-            for name, one in self.traces.items()
-        ]
 
     def pictures(self) -> Sequence[Picture]:
         """Return Figures 4.5, 4.6 and 5.1 to 5.3."""

@@ -45,7 +45,6 @@ from hpcrowd.scenarios.studies.song2005.measures import (
     published_quality,
 )
 from hpcrowd.scenarios.studies.study import Finding, PublishedStudy, rules_of
-from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 # ---- statements of the text ------------------------------------------------------------------
@@ -347,13 +346,6 @@ class Song2005(PublishedStudy):
                 "published ones, too"
             )
         return lines
-
-    def versions(self) -> Sequence[Version]:
-        """Return the jobs of each log."""
-        return [
-            Version(name, len(one.workload), published_jobs(name))
-            for name, one in self.traces.items()
-        ]
 
     def pictures(self) -> Sequence[Picture]:
         """Return the maps of each trace."""
