@@ -123,8 +123,7 @@ class PublishedStudy(ABC):
 
     def data(self) -> dict[str, Any]:
         """Return the findings as plain data, fit for JSON: what :func:`plain` writes of them."""
-        found: dict[str, Any] = plain(self)
-        return found
+        return self.stored()
 
     def rows(self) -> Rows:
         """Return every figure in long form, as headings and rows; unknown is None.
