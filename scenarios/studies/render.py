@@ -130,11 +130,10 @@ def show_study(study: PublishedStudy, console: Console) -> None:
     for table in study.marked_tables():
         if table.terminal and table.rows:
             console.print(terminal_table(table))
-    claims = study.claims if study.statements_listed else ()
-    if claims:
+    if study.claims:
         console.print("Statements of the text", style="bold")
     last = None
-    for claim in claims:
+    for claim in study.claims:
         if claim.what != last:
             last = claim.what
             console.print(f"\n{claim.what} ({claim.section})", highlight=False)
@@ -228,17 +227,7 @@ def _reduce_colours(path: Path, colours: int) -> None:
 # ---- requirements and statements -------------------------------------------------------------
 
 
-def required_table(
-    requirements: Iterable[Requirement],
-    setting: str = "",
-    *,
-    title: str = "Required",
-    what: str = "what",
-    part: str = "",
-    left: int = 5,
-    bold: bool = False,
-    terminal: bool = True,
-) -> Table:
+def required_table(requirements: Sequence[Requirement], setting: str) -> Table:
     """Return the requirements as a table.
 
     Parameters
@@ -246,31 +235,18 @@ def required_table(
     requirements
         The requirements.
     setting
-        Heading of the settings, such as ``log``; empty leaves the column out.
-    title, part, left, terminal
-        See :class:`Table`.
-    what
-        Heading of the required figures.
-    bold
-        Whether a ``no`` is bold in Markdown.
+        Heading of the settings, such as ``log``; the column is left out if all are empty.
     """
-    heading = (setting, what, "ours", "required", "reached")
-    rows = required_rows(requirements)
-    if bold:
-        rows = [[*row[:-1], VERDICTS[row[-1] == "yes"]] for row in rows]
-    first = 0 if setting else 1
-    return Table(
-        title, heading[first:], [row[first:] for row in rows], left, part, terminal=terminal
-    )
+    first = 0 if any(one.setting for one in requirements) else 1
+    heading = (setting, "what", "ours", "required", "reached")[first:]
+    rows = [
+        [one.setting, one.what, one.ours, one.required, VERDICTS[one.holds]][first:]
+        for one in requirements
+    ]
+    return Table("Required", heading, rows, len(heading), "required")
 
 
-def statement_table(
-    claims: Iterable[Claim],
-    settings: Iterable[str],
-    *,
-    part: str,
-    title: str = "Statements of the text",
-) -> Table:
+def statement_table(claims: Iterable[Claim], settings: Iterable[str], about: str = "") -> Table:
     """Return statements as a table for pages: a row each, verdict and text for each setting.
 
     Parameters
@@ -279,8 +255,8 @@ def statement_table(
         The statements, of which those in other settings are left out.
     settings
         The columns.
-    title, part
-        See :class:`Table`.
+    about
+        What these statements are about, if there are several tables.
     """
     columns = list(settings)
     rows: dict[str, dict[str, str]] = {}
@@ -289,51 +265,11 @@ def statement_table(
             row = rows.setdefault(f"{claim.what} ({claim.section})", {})
             row[claim.setting] = f"{VERDICTS[claim.holds]}: {claim.text}"
     return Table(
-        title,
+        f"Statements on {about}" if about else "Statements of the text",
         ["statement: measure; rule", *columns],
         [[what, *(row.get(one, "-") for one in columns)] for what, row in rows.items()],
-        part=part,
+        part=f"statements on {about}" if about else "statements",
         terminal=False,
-    )
-
-
-def required_rows(requirements: Iterable[Requirement]) -> list[list[str]]:
-    """Return requirements as texts: setting, figure, ours, required, and yes or no."""
-    return [
-        [one.setting, one.what, one.ours, one.required, "yes" if one.holds else "no"]
-        for one in requirements
-    ]
-
-
-def statement_tables(claims: Iterable[Claim], settings: Iterable[str]) -> tuple[Table, Table]:
-    """Return statements as a grid for a terminal, and as a table with findings for pages.
-
-    Parameters
-    ----------
-    claims
-        The statements, in their order.
-    settings
-        The columns.
-    """
-    columns, words = list(settings), {True: "yes", False: "no", None: "open"}
-    found: dict[str, dict[str, Claim]] = {}
-    for claim in claims:
-        found.setdefault(claim.name, {})[claim.setting] = claim
-    grid, texts = [], []
-    for name, by_setting in found.items():
-        verdicts = {one.setting: words[one.holds] for one in by_setting.values()}
-        grid.append([name, *(verdicts.get(setting, "-") for setting in columns)])
-        numbers = {
-            one.setting: ("**no**: " if one.holds is False else "") + one.text
-            for one in by_setting.values()
-        }
-        first = next(iter(by_setting.values()))
-        row = [first.what, first.section, *(numbers.get(setting, "-") for setting in columns)]
-        texts.append(row)
-    title, heading = "Statements of the text", ["statement: measure; rule", "section", *columns]
-    return (
-        Table(title, ["statement", *columns], grid, html=False),
-        Table(title, heading, texts, 2, "claims", terminal=False),
     )
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies import render
-from hpcrowd.scenarios.studies.published import csv_rows
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table
+from hpcrowd.scenarios.studies.published import Printed, csv_rows
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, record_rows
 from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
 from hpcrowd.scenarios.unfinished import Unfinished
 
@@ -35,12 +36,6 @@ Finding = tuple[dict[str, float], str, bool | None]
 
 #: Checks a statement, see :class:`Rule`; with a second function, that says where it applies.
 Check = Callable[..., Finding] | tuple[Callable[..., Finding], Callable[..., bool]]
-
-#: Requirements and statements with their findings, and their names in the data of a study.
-STATED = {"statements": "claims", "required": "requirements", "reached": "reached"}
-
-#: The same for studies that list the requirements first.
-REQUIRED_FIRST = {"required": "requirements", "claims": "claims", "reached": "reached"}
 
 
 class PublishedStudy(ABC):
@@ -69,11 +64,10 @@ class PublishedStudy(ABC):
         Statements of the text that are checked on every trace.
     listed
         The logs or traces of the paper.
-    verdict_names
-        Names, in its data, of statements, requirements, and whether all are reached.
-    statements_listed
-        Whether a terminal lists the statements, each with its text; a study with many of them
-        declares a grid among its tables.
+    written
+        What its data consist of, see :func:`plain`.
+    unreadable
+        Why logs or traces of the paper cannot be read, by name.
     stored_digits
         Significant digits of the runs that are stored next to its page, for a study that takes
         hours; None for one that is run again whenever its page is refreshed.
@@ -91,8 +85,7 @@ class PublishedStudy(ABC):
     setting: ClassVar[str] = "setting"
     rules: ClassVar[Sequence[Rule]] = ()
     listed: ClassVar[Collection[str]] = ()
-    verdict_names: ClassVar[Mapping[str, str]] = STATED
-    statements_listed: ClassVar[bool] = True
+    unreadable: ClassVar[Mapping[str, str]] = {}
     stored_digits: ClassVar[int | None] = None
     picture_colours: ClassVar[int | None] = None
     counted_in: ClassVar[str] = "the paper"
@@ -100,6 +93,11 @@ class PublishedStudy(ABC):
     traces: Mapping[str, Any]
 
     # ---- declared by each study ----
+
+    @cached_property
+    def cells(self) -> Sequence[Any]:
+        """The published figures with ours, if the study compares single figures."""
+        return ()
 
     @cached_property
     def requirements(self) -> Sequence[Requirement]:
@@ -123,17 +121,28 @@ class PublishedStudy(ABC):
     def pictures(self) -> Sequence[Picture]:
         """Return the pictures that can be drawn from what was run."""
 
-    @abstractmethod
     def data(self) -> dict[str, Any]:
-        """Return the findings as plain data, fit for JSON."""
+        """Return the findings as plain data, fit for JSON: what :func:`plain` writes of them."""
+        return self.stored()
 
-    @abstractmethod
     def rows(self) -> Rows:
-        """Return every figure in long form, as headings and rows; unknown is None."""
+        """Return every figure in long form, as headings and rows; unknown is None.
+
+        Those are the published figures with ours, if a study has ``cells``.
+        """
+        return record_rows(plain(self.cells))
+
+    def groups(self) -> Mapping[str, Iterable[str]]:
+        """Return the settings of each table of statements, by what these are about."""
+        return {"": self.traces}
 
     def versions(self) -> Sequence[Version]:
         """Return the jobs of each log here and in the paper; none if the paper counts none."""
-        return ()
+        return [
+            Version(name, facts["jobs"], facts["jobs_published"])
+            for name, facts in self.origin().get("traces", {}).items()
+            if "jobs_published" in facts
+        ]
 
     def origin(self) -> dict[str, Any]:
         """Return the provenance of the figures: traces, and settings if there are any."""
@@ -172,13 +181,27 @@ class PublishedStudy(ABC):
     # ---- the same for all ----
 
     def sentences(self) -> list[str]:
-        """Return the summary, and which logs are another version than those of the paper."""
-        return [*self.summary(), *version_lines(self.versions(), self.counted_in)]
+        """Return the summary, the logs that are absent, and those of another version."""
+        names = {why: [one for one in self.absent if self.absent[one] == why]
+                 for why in self.absent.values()}  # fmt: skip
+        lines = [f"Not available: {', '.join(ones)} ({why})" for why, ones in names.items()]
+        for name, facts in self.origin().get("traces", {}).items():
+            if others := facts.get("other_versions"):
+                lines.append(f"{name}: {facts['source']} is used, not {', '.join(others)}")
+        return [*self.summary(), *lines, *version_lines(self.versions(), self.counted_in)]
 
     def marked_tables(self) -> list[Table]:
-        """Return the tables; names of logs that are another version are marked."""
+        """Return the tables, what is required, and the statements.
+
+        Names of logs that are another version are marked.
+        """
+        required = render.required_table(self.requirements, self.setting)
+        tables = [*self.tables(), required]
+        if self.claims:
+            groups = self.groups().items()
+            tables += [render.statement_table(self.claims, ones, about) for about, ones in groups]
         versions = self.versions()
-        return [marked(table, versions) for table in self.tables()]
+        return [marked(table, versions) for table in tables]
 
     @property
     def failures(self) -> list[Requirement]:
@@ -197,9 +220,10 @@ class PublishedStudy(ABC):
         return f"{required - len(self.failures)} of {required}"
 
     @property
-    def absent(self) -> list[str]:
-        """Logs or traces of the paper that were not available."""
-        return [name for name in self.listed if name not in self.traces]
+    def absent(self) -> dict[str, str]:
+        """Why logs or traces of the paper were not available, by name."""
+        away = [name for name in self.listed if name not in self.traces]
+        return {name: self.unreadable.get(name, "no trace found") for name in away}
 
     @property
     def verdicts(self) -> Counter[bool | None]:
@@ -214,16 +238,20 @@ class PublishedStudy(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, fit for JSON."""
-        verdicts = {
-            "claims": as_data(self.claims, self.setting),
-            "requirements": as_data(self.requirements, self.setting),
-            "reached": self.reached,
-        }
         sources = {"sources": dict(self.published)} if self.published else {"source": self.source}
-        last = {name: verdicts[what] for name, what in self.verdict_names.items()}
+        absent = {"absent": self.absent} if self.listed else {}
         others = [asdict(one) for one in self.versions() if one.jobs != one.printed]
         versions = {"other_versions": others} if others else {}
-        return {"study": self.name, **sources, **self.data(), **versions, **last}
+        return {
+            "study": self.name,
+            **sources,
+            **self.data(),
+            **absent,
+            **versions,
+            "statements": as_data(self.claims, self.setting),
+            "required": as_data(self.requirements, self.setting),
+            "reached": self.reached,
+        }
 
     def show(self, console: Console) -> None:
         """Print tables, statements and a summary on a ``rich`` console."""
@@ -367,7 +395,7 @@ def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:
     ]
 
 
-def as_data(ones: Iterable[Any], setting: str | None) -> list[dict[str, Any]]:
+def as_data(ones: Iterable[Any], setting: str) -> list[dict[str, Any]]:
     """Return requirements or claims as plain data, fit for JSON.
 
     Parameters
@@ -375,10 +403,10 @@ def as_data(ones: Iterable[Any], setting: str | None) -> list[dict[str, Any]]:
     ones
         Requirements or claims. If all settings are empty, they are left out.
     setting
-        Name of the settings in the study, such as ``log``; None leaves them out.
+        Name of the settings in the study, such as ``log``.
     """
     found = [asdict(one) for one in ones]
-    if setting is None or not any(one["setting"] for one in found):
+    if not any(one["setting"] for one in found):
         return [{name: one[name] for name in one if name != "setting"} for one in found]
     return [
         {(setting if name == "setting" else name): value for name, value in one.items()}
@@ -392,6 +420,9 @@ def as_data(ones: Iterable[Any], setting: str | None) -> list[dict[str, Any]]:
 def plain(value: Any, digits: int | None = None) -> Any:
     """Return dataclasses, arrays and lists as plain data fit for JSON; nan becomes None.
 
+    Of a dataclass all fields are written, or else the fields, properties and methods that its
+    ``written`` names; if that is a mapping, by other names. Several words of a key are joined.
+
     Parameters
     ----------
     value
@@ -399,15 +430,26 @@ def plain(value: Any, digits: int | None = None) -> Any:
     digits
         Significant digits of the numbers in arrays; all unless given.
     """
+    if isinstance(value, Printed):
+        return value.value
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name), digits) for field in fields(value)}
+        names = getattr(value, "written", None) or [field.name for field in fields(value)]
+        names = names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))
+        found = {name: attrgetter(own)(value) for name, own in names.items()}
+        return {name: plain(one() if callable(one) else one, digits) for name, one in found.items()}
     if isinstance(value, Mapping):
-        return {name: plain(one, digits) for name, one in value.items()}
+        return {_key(name): plain(one, digits) for name, one in value.items()}
     if isinstance(value, np.ndarray):
         return _numbers(value.tolist(), digits)
     if isinstance(value, list | tuple):
         return [plain(one, digits) for one in value]
-    return value
+    return None if value != value else value
+
+
+def _key(name: Any) -> str:
+    if isinstance(name, tuple):
+        return ", ".join(map(_key, name))
+    return f"{name:g}" if isinstance(name, float) else str(name)
 
 
 def _numbers(value: Any, digits: int | None) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -37,9 +37,9 @@ from hpcrowd.scenarios.studies.madon2024.measures import (
     window_of,
 )
 from hpcrowd.scenarios.studies.options import TRACES
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, record_rows
+from hpcrowd.scenarios.studies.render import Picture, Table
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, trace_facts
-from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement
+from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, plain
 from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
@@ -407,7 +407,7 @@ class Madon2024(PublishedStudy):
         "madon2024_figure5c": f"{PAPER}, Fig. 5c: percentiles over users of additional lateness, s",
         "madon2024_text": f"{PAPER}, ranges given in the text",
     }
-    verdict_names: ClassVar = {}  # the requirements are in the cells
+    setting = "log"
     counted_in = "section 5.1"
 
     logs: dict[str, LogRuns]
@@ -526,13 +526,9 @@ class Madon2024(PublishedStudy):
         return {
             **self.origin(),
             "rounding": ROUNDING,
-            "bounds": {
-                "cells": len(self.requirements),
-                "hold": len(self.requirements) - len(self.failures),
-            },
-            "cells": [asdict(cell) for cell in self.cells],
-            "statements": [asdict(found) for found in statements(self.logs["KTH"])],
-            "figure5c_readings": [asdict(found) for found in self.readings],
+            "cells": plain(self.cells),
+            "ranges": plain(statements(self.logs["KTH"])),
+            "figure5c_readings": plain(self.readings),
             "runs": [
                 {
                     "log": log.log,
@@ -541,16 +537,12 @@ class Madon2024(PublishedStudy):
                     "processors": run.processors,
                     "configuration": run.configuration,
                     "metrics": run.metrics,
-                    "windows": [asdict(window_of(run, months)) for months in WINDOW_MONTHS],
+                    "windows": plain([window_of(run, months) for months in WINDOW_MONTHS]),
                 }
                 for log in self.logs.values()
                 for (experiment, replay), run in log.runs.items()
             ],
         }
-
-    def rows(self) -> Rows:
-        """Return every cell."""
-        return record_rows([asdict(cell) for cell in self.cells])
 
     def origin(self) -> dict[str, Any]:
         """Return the traces."""

@@ -281,11 +281,7 @@ def fit_arrivals(submit: NDArray[np.float64], log: Mapping[str, Any]) -> Arrival
         When PyWavelets is not installed.
     """
     workload = Workload.of(submit, 0, settings=Settings(time_scale_s=TIME_SCALE_S))
-    models: dict[str, ArrivalModel] = {
-        "N": Poisson.fit(workload),
-        "L": Wavelet.fit(workload),
-        "LB": WaveletZeros.fit(workload),
-    }
+    models = {name: pattern.model.fit(workload) for name, pattern in PATTERNS.items()}
     return Arrivals(models, log)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, log
@@ -52,8 +52,6 @@ from hpcrowd.scenarios.studies.render import (
     Rows,
     Table,
     pictures_of,
-    required_table,
-    statement_table,
 )
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.study import (
@@ -368,16 +366,8 @@ class Minh2012Arrivals(PublishedStudy):
         return [*claims_of(CLUSTER_RULES, places), *claims_of(GRID_RULES, in_grid)]
 
     def tables(self) -> Sequence[Table]:
-        """Return the requirements, the slowdowns of cluster and grid, and the statements."""
-        settings = {
-            "cluster": [load_name(load) for load in self.cluster.loads],
-            "grid": [grid_load_name(load) for load in self.grid.loads],
-        }
+        """Return how often statements hold, and the slowdowns of cluster and grid."""
         return (
-            required_table(
-                self.requirements, "where", title="Required orders", what="slowdown",
-                part="required", left=2, terminal=False,
-            ),
             Table(
                 "Verdicts", *verdict_rows(self.claims), part="verdicts",
                 terminal=False, html=False,
@@ -390,14 +380,14 @@ class Minh2012Arrivals(PublishedStudy):
                 Table(title, *grid_rows(self, measure), part=title, wrap=True)
                 for title, measure in GRID_TABLES.items()
             ),
-            *(
-                statement_table(
-                    self.claims, columns,
-                    title=f"Statements on the {group}", part=f"statements on the {group}",
-                )
-                for group, columns in settings.items()
-            ),
         )  # fmt: skip
+
+    def groups(self) -> Mapping[str, Iterable[str]]:
+        """Return the loads of the cluster and of the grid."""
+        return {
+            "the cluster": map(load_name, self.cluster.loads),
+            "the grid": map(grid_load_name, self.grid.loads),
+        }
 
     def summary(self) -> list[str]:
         """Return what was reached and what holds."""
@@ -411,10 +401,6 @@ class Minh2012Arrivals(PublishedStudy):
     def pictures(self) -> Sequence[Picture]:
         """Return Figures 6.1 to 6.3."""
         return pictures_of(FIGURES, self)
-
-    def data(self) -> dict[str, Any]:
-        """Return all runs."""
-        return self.stored()
 
     def rows(self) -> Rows:
         """Return every slowdown."""

@@ -225,6 +225,8 @@ class ForetoldSigns:
         Prediction from the two weeks before, nan where there is none, shape (weeks,).
     """
 
+    written: ClassVar = ("correlation", "expected", "compared", "right")
+
     correlation: Floats
     expected: Floats
 

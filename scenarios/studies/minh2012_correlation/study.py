@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
@@ -48,7 +48,7 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
 from hpcrowd.scenarios.studies.minh2012_features.measures import published_jobs
 from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, TRACES
 from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of, statement_table
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of
 from hpcrowd.scenarios.studies.running import Steps, find_logs, run_tasks
 from hpcrowd.scenarios.studies.study import (
     Check,
@@ -57,7 +57,6 @@ from hpcrowd.scenarios.studies.study import (
     PublishedStudy,
     Requirement,
     claims_of,
-    plain,
     rules_of,
 )
 from hpcrowd.scenarios.studies.versions import Version
@@ -265,6 +264,7 @@ class Minh2012Correlation(PublishedStudy):
     listed = STUDIED
     stored_digits = 6
     counted_in = "Table 3.1"
+    written = ("replications", "jobs", "seed", "traces", "correlation", "locality", "weeks")
 
     correlation: CorrelationRuns
     locality: Sequence[LocalityRuns]
@@ -343,12 +343,7 @@ class Minh2012Correlation(PublishedStudy):
         ]
 
     def tables(self) -> Sequence[Table]:
-        """Return Table 7.1 with ours, slowdowns, weeks, and the statements by experiment."""
-        settings = {
-            "correlation": [load_name(load) for load in self.correlation.loads],
-            "locality": [runs.name for runs in self.locality],
-            "weeks": ["all logs"],
-        }
+        """Return Table 7.1 with ours, slowdowns, and weeks."""
         return (
             Table(
                 "Table 7.1: Spearman's correlation", TABLE, table_rows(self),
@@ -359,26 +354,24 @@ class Minh2012Correlation(PublishedStudy):
                 "Signs of weekly correlations predicted", WEEKS, week_rows(self),
                 part="weeks", wrap=True,
             ),
-            *(
-                statement_table(
-                    self.claims, columns,
-                    title=f"Statements on {group}", part=f"statements on {group}",
-                )
-                for group, columns in settings.items()
-            ),
         )  # fmt: skip
 
+    def groups(self) -> Mapping[str, Iterable[str]]:
+        """Return the loads, the cases of locality, and all logs together."""
+        return {
+            "correlation": map(load_name, self.correlation.loads),
+            "locality": [runs.name for runs in self.locality],
+            "weeks": ["all logs"],
+        }
+
     def summary(self) -> list[str]:
-        """Return what was reached, what holds, and which logs were not there."""
+        """Return what was reached and what holds."""
         verdicts = self.verdicts
-        lines = [
+        return [
             f"{self.score} required figures reached; "
             f"of {len(self.claims)} statements, each in each setting, {verdicts[True]} hold, "
             f"{verdicts[False]} do not, and {verdicts[None]} stay open"
         ]
-        if self.absent:
-            lines.append(f"Logs of the study that are not available: {', '.join(self.absent)}")
-        return lines
 
     def versions(self) -> Sequence[Version]:
         """Return the completed jobs of each log that is in Table 3.1."""
@@ -392,33 +385,9 @@ class Minh2012Correlation(PublishedStudy):
         """Return Figures 7.3 to 7.5, as far as they were run."""
         return pictures_of(figures_of(self), self)
 
-    def stored(self, digits: int | None = None) -> dict[str, Any]:
-        """Return all runs as plain data."""
-        return {
-            "replications": self.replications,
-            "jobs": self.jobs,
-            "seed": self.seed,
-            "traces": dict(self.traces),
-            "absent": self.absent,
-            "correlation": plain(self.correlation, digits),
-            "locality": plain(self.locality, digits),
-            "weeks": {
-                log: {
-                    "correlation": plain(signs.correlation, digits),
-                    "expected": plain(signs.expected, digits),
-                    "compared": signs.compared,
-                    "right": signs.right,
-                }
-                for log, signs in self.weeks.items()
-            },
-        }
-
     def data(self) -> dict[str, Any]:
         """Return all runs, and Table 7.1 with ours."""
-        return {
-            **self.stored(),
-            "table7_1": [one._asdict() for one in self.table],
-        }
+        return {**super().data(), "table7_1": [one._asdict() for one in self.table]}
 
     def rows(self) -> Rows:
         """Return every simulation."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -238,18 +238,6 @@ ROUNDING = 1e-9
 TABLED = tuple(row["trace"] for row in published_rows("minh2012_table3_1"))
 
 
-def reasons_of(absent: Iterable[str]) -> dict[str, str]:
-    """Return why traces are not available."""
-    return {name: UNREADABLE.get(name, "no trace found") for name in absent}
-
-
-def absence_lines(words: str, absent: Iterable[str]) -> list[str]:
-    """Return the unavailable traces, a line for each reason."""
-    found = reasons_of(absent)
-    names = {why: [one for one in found if found[one] == why] for why in found.values()}
-    return [f"{words}: {', '.join(ones)} ({why})" for why, ones in names.items()]
-
-
 def published_jobs(trace: str) -> int:
     """Return the number of completed jobs of a trace, Table 3.1."""
     rows = published_rows("minh2012_table3_1")
@@ -268,19 +256,27 @@ class Cell:
         As printed.
     ours
         Our value, in the unit of the table.
-    orders
+    least, most
         Smallest and largest over orders of the jobs of the same second; None if the order does not
         matter.
     required
         Whether it has to be reached.
     """
 
+    written: ClassVar[Mapping[str, str]] = {
+        "table": "table.number", "figure": "figure.name", "unit": "figure.unit", "trace": "trace",
+        "ours": "ours.number", "not_available": "ours.reason", "least_over_orders": "least",
+        "most_over_orders": "most", "published": "published", "required": "required",
+        "reached": "reached", "met": "met",
+    }  # fmt: skip
+
     trace: str
     table: Table
     figure: Figure
     published: Printed
     ours: Value
-    orders: tuple[float, float] | None
+    least: float | None
+    most: float | None
     required: bool
 
     @property
@@ -294,15 +290,16 @@ class Cell:
             return "digit"
         if self.table.within is not None and off <= self.table.within + ROUNDING:
             return "within"
-        if self.orders is None or self.table.within is not None:
+        if self.least is None or self.most is None or self.table.within is not None:
             return ""
         wider = printed.half_unit + self.table.slack + ROUNDING
-        low, high = self.orders
-        return "orders" if low - wider <= printed.value <= high + wider else ""
+        return "orders" if self.least - wider <= printed.value <= self.most + wider else ""
 
     @property
-    def met(self) -> bool:
-        """Whether ours agrees as well as its table requires."""
+    def met(self) -> bool | None:
+        """Whether ours agrees as well as its table requires; None if nothing is required."""
+        if not self.required:
+            return None
         return self.reached in (("digit", "within") if self.table.strict else HOW_NEAR)
 
     @property
@@ -313,9 +310,9 @@ class Cell:
     @property
     def range_text(self) -> str:
         """The range over orders as text; empty if there is none or it is a single value."""
-        if self.orders is None:
+        if self.least is None or self.most is None:
             return ""
-        low, high = map(self.shown, self.orders)
+        low, high = map(self.shown, (self.least, self.most))
         return f"{low} to {high}" if low != high else ""
 
     def shown(self, number: float) -> str:
@@ -340,13 +337,15 @@ class ThesisTrace:
         Its abbreviation in Table 3.1.
     workload
         Its completed jobs.
-    facts
+    file
         Its file, and the other available versions.
     """
 
+    written: ClassVar[Sequence[str] | Mapping[str, str]] = ("facts",)
+
     trace: str
     workload: Workload
-    facts: dict[str, Any] = field(default_factory=dict)
+    file: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_that_of_the_thesis(self) -> bool:
@@ -358,15 +357,26 @@ class ThesisTrace:
         """Whether figures are required of it."""
         return self.is_that_of_the_thesis
 
-    def plain(self) -> dict[str, Any]:
-        """Return the description of the trace, as plain data."""
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The description of the trace."""
         return {
-            **self.facts,
+            **self.file,
             "jobs": len(self.workload),
             "jobs_published": published_jobs(self.trace),
             "figures_required": self.is_required,
             "jobs_left_out": dict(self.workload.left_out),
+            "notes": list(self.workload.notes),
         }
+
+
+def nothing_required(traces: Mapping[str, ThesisTrace]) -> list[str]:
+    """Return a line for each trace of which nothing is required, as it is another version."""
+    return [
+        f"{name}: another version of the log, so nothing is required of it"
+        for name, one in traces.items()
+        if not one.is_that_of_the_thesis
+    ]
 
 
 @dataclass(kw_only=True)
@@ -384,10 +394,6 @@ class TraceOutcomes(ThesisTrace):
     features: Features
     orders: dict[str, tuple[float, float]]
 
-    def plain(self) -> dict[str, Any]:
-        """Return the description of the trace and the notes on its jobs, as plain data."""
-        return {**super().plain(), "notes": list(self.workload.notes)}
-
     @cached_property
     def cells(self) -> list[Cell]:
         """Every figure of the trace in the published tables."""
@@ -398,14 +404,13 @@ class TraceOutcomes(ThesisTrace):
             value, orders = self.features[figure.feature], self.orders.get(figure.feature)
             if value.number is not None:
                 value = Value(figure.in_unit(value.number))
-            if orders is not None:
-                orders = figure.in_unit(orders[0]), figure.in_unit(orders[1])
+            low, high = (None, None) if orders is None else map(figure.in_unit, orders)
             required = table.requires(self.trace) and self.is_that_of_the_thesis
-            yield Cell(self.trace, table, figure, published, value, orders, required)
+            yield Cell(self.trace, table, figure, published, value, low, high, required)
 
 
 def study_trace(
-    trace: str, workload: Workload, facts: dict[str, Any] | None = None
+    trace: str, workload: Workload, file: dict[str, Any] | None = None
 ) -> TraceOutcomes:
     """Measure one trace.
 
@@ -415,7 +420,7 @@ def study_trace(
         Its abbreviation in Table 3.1.
     workload
         Its completed jobs.
-    facts
+    file
         Its file.
     """
     names = dict.fromkeys(figure.feature for _, figure, _ in published_figures(trace))
@@ -430,7 +435,7 @@ def study_trace(
         workload=workload,
         features=Features(workload, values),
         orders=ranges(workload, list(dict.fromkeys(moved))),
-        facts=facts or {},
+        file=file or {},
     )
 
 

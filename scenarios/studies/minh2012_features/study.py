@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -27,27 +27,22 @@ from hpcrowd.scenarios.studies.minh2012_features.measures import (
     STUDIED,
     TABLED,
     TABLES,
+    UNREADABLE,
     WHITE_NOISE,
     Cell,
     TraceOutcomes,
-    absence_lines,
+    nothing_required,
     published_jobs,
-    reasons_of,
     study_trace,
 )
 from hpcrowd.scenarios.studies.options import TRACES
 from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
-    Rows,
     Table,
-    record_rows,
-    required_table,
-    statement_tables,
 )
 from hpcrowd.scenarios.studies.running import nearest_versions
 from hpcrowd.scenarios.studies.study import (
-    REQUIRED_FIRST,
     Claim,
     Finding,
     PublishedStudy,
@@ -55,7 +50,6 @@ from hpcrowd.scenarios.studies.study import (
     claims_of,
     rules_of,
 )
-from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 # ---- statements of the text ------------------------------------------------------------------
@@ -315,8 +309,8 @@ class Minh2012Features(PublishedStudy):
     }
     setting = "trace"
     listed = TABLED
-    verdict_names = REQUIRED_FIRST
-    statements_listed = False
+    unreadable = UNREADABLE
+    written: ClassVar = {"traces": "traces", "rules": "tables_required", "figures": "cells"}
 
     traces: dict[str, TraceOutcomes]
 
@@ -335,7 +329,7 @@ class Minh2012Features(PublishedStudy):
                 f"{cell.table.number}, {cell.title}",
                 cell.text,
                 f"{cell.published.text}, {cell.table.rule}",
-                cell.met,
+                bool(cell.met),
             )
             for cell in self.cells
             if cell.required
@@ -347,7 +341,7 @@ class Minh2012Features(PublishedStudy):
         return claims_of(RULES, {name: one.workload for name, one in self.traces.items()})
 
     def tables(self) -> Sequence[Table]:
-        """Return the traces, the figures with ours, statements, and requirements."""
+        """Return the traces, the figures with ours, and what is required."""
         return (
             Table(
                 "Traces", TRACE_TABLE, list(map(trace_row, self.traces.values())), 2, "traces",
@@ -361,54 +355,27 @@ class Minh2012Features(PublishedStudy):
                 "Tables 3.9 and 3.10: distributions fitted to the times between bags", FIGURE_TABLE,
                 figure_rows(self, fits=True), 3, "fits", columns=SHOWN, wrap=True,
             ),
-            *statement_tables(self.claims, self.traces),
             Table("What is required", RULE_TABLE, rule_rows(), 5, "rules", terminal=False),
-            required_table(self.requirements, "trace", terminal=False),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
-        """Return what was reached, what holds, and which traces were missing, a line each."""
+        """Return what was reached and what holds, a line each."""
         required = [cell for cell in self.cells if cell.required]
         to_the_digit = sum(cell.reached == "digit" for cell in required)
-        lines = [
+        return [
             f"{self.score} required figures reached, {to_the_digit} of them to the printed digit",
             self.checked,
-            *absence_lines("Not measured", self.absent),
-        ]
-        for name, one in self.traces.items():
-            if not one.is_that_of_the_thesis:
-                lines.append(f"{name}: another version of the log, so nothing is required of it")
-            if others := one.facts.get("other_versions"):
-                lines.append(f"{name}: {one.facts['source']} is measured, not {', '.join(others)}")
-        return lines
-
-    def versions(self) -> Sequence[Version]:
-        """Return the completed jobs of each trace."""
-        return [
-            Version(name, len(one.workload), published_jobs(name))
-            for name, one in self.traces.items()
+            *nothing_required(self.traces),
         ]
 
     def pictures(self) -> Sequence[Picture]:
         """Return a sheet for each trace."""
         return [Picture.of(name.lower(), sheet, one) for name, one in self.traces.items()]
 
-    def data(self) -> dict[str, Any]:
-        """Return the traces, the rules, and every figure with ours."""
-        return {
-            **self.origin(),
-            "absent": reasons_of(self.absent),
-            "rules": [dict(zip(RULE_TABLE, row, strict=True)) for row in rule_rows()],
-            "figures": list(map(_plain_cell, self.cells)),
-        }
-
-    def rows(self) -> Rows:
-        """Return every figure of the tables with ours."""
-        return record_rows(list(map(_plain_cell, self.cells)))
-
-    def origin(self) -> dict[str, Any]:
-        """Return the traces."""
-        return {"traces": {name: one.plain() for name, one in self.traces.items()}}
+    @property
+    def tables_required(self) -> list[dict[str, str]]:
+        """What is required of each table."""
+        return [dict(zip(RULE_TABLE, row, strict=True)) for row in rule_rows()]
 
 
 def reached_text(cell: Cell) -> str:
@@ -456,29 +423,11 @@ def trace_row(one: TraceOutcomes) -> list[str]:
     """Return the file of a trace as the texts of :data:`TRACE_TABLE`."""
     return [
         one.trace,
-        str(one.facts.get("source", one.workload.name)),
+        str(one.file.get("source", one.workload.name)),
         f"{len(one.workload):,}",
         f"{published_jobs(one.trace):,}",
         "yes" if one.is_that_of_the_thesis else "other jobs, none required",
     ]
-
-
-def _plain_cell(cell: Cell) -> dict[str, Any]:
-    low, high = cell.orders or (None, None)
-    return {
-        "table": cell.table.number,
-        "figure": cell.figure.name,
-        "unit": cell.figure.unit,
-        "trace": cell.trace,
-        "ours": cell.ours.number,
-        "not_available": cell.ours.reason or None,
-        "least_over_orders": low,
-        "most_over_orders": high,
-        "published": cell.published.value,
-        "required": cell.required,
-        "reached": cell.reached or None,
-        "met": cell.met if cell.required else None,
-    }
 
 
 def reproduce_minh2012_features(

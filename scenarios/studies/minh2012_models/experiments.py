@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -102,6 +102,10 @@ class TraceModels(ThesisTrace):
         Notes of the fits, by way.
     """
 
+    written: ClassVar = {
+        "facts": "facts", "arrivals": "arrivals", "jobs": "jobs", "slowdown": "schedules",
+    }  # fmt: skip
+
     arrivals: Mapping[float, ArrivalRuns]
     jobs: Mapping[str, JobRuns]
     schedules: Mapping[str, Schedule]
@@ -112,10 +116,10 @@ class TraceModels(ThesisTrace):
         """Whether there are requirements on it."""
         return self.trace in REQUIRED and self.is_that_of_the_thesis
 
-    def plain(self) -> dict[str, Any]:
-        """Return the description of the trace and the notes of the fits, as plain data."""
-        notes = {way: list(notes) for way, notes in self.notes.items()}
-        return {**super().plain(), "notes": notes}
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The description of the trace, with the notes of the fits by way."""
+        return {**super().facts, "notes": self.notes}
 
     @cached_property
     def requirements(self) -> list[Requirement]:
@@ -335,7 +339,7 @@ def tasks_of(ways: dict[tuple[str, str], Way], seeds: int) -> list[Task]:
 def outcome_of(
     name: str,
     workload: Workload,
-    facts: dict[str, Any],
+    file: dict[str, Any],
     models: dict[tuple[str, str], WorkloadModel],
     results: dict[Task, Any],
 ) -> TraceModels:
@@ -363,6 +367,6 @@ def outcome_of(
         arrivals={float(scale): found for scale, found in of("arrivals", "").items()},
         jobs=jobs,
         schedules=schedules,
-        notes={way: models[name, way].notes for way in PLANNED if (name, way) in models},
-        facts=facts,
+        notes={way: list(models[name, way].notes) for way in PLANNED if (name, way) in models},
+        file=file,
     )

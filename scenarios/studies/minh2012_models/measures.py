@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,8 @@ class Arrivals:
     correlation
         Fig. 4.5: autocorrelation of the counts at lags 1 to :data:`LAGS`; None of short ones.
     """
+
+    written: ClassVar = ("cv", "zeros", "empty", "hurst", "hurst_sd", "ks")
 
     cv: float
     zeros: float | None
@@ -145,6 +147,10 @@ class ArrivalRuns:
         Why models could not be fitted, by name.
     """
 
+    written: ClassVar = {
+        "chosen": "choice", "not_fitted": "reasons", "trace": "trace", "models": "spreads",
+    }  # fmt: skip
+
     scale_s: float
     trace: Arrivals
     models: Mapping[str, Sequence[Arrivals]]
@@ -155,6 +161,11 @@ class ArrivalRuns:
         """Return mean and spread over seeds of a figure of a model; None if there is none."""
         found = (getattr(one, figure) for one in self.models.get(model, ()))
         return Spread.of(number for number in found if number is not None)
+
+    def spreads(self) -> dict[str, dict[str, Spread | None]]:
+        """Return mean and spread of every figure of every model."""
+        names = Arrivals.written
+        return {one: {name: self.spread(one, name) for name in names} for one in self.models}
 
     def mean(self, model: str, figure: str) -> float:
         """Return the mean over seeds.
@@ -390,6 +401,11 @@ class JobRuns:
         The arrivals of the model.
     """
 
+    written: ClassVar = {
+        "arrivals": "arrivals", "trace": "trace.figures", "generated": "generated",
+        "ks": "distances", "uniform_entropy": "uniform",
+    }  # fmt: skip
+
     trace: Jobs
     model: Sequence[Jobs]
     uniform: Sequence[float]
@@ -399,6 +415,14 @@ class JobRuns:
         """Return mean and spread over seeds of a figure or a distance; None if there is none."""
         known = [{**one.figures, **one.distances} for one in self.model]
         return Spread.of(one[figure] for one in known if figure in one)
+
+    def generated(self) -> dict[str, Spread | None]:
+        """Return mean and spread of every figure."""
+        return {name: self.spread(name) for name in TITLES}
+
+    def distances(self) -> dict[str, Spread | None]:
+        """Return mean and spread of every distance."""
+        return {name: self.spread(name) for name in DISTANCES}
 
     def mean(self, figure: str) -> float:
         """Return the mean over seeds of a figure or of a distance.
@@ -517,6 +541,12 @@ class Schedule:
     workloads
         Results of each generated workload.
     """
+
+    written: ClassVar = {
+        "processors": "trace.processors", "jobs_left_out_share": "trace.left_out",
+        "trace": "trace.slowdown", "least": "least", "mean": "mean", "most": "most",
+        "known": "known", "inside": "inside",
+    }  # fmt: skip
 
     trace: Points
     workloads: Sequence[Points]

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from hpcrowd.analysis.models.judgement import Spread
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.scenarios.studies.minh2012_features.measures import STUDIED as READABLE
 from hpcrowd.scenarios.studies.minh2012_features.measures import (
-    absence_lines,
+    UNREADABLE,
+    nothing_required,
     published_jobs,
-    reasons_of,
 )
 from hpcrowd.scenarios.studies.minh2012_models.experiments import (
     MOST,
@@ -38,8 +37,7 @@ from hpcrowd.scenarios.studies.minh2012_models.measures import (
     TIME_SCALES_S,
     TITLES,
     ArrivalRuns,
-    JobRuns,
-    Schedule,
+    Arrivals,
     or_none,
     slowdown_text,
 )
@@ -51,12 +49,9 @@ from hpcrowd.scenarios.studies.render import (
     Rows,
     Table,
     pictures_of,
-    required_table,
-    statement_tables,
 )
 from hpcrowd.scenarios.studies.running import ARCHIVE, Log, nearest_versions, run_tasks
-from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, PublishedStudy
-from hpcrowd.scenarios.studies.versions import Version
+from hpcrowd.scenarios.studies.study import PublishedStudy
 from hpcrowd.scenarios.terminal import Progress
 
 # ---- rows of the tables, ours and published, as texts ----------------------------------------
@@ -275,9 +270,6 @@ SEEDS = 10
 #: Headings of the rows of the table of all figures.
 LONG = ("trace", "part", "model", "setting", "figure", "number", "value")
 
-#: Figures of arrivals that are written.
-ARRIVAL_FIGURES = ("cv", "zeros", "empty", "hurst", "hurst_sd", "ks")
-
 #: The tables by the names of their parts of the page: titles, columns of words, and rows.
 TABLES = {
     "arrivals": ("Tables 4.1 to 4.3: arrivals", 5, arrival_table),
@@ -317,25 +309,22 @@ class Minh2012Models(PublishedStudy):
     setting = "trace"
     rules = RULES
     listed = TABLED
-    verdict_names = REQUIRED_FIRST
-    statements_listed = False
+    unreadable = UNREADABLE
+    written = ("seeds", "loads", "policies", "traces")
+    loads, policies = LOADS, tuple(POLICIES)
 
     traces: dict[str, TraceModels]
     seeds: int
 
     def tables(self) -> Sequence[Table]:
-        """Return the published tables with ours, the statements, and the requirements."""
-        return (
-            *(
-                Table(title, *rows(self), left, part, once=True, wrap=True)
-                for part, (title, left, rows) in TABLES.items()
-            ),
-            *statement_tables(self.claims, self.traces),
-            required_table(self.requirements, "trace", part="required", left=4, terminal=False),
-        )  # fmt: skip
+        """Return the published tables with ours."""
+        return [
+            Table(title, *rows(self), left, part, once=True, wrap=True)
+            for part, (title, left, rows) in TABLES.items()
+        ]
 
     def summary(self) -> list[str]:
-        """Return what was reached, what holds, and which traces were missing."""
+        """Return what was reached and what holds."""
         lines = [f"{self.score} required figures reached, means of {self.seeds} seeds"]
         lines += [
             f"Not reached: {one.setting}, {one.what}: {one.ours}, required {one.required}"
@@ -348,45 +337,11 @@ class Minh2012Models(PublishedStudy):
                 f"{SCHEDULED}: {found} of {points} points lie in the band at loads "
                 f"{REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}, {inside} of {every} at all loads"
             )
-        lines += [self.checked, *absence_lines("Not available", self.absent)]
-        for name, one in self.traces.items():
-            if not one.is_that_of_the_thesis:
-                lines.append(f"{name}: another version of the log, so nothing is required of it")
-            if others := one.facts.get("other_versions"):
-                lines.append(f"{name}: {one.facts['source']} is used, not {', '.join(others)}")
-        return lines
-
-    def versions(self) -> Sequence[Version]:
-        """Return the completed jobs of each trace."""
-        return [
-            Version(name, len(one.workload), published_jobs(name))
-            for name, one in self.traces.items()
-        ]
+        return [*lines, self.checked, *nothing_required(self.traces)]
 
     def pictures(self) -> Sequence[Picture]:
         """Return Figures 4.5, 4.6 and 5.1 to 5.3."""
         return pictures_of(FIGURES, self)
-
-    def data(self) -> dict[str, Any]:
-        """Return every figure of traces and models, by trace."""
-        return {
-            "seeds": self.seeds,
-            "loads": list(LOADS),
-            "traces": {name: one.plain() for name, one in self.traces.items()},
-            "absent": reasons_of(self.absent),
-            "arrivals": {
-                name: {f"{scale:g}": _plain_arrivals(runs) for scale, runs in one.arrivals.items()}
-                for name, one in self.traces.items()
-            },
-            "jobs": {
-                name: {way: _plain_jobs(runs) for way, runs in one.jobs.items()}
-                for name, one in self.traces.items()
-            },
-            "slowdown": {
-                name: {way: _plain_schedule(found) for way, found in one.schedules.items()}
-                for name, one in self.traces.items()
-            },
-        }
 
     def rows(self) -> Rows:
         """Return every figure of every generated workload."""
@@ -395,66 +350,15 @@ class Minh2012Models(PublishedStudy):
     def origin(self) -> dict[str, Any]:
         """Return the traces and the seeds."""
         return {
-            "traces": {name: one.plain() for name, one in self.traces.items()},
+            **super().origin(),
             "settings": {"seeds": self.seeds, "loads": list(LOADS)},
         }
-
-
-def _plain_spread(spread: Spread | None) -> dict[str, Any] | None:
-    return None if spread is None else vars(spread)
-
-
-def _plain_arrivals(runs: ArrivalRuns) -> dict[str, Any]:
-    return {
-        "chosen": runs.choice,
-        "not_fitted": dict(runs.reasons),
-        "trace": {name: getattr(runs.trace, name) for name in ARRIVAL_FIGURES if name != "ks"},
-        "models": {
-            model: {name: _plain_spread(runs.spread(model, name)) for name in ARRIVAL_FIGURES}
-            for model in runs.models
-        },
-    }
-
-
-def _plain_jobs(runs: JobRuns) -> dict[str, Any]:
-    return {
-        "arrivals": runs.arrivals,
-        "trace": dict(runs.trace.figures),
-        "generated": {name: _plain_spread(runs.spread(name)) for name in TITLES},
-        "ks": {name: _plain_spread(runs.spread(name)) for name in DISTANCES},
-        "uniform_entropy": list(runs.uniform),
-    }
-
-
-def _plain_schedule(schedule: Schedule) -> list[dict[str, Any]]:
-    found = []
-    for policy, load, row, column in schedule.points():
-        numbers = {
-            "trace": schedule.trace.slowdown,
-            "least": schedule.least,
-            "mean": schedule.mean,
-            "most": schedule.most,
-        }
-        known = {name: float(values[row, column]) for name, values in numbers.items()}
-        found.append(
-            {
-                "policy": policy,
-                "load": load,
-                "processors": int(schedule.trace.processors[column]),
-                "jobs_left_out_share": float(schedule.trace.left_out[column]),
-                **{name: number if number == number else None for name, number in known.items()},
-                "inside": bool(schedule.inside[row, column])
-                if schedule.known[row, column]
-                else None,
-            }
-        )
-    return found
 
 
 def _long(one: TraceModels) -> Iterator[Sequence[Any]]:
     """Yield every figure of a trace as a row of :data:`LONG`; without a number it is recorded."""
     for scale, runs in one.arrivals.items():
-        for name in ARRIVAL_FIGURES:
+        for name in Arrivals.written:
             setting = f"T = {scale:g} s"
             if name != "ks":
                 yield one.trace, "arrivals", "", setting, name, None, getattr(runs.trace, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from hpcrowd.analysis.prediction import Accuracy
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters
@@ -136,6 +136,13 @@ class TraceOutcomes:
         Description of the trace.
     """
 
+    written: ClassVar = {
+        "trace": "facts", "jobs": "jobs", "training_jobs": "training",
+        "mean_run_min": "mean_run_min", "requested_time": "requested", "models": "test",
+        "readings": "readings", "published_parameters_in_training": "published_training",
+        "own_training": "own", "fitness": "fitness", "fitness_ratio": "fitness_ratio",
+    }  # fmt: skip
+
     trace: str
     jobs: int
     training: int
@@ -147,6 +154,18 @@ class TraceOutcomes:
     readings: dict[str, Accuracy]
     run_s: Any = None
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def fitness(self) -> dict[str, float]:
+        """The fitness of everything that was measured, by name."""
+        own = (
+            {} if self.own is None else {"own": self.own.test, "own in training": self.own.training}
+        )
+        found = {
+            **self.test, **self.readings, **own, "requested time": self.requested,
+            "published parameters in training": self.published_training,
+        }  # fmt: skip
+        return {name: one.fitness for name, one in found.items()}
 
     @property
     def fitness_ratio(self) -> float | None:

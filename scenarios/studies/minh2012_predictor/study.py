@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -53,11 +53,8 @@ from hpcrowd.scenarios.studies.options import TRACES, Option
 from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
-    Rows,
     Table,
     pictures_of,
-    record_rows,
-    required_table,
 )
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
 from hpcrowd.scenarios.studies.study import PublishedStudy
@@ -230,7 +227,7 @@ class Minh2012Predictor(PublishedStudy):
     }
     setting = "trace"
     listed = TABLED
-    verdict_names: ClassVar = {"required": "requirements", "reached": "reached"}
+    written: ClassVar = {"traces": "traces", "tables": "cells"}
 
     traces: dict[str, TraceOutcomes]
 
@@ -240,7 +237,7 @@ class Minh2012Predictor(PublishedStudy):
         return [cell for one in self.traces.values() for cell in cells_of(one)]
 
     def tables(self) -> Sequence[Table]:
-        """Return Tables 8.4 to 8.6 with ours, all models, the requirements, and the readings."""
+        """Return Tables 8.4 to 8.6 with ours, all models, the parameters, and the readings."""
         return (
             Table(
                 "Tables 8.4 to 8.6: ours and published", TABLES, table_rows(self), 2, "tables",
@@ -250,7 +247,6 @@ class Minh2012Predictor(PublishedStudy):
                 "All models on the test part", ("trace", "model", *FIGURE_HEADINGS),
                 model_rows(self), 2, "models", once=True,
             ),
-            required_table(self.requirements, "trace", part="required"),
             Table("Parameters", TRAINING, training_rows(self), 3, "training", terminal=False),
             Table(
                 "Other readings", ("trace", "reading", *FIGURE_HEADINGS), reading_rows(self), 2,
@@ -259,7 +255,7 @@ class Minh2012Predictor(PublishedStudy):
         )  # fmt: skip
 
     def summary(self) -> list[str]:
-        """Return what was reached, what cannot be, and which traces were missing, a line each."""
+        """Return what was reached and what cannot be, a line each."""
         lines = [
             f"{self.score} required figures reached",
             "Li's column cannot be run: its parameters are not published",
@@ -273,8 +269,6 @@ class Minh2012Predictor(PublishedStudy):
             for name, one in self.traces.items()
             if one.own is None
         ]
-        if self.absent:
-            lines.append(f"Traces of the tables that are not available: {', '.join(self.absent)}")
         return lines
 
     def versions(self) -> Sequence[Version]:
@@ -289,18 +283,6 @@ class Minh2012Predictor(PublishedStudy):
         traces = list(self.traces.values())
         last = Picture.of("figure8-2", figure8_2, traces)
         return [*pictures_of((tables, histories), traces), last]
-
-    def data(self) -> dict[str, Any]:
-        """Return everything about each trace, and the tables."""
-        return {
-            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
-            "absent": self.absent,
-            "tables": list(map(_plain_cell, self.cells)),
-        }
-
-    def rows(self) -> Rows:
-        """Return every figure of the tables with ours."""
-        return record_rows(list(map(_plain_cell, self.cells)))
 
 
 def table_rows(study: Minh2012Predictor) -> list[list[str]]:
@@ -364,39 +346,6 @@ def training_rows(study: Minh2012Predictor) -> list[list[str]]:
             first = [one.trace, name, f"`{parameters.template}`", f"{parameters.pivot_s:,.0f}"]
             rows.append([*first, *groups, f"{training.fitness:.4f}", *figures(test)])
     return rows
-
-
-def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
-    return {
-        "trace": one.facts,
-        "jobs": one.jobs,
-        "training_jobs": one.training,
-        "mean_run_min": one.mean_run_min,
-        "requested_time": _plain(one.requested),
-        "models": {name: _plain(found) for name, found in one.test.items()},
-        "readings": {name: _plain(found) for name, found in one.readings.items()},
-        "published_parameters_in_training": _plain(one.published_training),
-        "own_training": None if one.own is None else _plain_training(one.own, one.fitness_ratio),
-    }
-
-
-def _plain_training(own: OwnTraining, ratio: float | None) -> dict[str, Any]:
-    return {
-        "origin": own.origin,
-        "parameters": asdict(own.parameters),
-        "training": _plain(own.training),
-        "test": _plain(own.test),
-        "search": own.details,
-        "fitness_ratio": ratio,
-    }
-
-
-def _plain_cell(cell: Cell) -> dict[str, Any]:
-    return {**asdict(cell), "published": cell.published.value}
-
-
-def _plain(accuracy: Accuracy) -> dict[str, Any]:
-    return {**asdict(accuracy), "fitness": accuracy.fitness}
 
 
 def reproduce_minh2012_predictor(

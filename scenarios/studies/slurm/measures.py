@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,6 +89,8 @@ class Comparison:
         Both starts of each job's first try, s.
     """
 
+    written: ClassVar = ("first", "second", "starts", "tries", "partitions", "reasons")
+
     first: str
     second: str
     starts: Distance
@@ -112,6 +115,8 @@ class Agreement:
     pairs
         How often each pair of words was said.
     """
+
+    written: ClassVar = {"compared": "compared", "same": "same", "only_recorded": "others"}
 
     compared: int = 0
     same: int = 0

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hpcrowd.scenarios.studies.slurm.differences import Difference, differences
+from hpcrowd.scenarios.studies.slurm.differences import Difference, by_cause, differences
 from hpcrowd.scenarios.studies.slurm.measures import (
     Comparison,
     Distance,
@@ -85,8 +85,11 @@ class Spread(NamedTuple):
         return middle if low == high else f"{middle} ({low} to {high})"
 
 
-class Waits(NamedTuple):
+@dataclass(frozen=True)
+class Waits:
     """Mean wait, s, of a partition's or a user's jobs: in each draw, and in each recorded run."""
+
+    written: ClassVar = ("ours", "draws", "runs")
 
     draws: tuple[float, ...]
     runs: tuple[float, ...]
@@ -143,6 +146,14 @@ class Outcome:
         Where the records are from.
     """
 
+    written: ClassVar = {
+        "simulated": "compared", "recorded": "own", "simulated_apart": "among",
+        "typical": "typical", "recorded_of_other_plans": "borrowed", "partitions": "partitions",
+        "users": "users", "users_in_another_order": "disordered", "priorities": "parts",
+        "priorities_on_record": "on_record", "causes": "causes", "nearest": "nearest",
+        "jobs_that_differ": "differences.__len__",
+    }  # fmt: skip
+
     name: str
     log: bool
     draws: tuple[tuple[Comparison, ...], ...]
@@ -163,6 +174,21 @@ class Outcome:
     def ours(self) -> tuple[Comparison, ...]:
         """The typical simulation compared with each recorded run."""
         return self.draws[self.typical]
+
+    @property
+    def compared(self) -> list[Comparison]:
+        """Each simulation compared with each recorded run, one after the other."""
+        return [pair for pairs in self.draws for pair in pairs]
+
+    @property
+    def disordered(self) -> Sequence[tuple[str, str]]:
+        """The pairs of users in another order."""
+        return self.order[2]
+
+    def causes(self) -> dict[str, dict[str, int]]:
+        """Return the jobs that differ, and by how many seconds, by cause."""
+        found = by_cause(self.differences)
+        return {cause: {"jobs": jobs, "seconds": seconds} for cause, jobs, seconds in found}
 
     def spread(self, of: Callable[[Comparison], float]) -> Spread:
         """Return a figure over the draws; of each, the mean over the recorded runs."""

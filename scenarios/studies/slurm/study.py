@@ -18,7 +18,7 @@ from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table, required_table
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.differences import CAUSES, Difference, by_cause, parting
 from hpcrowd.scenarios.studies.slurm.forecasts import (
@@ -75,9 +75,8 @@ def starts_figure(one: Outcome) -> Figure:
     left.scatter(starts[:, 1], starts[:, 0], s=7, color=COLOURS["blue"], alpha=0.6, linewidths=0)
     left.set(xlabel=name, ylabel=f"simulated, {compared.first}")
     begin(right, "cumulative distribution of the differences between starts")
-    simulated = [pair for pairs in one.draws for pair in pairs]
     for pairs, colour, width, label in (
-        (simulated, "blue", 0.5, "simulated and recorded"),
+        (one.compared, "blue", 0.5, "simulated and recorded"),
         (one.own, "orange", 1.6, "between recorded runs"),
     ):
         for place, pair in enumerate(pairs):
@@ -225,7 +224,6 @@ class Slurm(PublishedStudy):
             ),
             *([effect_table(self.effects)] if self.effects else []),
             *([forecast_table(self.forecasts)] if self.forecasts else []),
-            required_table(self.requirements, "plan", part="required", left=2, bold=True),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
@@ -267,8 +265,8 @@ class Slurm(PublishedStudy):
         return {
             "phases": self.phases,
             "seed": self.seed,
-            "plans": {name: plan_data(one) for name, one in self.traces.items()},
-            "effects": [plain(one) for one in self.effects],
+            "plans": {name: {**one.facts, **plain(one)} for name, one in self.traces.items()},
+            "effects": plain(self.effects),
             "forecasts": None if self.forecasts is None else self.forecasts.to_dict(),
         }
 
@@ -533,46 +531,6 @@ def difference_row(one: Outcome, found: Difference) -> list[str]:
         one.name, str(found.key), found.line.partition, found.line.user, f"{found.later:+,}",
         str(found.mine), str(found.theirs), cause,
     ]  # fmt: skip
-
-
-def plan_data(one: Outcome) -> dict[str, Any]:
-    """Return the figures of a plan, fit for JSON; the starts of all jobs are left out."""
-    compared = {
-        name: [
-            {
-                **{what: plain(getattr(pair, what))
-                   for what in ("first", "second", "starts", "tries", "partitions")},
-                "reasons": {"compared": pair.reasons.compared, "same": pair.reasons.same,
-                            "only_recorded": pair.reasons.others},
-            }
-            for pair in pairs
-        ]
-        for name, pairs in (("simulated", [pair for ones in one.draws for pair in ones]),
-                            ("recorded", one.own))
-    }  # fmt: skip
-    return {
-        **one.facts,
-        **compared,
-        "simulated_apart": plain(one.among),
-        "typical": one.typical,
-        "recorded_of_other_plans": one.borrowed,
-        "partitions": plain(_waits(one.partitions)),
-        "users": plain(_waits(one.users)),
-        "users_in_another_order": [list(pair) for pair in one.order[2]],
-        "priorities": plain(one.parts),
-        "priorities_on_record": one.on_record,
-        "causes": {cause: {"jobs": jobs, "seconds": seconds}
-                   for cause, jobs, seconds in by_cause(one.differences)},
-        "nearest": one.nearest,
-        "jobs_that_differ": len(one.differences),
-    }  # fmt: skip
-
-
-def _waits(found: Any) -> dict[str, Any]:
-    return {
-        name: {"ours": one.ours, "draws": list(one.draws), "runs": list(one.runs)}
-        for name, one in found.items()
-    }
 
 
 def _spread(one: Outcome, what: str) -> Spread:

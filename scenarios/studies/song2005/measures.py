@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -95,6 +95,10 @@ class Grouping:
     staying
         %; mean share of the jobs whose group stays when medoids come from a random sample.
     """
+
+    written: ClassVar = {
+        "shares_percent": "shares", "samples_percent": "samples", "jobs_staying_percent": "staying",
+    }  # fmt: skip
 
     count: int
     label: Int64s
@@ -286,20 +290,36 @@ class TraceOutcomes:
         Users in groups, by the number of groups.
     qualities
         How close generated jobs are, by kind, a value for each seed.
-    facts
+    file
         Its file, and the other available versions.
     """
+
+    written: ClassVar = {
+        "facts": "facts", "users_percent": "users_percent", "correlation": "jobs.correlation",
+        "groups": "groupings", "generated": "qualities",
+    }  # fmt: skip
 
     trace: str
     jobs: Jobs
     groupings: dict[int, Grouping]
     qualities: dict[str, list[Quality]]
-    facts: dict[str, Any] = field(default_factory=dict)
+    file: dict[str, Any] = field(default_factory=dict)
 
     @property
     def workload(self) -> Workload:
         """The trace."""
         return self.jobs.workload
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The description of the trace."""
+        return {
+            **self.file,
+            "jobs": len(self.workload),
+            "jobs_published": published_jobs(self.trace),
+            "jobs_left_out": dict(self.workload.left_out),
+            "jobs_with_run_time_0": len(self.workload) - len(self.jobs.user),
+        }
 
     def mean(self, name: str, kind: str = GROUPED) -> float:
         """Return the mean of a figure of :class:`Quality`."""

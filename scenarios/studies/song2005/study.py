@@ -19,7 +19,7 @@ from hpcrowd.analysis.models.jobs.mugm import GROUPS
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import published_rows
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, required_table, statement_tables
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table
 from hpcrowd.scenarios.studies.running import ARCHIVE, Log, Steps, nearest_versions, run_tasks
 from hpcrowd.scenarios.studies.song2005.figures import figures_of, groups_figure
 from hpcrowd.scenarios.studies.song2005.measures import (
@@ -44,8 +44,7 @@ from hpcrowd.scenarios.studies.song2005.measures import (
     published_log,
     published_quality,
 )
-from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, Finding, PublishedStudy, plain, rules_of
-from hpcrowd.scenarios.studies.versions import Version
+from hpcrowd.scenarios.studies.study import Finding, PublishedStudy, rules_of
 from hpcrowd.scenarios.terminal import Progress
 
 # ---- statements of the text ------------------------------------------------------------------
@@ -297,14 +296,12 @@ class Song2005(PublishedStudy):
     setting = "log"
     rules = RULES
     listed = STUDIED
-    verdict_names = REQUIRED_FIRST
-    statements_listed = False
 
     traces: dict[str, TraceOutcomes]
     seeds: int
 
     def tables(self) -> Sequence[Table]:
-        """Return the logs, Tables II to V, the statements, and the requirements."""
+        """Return the logs, and Tables II to V."""
         traces = self.traces.values()
         return (
             Table("Logs", LOG_TABLE, list(map(log_row, traces)), 2, "logs", terminal=False),
@@ -331,12 +328,10 @@ class Song2005(PublishedStudy):
                 "Table V: correlation", CORRELATION_TABLE, list(map(correlation_row, traces)),
                 part="correlation", wrap=True,
             ),
-            *statement_tables(self.claims, self.traces),
-            required_table(self.requirements, "log", part="required", left=2),
         )  # fmt: skip
 
     def summary(self) -> list[str]:
-        """Return what was reached, what holds, and which logs were missing."""
+        """Return what was reached and what holds."""
         lines = [
             f"{self.score} required figures reached",
             self.checked,
@@ -350,19 +345,7 @@ class Song2005(PublishedStudy):
                 f"{self.seeds} random samples of run times are within {POINTS:g} points of the "
                 "published ones, too"
             )
-        if self.absent:
-            lines.append(f"Not available: {', '.join(self.absent)}")
-        for name, one in self.traces.items():
-            if others := one.facts.get("other_versions"):
-                lines.append(f"{name}: {one.facts['source']} is measured, not {', '.join(others)}")
         return lines
-
-    def versions(self) -> Sequence[Version]:
-        """Return the jobs of each log."""
-        return [
-            Version(name, len(one.workload), published_jobs(name))
-            for name, one in self.traces.items()
-        ]
 
     def pictures(self) -> Sequence[Picture]:
         """Return the maps of each trace."""
@@ -371,14 +354,6 @@ class Song2005(PublishedStudy):
             for one in self.traces.values()
             for count in figures_of(one)
         ]
-
-    def data(self) -> dict[str, Any]:
-        """Return the results on each trace."""
-        return {
-            "seeds": self.seeds,
-            "traces": {name: _plain_trace(one) for name, one in self.traces.items()},
-            "absent": self.absent,
-        }
 
     def rows(self) -> Rows:
         """Return every figure in long form."""
@@ -397,7 +372,7 @@ def log_row(one: TraceOutcomes) -> list[str]:
     """Return the file of a log, as the texts of :data:`LOG_TABLE`."""
     return [
         one.trace,
-        str(one.facts.get("source", one.workload.name)),
+        str(one.file.get("source", one.workload.name)),
         f"{len(one.workload):,}",
         f"{published_jobs(one.trace):,}",
         f"{len(one.groupings[COUNTS[0]].label):,}",
@@ -477,27 +452,6 @@ def correlation_row(one: TraceOutcomes) -> list[str]:
 
 def _spread(values: Sequence[float], digits: int) -> str:
     return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
-
-
-def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
-    return {
-        **one.facts,
-        "jobs": len(one.workload),
-        "jobs_published": published_jobs(one.trace),
-        "jobs_left_out": dict(one.workload.left_out),
-        "jobs_with_run_time_0": len(one.workload) - len(one.jobs.user),
-        "users_percent": one.users_percent(),
-        "correlation": one.jobs.correlation,
-        "groups": {
-            str(count): {
-                "shares_percent": plain(grouping.shares),
-                "samples_percent": plain(grouping.samples),
-                "jobs_staying_percent": grouping.staying,
-            }
-            for count, grouping in one.groupings.items()
-        },
-        "generated": plain(one.qualities),
-    }
 
 
 def _figures(one: TraceOutcomes) -> list[list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,11 @@ class Outcome:
     queue
         Share of time with 0, 1, ... jobs waiting, from the first to the last recorded submission.
     """
+
+    written: ClassVar = {
+        "seed": "seed", "wait_mean_s": "wait_mean_s", "lateness_mean_s": "lateness_mean_s",
+        "queue_mean_jobs": "queue_mean", "submitted_after_last_recorded": "after_last_share",
+    }  # fmt: skip
 
     seed: int
     wait_mean_s: float | None
@@ -202,6 +207,10 @@ class LogOutcomes:
     settings
         Settings of all simulations of the log.
     """
+
+    written: ClassVar = {
+        "trace": "facts", "settings": "settings", "seeds": "seeds", "simulations": "outcomes",
+    }  # fmt: skip
 
     log: str
     recorded: Outcome

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -34,7 +34,7 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.options import TRACES, Option
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, required_table, statement_table
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, swap_ties, trace_facts
 from hpcrowd.scenarios.studies.study import Finding, PublishedStudy, rules_of
 from hpcrowd.scenarios.studies.zakay2015.measures import (
@@ -418,6 +418,7 @@ class Zakay2015(PublishedStudy):
     rules = RULES
     listed = COLUMNS
     picture_colours = 64
+    written: ClassVar = {"logs": "traces", "table1": "cells"}
 
     traces: dict[str, LogOutcomes]
 
@@ -427,40 +428,25 @@ class Zakay2015(PublishedStudy):
         return [cell for log in self.traces.values() for cell in cells_of(log)]
 
     def tables(self) -> Sequence[Table]:
-        """Return Table I with ours, the requirements, and the statements."""
-        return (
+        """Return Table I with ours."""
+        return [
             Table(
                 "Table I: mean wait by user model under EASY, s", TABLE1,
                 list(map(table1_row, self.cells)), 2, "table 1", columns=NARROW, once=True,
-            ),
-            required_table(self.requirements, "log", part="required", bold=True),
-            statement_table(self.claims, self.traces, part="statements"),
-        )  # fmt: skip
+            )
+        ]  # fmt: skip
 
     def summary(self) -> list[str]:
-        """Return what was reached, what holds, and which logs were missing."""
-        lines = [
+        """Return what was reached and what holds."""
+        return [
             f"{self.score} required figures reached; "
-            f"{self.verdicts[True]} of {len(self.claims)} statements hold"
+            f"{self.verdicts[True]} of {len(self.claims)} statements hold",
+            "The paper gives no numbers of jobs, so whether a log is the same version is not known",
         ]
-        lines.append(
-            "The paper gives no numbers of jobs, so whether a log is the same version is not known"
-        )
-        if self.absent:
-            lines.append(f"Logs of Table I that are not available: {', '.join(self.absent)}")
-        return lines
 
     def pictures(self) -> Sequence[Picture]:
         """Return Figures 5 to 10."""
         return pictures_of(list(self.traces.values()))
-
-    def data(self) -> dict[str, Any]:
-        """Return every simulation with its seed, and Table I."""
-        return {
-            "logs": {name: _plain_log(log) for name, log in self.traces.items()},
-            "absent": self.absent,
-            "table1": [asdict(cell) for cell in self.cells],
-        }
 
     def rows(self) -> Rows:
         """Return every simulation, one seed a row, with the published figure."""
@@ -515,27 +501,6 @@ def _range(spread: Spread, form: str) -> str:
     if spread.low is None or spread.high is None:
         return "-"
     return f"{spread.low:{form}} to {spread.high:{form}}"
-
-
-def _plain_log(log: LogOutcomes) -> dict[str, Any]:
-    return {
-        "trace": log.facts,
-        "settings": log.settings,
-        "seeds": log.seeds,
-        "simulations": [
-            {
-                "users": model,
-                "scheduler": scheduler,
-                "seed": one.seed,
-                "wait_mean_s": one.wait_mean_s,
-                "lateness_mean_s": one.lateness_mean_s,
-                "queue_mean_jobs": one.queue_mean,
-                "submitted_after_last_recorded": one.after_last_share,
-            }
-            for (model, scheduler), outcomes in log.outcomes.items()
-            for one in outcomes
-        ],
-    }
 
 
 def reproduce_zakay2015(

@@ -1,7 +1,7 @@
 """What studies share in output: requirements, claims, tables, pictures, marks of other versions."""
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -86,19 +86,20 @@ def test_claims_are_plain(holds, expected):
 
 
 def test_settings_are_called_as_the_study_calls_them():
-    """The setting is first under the name asked for, or is left out."""
+    """The setting is first under the name asked for, or is left out where there is none."""
     (data,) = as_data([MET], "log")
     assert ["log", "what", "ours", "required", "holds"] == list(data)
-    (data,) = as_data([MET], None)
+    (data,) = as_data([replace(MET, setting="")], "log")
     assert ["what", "ours", "required", "holds"] == list(data)
 
 
 def test_no_stands_out_on_a_page():
     """Words are to the left, text is escaped, and a no is marked, without its Markdown."""
     study = Small()
-    rows = [*render.required_rows([MET, MISSED]), ["CEA", "`a`", "", "", "**no**: 4"]]
-    heading = ("log", "what", "ours", "required", "reached")
-    study.tables = lambda: [render.Table("A & B", heading, rows, 2)]
+    required = render.required_table([MET, MISSED], "log")
+    rows = [*required.rows, ["CEA", "`a`", "", "", "**no**: 4"]]
+    study.tables = lambda: [render.Table("A & B", required.heading, rows, 2)]
+    study.requirements = ()
     text = render.study_page(study, [])
     assert "<h2>A &amp; B</h2>" in text
     assert '<th scope="col">what</th><th scope="col" class="number">ours</th>' in text
@@ -113,7 +114,7 @@ def test_no_stands_out_on_a_page():
 def test_first_column_is_said_once_on_a_terminal(once, times):
     """A log in two rows after each other is named in the first of them only, when asked."""
     console = Console(file=io.StringIO(), width=100)
-    rows = render.required_rows([MET, MISSED])
+    rows = render.required_table([MET, MISSED], "log").rows
     console.print(
         render.terminal_table(render.Table("Required", ("log", *"abcd"), rows, 5, once=once))
     )

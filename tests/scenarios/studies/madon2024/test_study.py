@@ -112,8 +112,8 @@ def test_two_logs_stand_side_by_side(ran_of):
     assert (111, 111) == tuple(map(len, per_log.values()))
     assert {None} == {cell.holds for cell in per_log["SDSC"]}
     data = study.to_json()
-    assert {"cells": 90, "hold": 90 - len(study.failures)} == data["bounds"]
-    assert (222, 36, 6) == tuple(len(data[name]) for name in ("cells", "runs", "statements"))
+    assert 90 == len(data["required"])
+    assert (222, 36, 6) == tuple(len(data[name]) for name in ("cells", "runs", "ranges"))
     assert [4, 6, 8] == [window["months"] for window in data["runs"][0]["windows"]]
     assert {"KTH", "SDSC"} == {reading["log"] for reading in data["figure5c_readings"]}
     lines = [line for line in study.page_parts()["tables"].splitlines() if line.startswith("|")]

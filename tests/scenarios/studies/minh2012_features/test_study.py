@@ -21,17 +21,17 @@ from hpcrowd.scenarios.studies.minh2012_features.study import (
     reproduce_minh2012_features,
 )
 from hpcrowd.scenarios.studies.published import Printed, published_rows
-from hpcrowd.scenarios.studies.render import statement_tables
+from hpcrowd.scenarios.studies.render import statement_table
 from hpcrowd.scenarios.studies.study import claims_of
 
 from tests.scenarios.studies.study_cases import shown
 
 
-def cell_of(ours, printed, *, orders=None, table=TABLES[1]):
+def cell_of(ours, printed, *, orders=(None, None), table=TABLES[1]):
     """Return a required figure with ours."""
     value = Value(ours) if ours is not None else Value(None, "no waits recorded")
     return measures.Cell(
-        "HPC", table, table.figures[0], Printed(printed), value, orders, required=True
+        "HPC", table, table.figures[0], Printed(printed), value, *orders, required=True
     )
 
 
@@ -136,10 +136,10 @@ def test_what_is_measured_and_what_is_not(small):
     assert "HPC2N-2002-2.1-cln.swf" == facts["source"]
     assert ["HPC2N-2002-2.2-cln.swf"] == facts["other_versions"]
     assert 14 == len(small.absent)
-    assert "Grid Workloads Archive, in another format" == measures.reasons_of(small.absent)["AUV"]
+    assert "Grid Workloads Archive, in another format" == small.absent["AUV"]
     text = " ".join(shown(small).split())
     assert "not HPC2N-2002-2.2-cln.swf" in text
-    assert "Not measured: NIK (not public)" in text
+    assert "Not available: NIK (not public)" in text
     assert "FS0, FS1, FS2, FS3, FS4, OSC, LLU, LLA, SDB, SDD, LAN (no trace found)" in text
     numbers = [cell.table.number for cell in small.cells]
     assert sorted(numbers, key=lambda number: int(number[2:])) == numbers
@@ -222,9 +222,9 @@ def test_page_shows_the_computed_figures(real, page):
         for row in figure_rows(real, fits):
             assert f"| {' | '.join(row)} |" in lines
     cells = [line.split(" | ") for line in lines]
-    for statement, section, found in statement_tables(real.claims, real.traces)[1].rows:
-        (line,) = (line for line in cells if line[:2] == [f"| {statement}", section])
-        assert found == line[2 + list(FILES).index(*real.traces)].removesuffix(" |")
+    for statement, found in statement_table(real.claims, real.traces).rows:
+        (line,) = (line for line in cells if line[0] == f"| {statement}")
+        assert found == line[1 + list(FILES).index(*real.traces)].removesuffix(" |")
 
 
 @pytest.mark.slow

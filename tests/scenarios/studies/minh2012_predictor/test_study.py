@@ -26,7 +26,7 @@ from hpcrowd.scenarios.studies.minh2012_predictor.study import (
     training_rows,
 )
 from hpcrowd.scenarios.studies.published import published_rows
-from hpcrowd.scenarios.studies.render import required_rows, study_page
+from hpcrowd.scenarios.studies.render import required_table, study_page
 
 from tests.scenarios.studies.study_cases import DS_FILE, job, shown
 
@@ -76,7 +76,7 @@ def test_the_study_on_a_trace(real, page):
     assert (CUTS[name].training, outcomes.training) == (stored["training_jobs"],) * 2
     assert pytest.approx(stored["training"]["fitness"]) == outcomes.own.training.fitness
     computed = [rows(real) for rows in (table_rows, model_rows, training_rows, reading_rows)]
-    for rows in (required_rows(real.requirements), *computed):
+    for rows in (required_table(real.requirements, "trace").rows, *computed):
         for row in rows:
             assert f"| {' | '.join(row)} |" in page.splitlines()
 
@@ -106,7 +106,7 @@ def test_what_is_told_of_a_small_log(small):
     assert "WAE, published parameters" in [one.what for one in small.failures]
     text = shown(small)
     assert "Tables 8.4 to 8.6" in text
-    assert "not available: SDSC02, HPC2N04, HPC2N05" in text
+    assert "Not available: SDSC02, HPC2N04, HPC2N05" in text
     assert "history, own training" in text
     assert "Li&#x27;s column cannot be run" in study_page(small, [])
     outcomes = small.traces["SDSC04"]

@@ -98,7 +98,7 @@ def test_what_is_measured(small):
     text = " ".join(shown(small).split())
     assert "Not available: SDSC96, CTC, SDSC-SP2, SDSC95" in text
     assert "150 jobs, 28,490 in Table I: another version of the log" in text
-    assert "LANL-CM5-1994-4.1-cln.swf is measured, not LANL-CM5-1994-3.1-cln.swf" in text
+    assert "LANL-CM5-1994-4.1-cln.swf is used, not LANL-CM5-1994-3.1-cln.swf" in text
     needs = {name: one.requirements for name, one in small.traces.items()}
     groups = {
         name: [need.what for need in found if "Table III" in need.what]

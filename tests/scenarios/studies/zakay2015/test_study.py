@@ -91,7 +91,7 @@ def test_every_simulation_is_run(small):
         len(data[name]) for name in ("table1", "statements", "required")
     )
     assert f"{KTH_FILE}.gz" == data["logs"]["KTH"]["trace"]["source"]
-    assert "Logs of Table I that are not available" in shown(small)
+    assert "Not available: HPC2N, LANL-CM5, " in shown(small)
     for picture in small.pictures():
         figure = picture.draw()
         titles = [panel.get_title(loc="left") for panel in figure.axes]
