@@ -25,8 +25,8 @@ from hpcrowd.platform import NodesDown
 from hpcrowd.policies import EASY, WaitingJob
 from hpcrowd.reactions import RecentWaits
 
-from tests.environment.schedulers.pool_cases import begun, both, ran
-from tests.support.simulations import simulation_of
+from tests.environment.schedulers.pool_cases import begun, ran
+from tests.support.simulations import both, simulation_of
 
 
 def choosing(name, chosen):

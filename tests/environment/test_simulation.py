@@ -11,7 +11,8 @@ from hpcrowd.policies import FCFS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.environment.schedulers.pool_cases import both, ran
+from tests.environment.schedulers.pool_cases import ran
+from tests.support.simulations import both
 
 EVERY_JOB = SessionDefinition("arrival", None)
 

@@ -28,7 +28,7 @@ from hpcrowd.policies import FCFS, Look, ReasonCode, RunningJob, WaitingJob, rea
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.environment.schedulers.pool_cases import begun, both, ran
+from tests.environment.schedulers.pool_cases import begun, ran
 from tests.support.policies import (
     LastRun,
     Rows,
@@ -43,7 +43,7 @@ from tests.support.policies import (
     workloads,
 )
 from tests.support.policies import begun as begun_case
-from tests.support.simulations import simulation_of
+from tests.support.simulations import both, simulation_of
 
 #: Eight processors. Job 1 runs on six from Monday 00:00 to 04:00. Job 2 needs four of them; job 3
 #: is long, job 4 short, job 5 too wide to start now, job 6 short and of the user of job 1.

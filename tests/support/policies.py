@@ -14,7 +14,7 @@ from hpcrowd.platform import Failures, Maintenance, NodesDown, Resize, SpeedChan
 from hpcrowd.predictors import Predictor
 from hypothesis import strategies as st
 
-from tests.support.simulations import simulation_of
+from tests.support.simulations import recorded, simulation_of
 
 Rows = list[tuple[int, ...]]
 
@@ -204,21 +204,9 @@ cases = st.fixed_dictionaries(
 
 def make(rows: Rows) -> JobTable:
     """The table of these jobs."""
-    jobs = JobTable()
     submit, run, processors, requested, user, group, queue = np.array(rows).T
-    jobs.append(
-        len(rows),
-        recorded_submit=submit,
-        recorded_start=submit,
-        recorded_end=submit + run,
-        run_time=run,
-        processors=processors,
-        requested_time=requested,
-        user=user,
-        group=group,
-        queue=queue,
-    )
-    return jobs
+    who = {"user": user, "group": group, "queue": queue}
+    return recorded(submit, run, processors=processors, requested_time=requested, **who)
 
 
 def options_of(cluster: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from hpcrowd.agents.populations.semi_open import Roster, add_members
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.traces.trace import Trace
 
+from tests.support.simulations import recorded
+
 ONE = PoolRules(least=1)
 
 #: A long-term user (1), who comes on two Mondays, and a temporary one (2), who comes on a Tuesday:
@@ -28,17 +30,9 @@ TWO_USERS = (
 
 def record(jobs: Any, *, speed: float = 1) -> JobTable:
     """Return a record of (user, submit, run time, processors, wait)."""
-    table = JobTable(len(jobs))
-    table.number[:] = np.arange(1, len(jobs) + 1)
-    for row, (user, submit, run, processors, wait) in enumerate(jobs):
-        table.user[row] = table.group[row] = user
-        table.processors[row] = processors
-        table.run_time[row] = round(run / speed)
-        table.requested_time[row] = 2 * run
-        table.recorded_submit[row] = submit
-        table.recorded_start[row] = submit + wait
-        table.recorded_end[row] = submit + wait + run
-    return table
+    user, submit, run, processors, wait = np.array(jobs, np.int64).T
+    now = {"run_time": np.rint(run / speed), "requested_time": 2 * run, "processors": processors}
+    return recorded(submit, run, wait, **now, user=user, group=user)
 
 
 def pool_of(

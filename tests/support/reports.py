@@ -14,6 +14,8 @@ from hpcrowd.agents.populations.openness import Happening, Visit
 from hpcrowd.analysis.accounts.population import Population
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 from hpcrowd.scenarios.kinds.replay import replay
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 
 #: A trace that says when and where it was.
@@ -125,3 +127,20 @@ def runs_of_every_kind(make_trace: Callable[..., Trace], folder: Path) -> dict[s
         "repaired": read_recorded(folder / "torn.swf"),
         "empty": Run(JobTable(), 4, "nobody", {}),
     }
+
+
+def texts(figure: Figure) -> str:
+    """Everything that is written in a figure."""
+    return " | ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
+
+
+def beyond_the_edges(figure: Figure) -> list[str]:
+    """Return the texts of a figure that are cut off, by more than two pixels."""
+    width, height = figure.canvas.get_width_height()
+    cut = []
+    for text in figure.findobj(Text):
+        box = text.get_window_extent()
+        inside = box.x0 > -2 and box.y0 > -2 and box.x1 < width + 2 and box.y1 < height + 2
+        if text.get_text().strip() and text.get_visible() and not inside:
+            cut.append(f"{text.get_text()} {box}")
+    return cut

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec
 from hpcrowd.environment.grid.broker import Grid
 from hpcrowd.environment.jobs import JobTable
@@ -15,6 +16,28 @@ from hpcrowd.environment.platform.part import Platform
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 from hpcrowd.environment.simulation import Simulation
+
+#: Tests of both engines.
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+
+class Owner:
+    """Notes when units are over."""
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Note it."""
+        self.heard.append(now)
+
+
+def recorded(submit: Any, run: Any, wait: Any = 0, **columns: Any) -> JobTable:
+    """Return jobs that once waited and ran for so long; they do so again unless columns say not."""
+    jobs, start = JobTable(), submit + wait
+    times = {"recorded_submit": submit, "recorded_start": start, "recorded_end": start + run}
+    jobs.append(len(submit), **{"run_time": run, "requested_time": run} | times | columns)
+    return jobs
 
 
 def simulation_of(

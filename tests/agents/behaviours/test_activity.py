@@ -25,7 +25,7 @@ from hpcrowd.environment.streams import Streams
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.behaviours import both
+from tests.support.simulations import both
 
 MINUTE = 60
 RELEASE = Release(0, 0, Reason.ENDED, 0, -1)

@@ -147,22 +147,17 @@ def test_log_is_bounded():
 @pytest.mark.parametrize(
     ("why", "words"),
     [
-        (ENDED, ", released by completion of batch 29, think time 12.0 min"),
-        (Why.BREAK, ", released by completion of batch 29, after a break of 12.0 min"),
-        (Why.FOLLOWS, ", released by submission of batch 29, 12.0 min after it"),
-        (RECORDED, " at its recorded time"),
+        (ENDED, "batch 31 submitted, released by completion of batch 29, think time 12.0 min"),
+        (Why.BREAK,
+         "batch 31 submitted, released by completion of batch 29, after a break of 12.0 min"),
+        (Why.FOLLOWS, "batch 31 submitted, released by submission of batch 29, 12.0 min after it"),
+        (RECORDED, "batch 31 submitted at its recorded time"),
+        (Why.MOOD, "goes away for some weeks, discontent (mood +1.50 doublings)"),
     ],
-)
-def test_submissions_in_words(why, words):
-    """A submission names what released it, and the pause."""
+)  # fmt: skip
+def test_decisions_in_words(why, words):
+    """A submission names what released it, and the pause; a mood has its sign."""
+    what, mood = (What.WENT_AWAY, 1.5) if why == Why.MOOD else (SUBMITTED, 0.0)
     log = DecisionLog()
-    log.note(0, 17, SUBMITTED, why, Kind.BATCH, 31, 29, 720)
-    assert f"batch 31 submitted{words}" == next(iter(Decisions.of(log))).words()
-
-
-def test_mood_in_words():
-    """A mood is reported with its sign."""
-    log = DecisionLog()
-    log.note(0, 17, What.WENT_AWAY, Why.MOOD, mood=1.5)
-    told = "goes away for some weeks, discontent (mood +1.50 doublings)"
-    assert told == next(iter(Decisions.of(log))).words()
+    log.note(0, 17, what, why, Kind.BATCH, 31, 29, 720, mood=mood)
+    assert words == next(iter(Decisions.of(log))).words()

@@ -37,11 +37,11 @@ from hpcrowd.grids import Grid
 from hpcrowd.reactions import Delay, During, Switch
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
-from tests.support.behaviours import both, random_jobs, refused
+from tests.agents.behaviours.test_user_graph import SESSIONS, start
+from tests.support.behaviours import random_jobs, refused
 from tests.support.populations import small_log
-from tests.support.simulations import simulation_of
+from tests.support.simulations import both, simulation_of
 
-SESSIONS = SessionDefinition("arrival", 60)
 DELAYED = Recipe(reactions=(Delay(During([(320, 400)]), by=1000),))
 
 
@@ -51,12 +51,6 @@ def jobs(make_jobs):
     jobs = make_jobs((0, 100, 1), (300, 100, 1), (310, 10, 1), (700, 100, 1))
     jobs.run_time[0] = 150
     return jobs
-
-
-def start(jobs, behaviour="think-time", **options):
-    """A machine of 100 processors and the first user."""
-    model = simulation_of(jobs, 100, **options)
-    return model, add_users(model, Work.of(jobs, SESSIONS), behaviour)[0]
 
 
 @both

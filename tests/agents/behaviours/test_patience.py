@@ -25,9 +25,9 @@ from hpcrowd.reactions import (
 )
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
-from tests.support.behaviours import both, react
+from tests.support.behaviours import react
 from tests.support.populations import small_log
-from tests.support.simulations import simulation_of
+from tests.support.simulations import both, simulation_of
 
 
 def run(jobs, *reactions, patience=None, **options):

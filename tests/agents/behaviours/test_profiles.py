@@ -17,7 +17,7 @@ from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.behaviours import both
+from tests.support.simulations import both
 
 #: Active from 8:00 to 18:00 on Monday to Friday.
 OFFICE = np.array([float(hour % 24 in range(8, 18) and hour < 120) for hour in range(168)])

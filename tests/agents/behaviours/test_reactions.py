@@ -38,7 +38,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tests.support.behaviours import EVERY_JOB, both, react
+from tests.support.behaviours import EVERY_JOB, react
+from tests.support.simulations import both
 
 HOUR_LONG = SessionDefinition("arrival", 60)
 SOON = During([(50, 100)])

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.engine.test_properties import OUTCOME, make, workloads
-from tests.support.behaviours import both
-from tests.support.simulations import simulation_of
+from tests.support.simulations import both, simulation_of
 
 
 def run_switching(jobs, processors, first, switches, **options):

@@ -15,13 +15,12 @@ from hpcrowd.behaviours import (
     ContinuationLaw,
     LinearThink,
     OwnPauses,
-    RecordedPauses,
     Release,
 )
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 
-from tests.support.behaviours import both
+from tests.support.simulations import both
 
 ENDED, FOLLOWS = Reason.ENDED, Reason.FOLLOWS
 
@@ -60,12 +59,6 @@ def taught(make_jobs, *pairs):
     for user, (response, think) in enumerate(pairs):
         rows += [(0, response, 1, response, user), (response + think, 1, 1, 1, user)]
     return Work.of(make_jobs(*rows)).by_batch
-
-
-def test_recorded_pause():
-    """Recorded pauses are what was recorded, whichever released the unit."""
-    for reason in (ENDED, FOLLOWS):
-        assert (77, False) == RecordedPauses().pause(user_of(), release(reason, 77))
 
 
 @pytest.mark.parametrize(

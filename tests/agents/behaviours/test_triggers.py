@@ -12,7 +12,8 @@ from hpcrowd.errors import QuantityError, SignalError
 from hpcrowd.power import Signal
 from hpcrowd.reactions import Delay, During, OnSignal, RecentWaits, Renounce, Trigger, WeekHours
 
-from tests.support.behaviours import EVERY_JOB, STOCKHOLM, both, react, renounced
+from tests.support.behaviours import EVERY_JOB, STOCKHOLM, react, renounced
+from tests.support.simulations import both
 
 MONDAY = datetime(2024, 1, 8)
 ZONED = MONDAY.replace(hour=15, tzinfo=timezone(timedelta(hours=5)))

@@ -25,9 +25,9 @@ from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.reactions import Delay, During
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
-from tests.support.behaviours import both, join, random_jobs, refused, renounced
+from tests.support.behaviours import join, random_jobs, refused, renounced
 from tests.support.populations import small_log
-from tests.support.simulations import simulation_of
+from tests.support.simulations import both, simulation_of
 
 SESSIONS = SessionDefinition("arrival", 60)
 

@@ -14,7 +14,7 @@ from hpcrowd.behaviours import (
     SessionGraph,
 )
 
-from tests.support.behaviours import both
+from tests.support.simulations import both
 
 ENDED, FOLLOWS = Reason.ENDED, Reason.FOLLOWS
 

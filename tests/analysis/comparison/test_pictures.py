@@ -18,6 +18,8 @@ from hpcrowd.analysis.pictures.plots import figure_png, shortened, wrapped
 from hpcrowd.pictures import write_comparison
 from hpcrowd.scenarios.kinds.replay import replay
 
+from tests.support.reports import beyond_the_edges, texts
+
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"
 
 
@@ -38,12 +40,6 @@ def seeded(trace):
     """A comparison of a run with a group of three seeds."""
     drawn = [replay(trace, users="distribution", seed=seed) for seed in range(3)]
     return compare([replay(trace, users="rigid"), *drawn])
-
-
-def texts(figure):
-    """Everything that is written in a figure."""
-    found = figure.findobj(lambda artist: hasattr(artist, "get_text"))
-    return " | ".join(artist.get_text().replace("\n", " ") for artist in found)
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -124,20 +120,6 @@ def test_many_runs_with_long_names(trace, count):
         figure = drawing.draw(found.groups)
         figure_png(figure)
         assert [] == beyond_the_edges(figure)
-
-
-def beyond_the_edges(figure):
-    """Return the texts of a figure that are cut off, by more than two pixels."""
-    from matplotlib.text import Text
-
-    width, height = figure.canvas.get_width_height()
-    cut = []
-    for text in figure.findobj(Text):
-        box = text.get_window_extent()
-        inside = box.x0 > -2 and box.y0 > -2 and box.x1 < width + 2 and box.y1 < height + 2
-        if text.get_text().strip() and text.get_visible() and not inside:
-            cut.append(f"{text.get_text()} {box}")
-    return cut
 
 
 def test_folder_is_whole(seeded, tmp_path, monkeypatch):

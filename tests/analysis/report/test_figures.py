@@ -33,27 +33,11 @@ from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.pictures import RUN_FIGURES, wait_classes
 from hpcrowd.scenarios.kinds.replay import replay
-from matplotlib.text import Text
+
+from tests.support.reports import beyond_the_edges, texts
 
 #: Runs whose pictures over time name their zone, by picture, and what says so.
 ZONES = {"visits": "Europe/Stockholm", "no clock": "origin"}
-
-
-def texts(figure):
-    """Everything that is written in a figure."""
-    return " | ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
-
-
-def beyond_the_edges(figure):
-    """Return the texts of a figure that are cut off, by more than two pixels."""
-    width, height = figure.canvas.get_width_height()
-    cut = []
-    for text in figure.findobj(Text):
-        box = text.get_window_extent()
-        inside = box.x0 > -2 and box.y0 > -2 and box.x1 < width + 2 and box.y1 < height + 2
-        if text.get_text().strip() and text.get_visible() and not inside:
-            cut.append(f"{text.get_text()} {box}")
-    return cut
 
 
 def story(*tuples, processors=64):

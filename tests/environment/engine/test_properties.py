@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd import JobTable, SessionDefinition, Simulation, State, Work, add_users
+from hpcrowd import SessionDefinition, Simulation, State, Work, add_users
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.policies import OUTCOME as OUTCOME
 from tests.support.policies import Rows as Rows
 from tests.support.policies import begun, cases, limited, outcome, policies, rooms
-from tests.support.simulations import account_of, simulation_of
+from tests.support.simulations import account_of, recorded, simulation_of
 
 #: (submission, recorded wait, recorded run time, run time, processors, requested time, user).
 workloads = st.lists(
@@ -53,19 +53,9 @@ few = settings(max_examples=30)
 
 def make(rows):
     """The table of these jobs."""
-    jobs = JobTable()
     submit, wait, recorded_run, run, processors, requested, user = np.array(rows).T
-    jobs.append(
-        len(rows),
-        recorded_submit=submit,
-        recorded_start=submit + wait,
-        recorded_end=submit + wait + recorded_run,
-        run_time=run,
-        processors=processors,
-        requested_time=requested,
-        user=user,
-    )
-    return jobs
+    now = {"run_time": run, "processors": processors, "requested_time": requested, "user": user}
+    return recorded(submit, recorded_run, wait, **now)
 
 
 def populate(rows, cluster, users="rigid", definition=None, plain=False):

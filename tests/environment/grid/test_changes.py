@@ -28,8 +28,8 @@ from tests.environment.grid.grid_oracle import (
     Oracle,
 )
 
-#: Multiplies the number of random cases.
-ATTACK = float(os.environ.get("HPCROWD_ATTACK", "1"))
+#: Random cases of the slow tests.
+MANY = int(1000 * float(os.environ.get("HPCROWD_ATTACK", "1")))
 
 Case = tuple[list[Job], list[int], list[list[Any]], dict[str, Any], float]
 
@@ -173,18 +173,13 @@ def check(case, patch):
     return compiled
 
 
-def test_changing_grids_equal_an_independent_simulator(monkeypatch):
+@pytest.mark.parametrize(
+    "seeds", [range(120), pytest.param(range(1000, 1000 + MANY), marks=pytest.mark.slow)], ids=str
+)
+def test_changing_grids_equal_an_independent_simulator(monkeypatch, seeds):
     """Every job starts, ends and is stopped as in a simulator that shares nothing with this one."""
-    found = [check(case(seed), monkeypatch) for seed in range(120)]
-    assert sum(one is not None for one in found) > 60
-
-
-@pytest.mark.slow
-def test_many_changing_grids_equal_an_independent_simulator(monkeypatch):
-    """The same for a thousand cases; HPCROWD_ATTACK multiplies their number."""
-    count = int(1000 * ATTACK)
-    found = [check(case(1000 + seed), monkeypatch) for seed in range(count)]
-    assert sum(one is not None for one in found) > count // 3
+    found = [check(case(seed), monkeypatch) for seed in seeds]
+    assert sum(one is not None for one in found) > len(seeds) // 3
 
 
 def one(at, run, *parts, to):

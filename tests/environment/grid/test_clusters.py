@@ -9,9 +9,7 @@ from hpcrowd.environment.grid.das3 import das3_clusters
 from hpcrowd.environment.quantities import time_at_speed
 from hpcrowd.grids import Grid, GridPolicy
 
-from tests.support.simulations import simulation_of
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+from tests.support.simulations import both, simulation_of
 
 
 class Script:
@@ -56,20 +54,6 @@ def test_time_at_speed():
     assert [-1, 0, 1, 3, 4] == time_at_speed(times, 2.0).tolist()
     assert [-1, 0, 1, 1, 1] == time_at_speed(times, 100.0).tolist()
     assert [-1, 0, 2, 10, 14] == time_at_speed(times, 0.5).tolist()
-
-
-@both
-def test_run_to_a_second_halts_all_clusters(make_jobs, plain):
-    """All clusters stop after what ends in that second, and start what waits when it continues."""
-    jobs = make_jobs((0, 50, 1), (0, 50, 1), (1, 9, 1), (1, 9, 1))
-    model = simulation_of(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
-    model.cluster.submit([0, 2], [0, 1])
-    model.clusters["other"].submit([1, 3], [0, 1])
-    model.run(until=50)
-    assert [0, 0, -1, -1] == jobs.start.tolist()
-    assert [(1, 50)] * 2 == [(each.free, each.engine.now) for each in model.clusters.values()]
-    model.run()
-    assert [0, 0, 50, 50] == jobs.start.tolist()
 
 
 @both

@@ -16,22 +16,13 @@ from hpcrowd.scenarios.kinds.grids.grid import GridConfig, Workloads, run_grid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.simulations import recorded
+
 
 def jobs_of(*rows):
     """Jobs of (user, submission, processors, run time), recorded as if they had never waited."""
-    jobs = JobTable()
     user, submit, processors, run = np.array(rows).reshape(-1, 4).T
-    jobs.append(
-        len(rows),
-        user=user,
-        recorded_submit=submit,
-        recorded_start=submit,
-        recorded_end=submit + run,
-        processors=processors,
-        run_time=run,
-        requested_time=2 * run + 1,
-    )
-    return jobs
+    return recorded(submit, run, user=user, processors=processors, requested_time=2 * run + 1)
 
 
 def run(

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.machine.machine_cases import random_jobs, random_machine
-from tests.support.simulations import simulation_of
+from tests.support.simulations import Owner, simulation_of
 
 PROCESSORS = 4
 
@@ -40,17 +40,6 @@ def logs(draw):
         size, run = draw(st.integers(1, PROCESSORS)), draw(st.integers(1, 30))
         found.append((draw(times), wait, run, size, tuple(runs)))
     return found
-
-
-class Owner:
-    """Notes when units are over."""
-
-    def __init__(self):
-        self.heard: list[int] = []
-
-    def on_finished(self, unit, now):
-        """Note it."""
-        self.heard.append(now)
 
 
 def simulated(log, scheduler, **options):

@@ -21,22 +21,9 @@ from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.simulations import simulation_of
+from tests.support.simulations import Owner, both, simulation_of
 
 ANY, OK, NOT_OK = Condition
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-
-
-class Owner:
-    """Notes when units are over."""
-
-    def __init__(self):
-        self.heard: list[int] = []
-
-    def on_finished(self, unit, now):
-        """Note it."""
-        self.heard.append(now)
 
 
 def rules_of(jobs, **known):

@@ -20,7 +20,7 @@ from hpcrowd.analysis.curves import time_ticks
 from hpcrowd.analysis.models.arrivals import lublin, wavelet
 from hpcrowd.analysis.models.jobs import feitelson
 from hpcrowd.environment.clock import CYCLE, DAY, WEEK, moment
-from hpcrowd.environment.errors import HpcrowdError, echo, harmless
+from hpcrowd.environment.errors import HpcrowdError, ParseError, SignalError, echo, harmless
 from hpcrowd.environment.limits import inputs, memory
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.errors import QuantityError, TraceError
@@ -239,12 +239,22 @@ def test_echoes_are_short(message):
     assert " ... " in said
 
 
+def kinds_of(error):
+    """Return all kinds of an error."""
+    return {below for kind in error.__subclasses__() for below in (kind, *kinds_of(kind))}
+
+
 def test_echoes_are_harmless(here, call):
-    """Control characters become escapes, and lines become one line; other text stays."""
+    """Control characters become escapes, and lines one line, in all errors; other text stays."""
     assert r"a \x1b]0;title\x07 b c é" == harmless("a \x1b]0;title\x07 b\nc é")
     assert r"'\x1b[31m'" == echo("\x1b[31m")
     quoted = "the users' own times and the clusters' names: " + "word " * 30
     assert quoted == harmless(quoted)
+    for made in (ParseError("a\nb", 1, "c\n", "d\ne", "f\ng"), SignalError("a\n", "b\nc", "d\n")):
+        assert str(made).isprintable()
+    for kind in (HpcrowdError, *kinds_of(HpcrowdError)):
+        HpcrowdError.__init__(made := kind.__new__(kind), "a\nb")
+        assert "a b" == str(made), kind
     line = refused(call("replay", "log.swf", "--seed", "\x1b[31m" + "Q" * 3000))
     assert "\x1b" not in line
     assert line.count("Q") < 200

@@ -1,5 +1,6 @@
 """Clusters that change while jobs run: stories, what cannot be, and what always holds."""
 
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -25,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.engine.test_properties import make, outcome, workloads
-from tests.environment.schedulers.pool_cases import both, ran
+from tests.environment.schedulers.pool_cases import ran
 from tests.support.policies import (
     SIZE,
     Changes,
@@ -35,7 +36,7 @@ from tests.support.policies import (
     resizes,
     speeds,
 )
-from tests.support.simulations import account_of, simulation_of
+from tests.support.simulations import account_of, both, simulation_of
 
 #: Policies that do the same.
 BOTH = ("fcfs", "easy")
@@ -249,10 +250,8 @@ WRONG: list[tuple[list[Any], str]] = [
 @pytest.mark.parametrize(("changes", "text"), WRONG)
 def test_contradictions(make_jobs, changes, text):
     """What is wrong is named with its value and the rule."""
-    with pytest.raises(QuantityError) as caught:
+    with pytest.raises(QuantityError, match=re.escape(text)):
         simulation_of(make_jobs((0, 1, 1)), 4, platform=changes)
-    assert text in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_recorded_schedule_is_refused(make_jobs):

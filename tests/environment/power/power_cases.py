@@ -5,6 +5,7 @@ from hpcrowd import JobTable
 from hypothesis import strategies as st
 
 from tests.support.policies import Rows
+from tests.support.simulations import recorded
 
 #: (submission, run time, processors, requested time, user).
 workloads = st.lists(
@@ -22,17 +23,6 @@ workloads = st.lists(
 
 def made(rows: Rows) -> JobTable:
     """The table of these jobs; their requested time is their run time, and user 1 has them."""
-    jobs = JobTable()
     filled = [(*row, *(row[1], 1)[len(row) - 3 :]) for row in rows]
     submit, run, processors, requested, user = np.array(filled).T
-    jobs.append(
-        len(rows),
-        recorded_submit=submit,
-        recorded_start=submit,
-        recorded_end=submit + run,
-        run_time=run,
-        processors=processors,
-        requested_time=requested,
-        user=user,
-    )
-    return jobs
+    return recorded(submit, run, processors=processors, requested_time=requested, user=user)

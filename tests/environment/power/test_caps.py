@@ -1,5 +1,6 @@
 """A cap on power over time: who starts, slows down and is stopped; it is never exceeded."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +23,7 @@ from hypothesis import strategies as st
 
 from tests.environment.power.power_cases import made, workloads
 from tests.support.policies import Rows, outcome
-from tests.support.simulations import account_of, simulation_of
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+from tests.support.simulations import account_of, both, simulation_of
 
 #: Processors of the machine in the properties.
 SIZE = 7
@@ -228,10 +227,8 @@ SITE = Machine(nodes=(NodeType(name="n[1-4]", cores=1),))
 )
 def test_refusals(call, words):
     """Each is one line with the rule."""
-    with pytest.raises(QuantityError) as found:
+    with pytest.raises(QuantityError, match=re.escape(words)):
         call()
-    assert words in str(found.value)
-    assert "\n" not in str(found.value)
 
 
 def test_a_machine_that_shrinks_with_its_cap():
@@ -331,9 +328,13 @@ def test_compiled_equals_plain(rows, cap, platform, scheduler, overrun):
 
 @given(workloads, st.integers(1, SIZE), schedulers, st.booleans())
 def test_a_constant_cap_schedules_as_a_smaller_machine(rows, size, scheduler, plain):
-    """With equal power per processor the schedule is the one of fewer processors, job for job."""
+    """With equal power per processor the schedule is the one of fewer processors, job for job.
+
+    A cap at the full power, whatever the clock might do, changes nothing.
+    """
     rows = [(*row[:2], min(row[2], size), *row[3:]) for row in rows]
-    limited = run(rows, SIZE, PowerCap(SIZE * IDLE + size * BUSY), scheduler, plain=plain)
+    law = SpeedLaw(0.5) if size == SIZE else None
+    limited = run(rows, SIZE, PowerCap(SIZE * IDLE + size * BUSY, law), scheduler, plain=plain)
     small = run(rows, size, None, scheduler, plain=plain)
     assert outcome(small.jobs) == outcome(limited.jobs)
 
@@ -351,11 +352,3 @@ def test_work_is_conserved(rows, cap, plain):
         run_at = slice(jobs.start[row], jobs.end[row])
         changes = 1 + sum(run_at.start < at < run_at.stop for at, _ in levels)
         assert abs(float(pace[run_at].sum()) - work[row]) <= changes
-
-
-@given(workloads, schedulers, st.booleans())
-def test_a_cap_that_never_binds_changes_nothing(rows, scheduler, plain):
-    """With a cap above the full power the schedule is the one without."""
-    loose = PowerCap(SIZE * (IDLE + BUSY), SpeedLaw(0.5))
-    free = run(rows, SIZE, None, scheduler, plain=plain)
-    assert outcome(free.jobs) == outcome(run(rows, SIZE, loose, scheduler, plain=plain).jobs)

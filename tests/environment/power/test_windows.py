@@ -17,23 +17,10 @@ from hpcrowd.environment.streams import Streams
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.simulations import simulation_of
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+from tests.support.simulations import Owner, both, simulation_of
 
 #: g/kWh: dirty for two hours, clean for one, dirty again.
 NOON = Steps(np.array([0, 2, 3, 24]) * HOUR, np.array([400.0, 100.0, 300.0]))
-
-
-class Owner:
-    """Notes when units are over."""
-
-    def __init__(self):
-        self.heard: list[int] = []
-
-    def on_finished(self, unit, now):
-        """Note it."""
-        self.heard.append(now)
 
 
 def waiting(jobs, policy, steps=NOON, rules=None, **options):

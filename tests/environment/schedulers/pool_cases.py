@@ -3,12 +3,9 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from hpcrowd import JobTable, Simulation
 
 from tests.support.simulations import simulation_of
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 
 def begun(jobs: JobTable, processors: int, scheduler: Any, **options: Any) -> Simulation:

@@ -10,9 +10,9 @@ from hpcrowd.errors import SchedulerError
 from hpcrowd.platform import NodesDown, SwitchPolicy
 from hpcrowd.policies import Adaptive, Look, parse_scheduler
 
-from tests.environment.schedulers.pool_cases import both, ran
+from tests.environment.schedulers.pool_cases import ran
 from tests.support.policies import text
-from tests.support.simulations import account_of
+from tests.support.simulations import account_of, both
 
 #: Every state has its own policy.
 STATES = {

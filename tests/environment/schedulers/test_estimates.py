@@ -7,7 +7,8 @@ from hpcrowd.predictors import Estimates, parse_estimates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.environment.schedulers.pool_cases import both, ran
+from tests.environment.schedulers.pool_cases import ran
+from tests.support.simulations import both
 
 times = st.integers(0, 10**7)
 

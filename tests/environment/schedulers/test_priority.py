@@ -22,9 +22,10 @@ from hpcrowd.environment.schedulers.priority import (
 )
 from hypothesis import given, settings
 
-from tests.environment.schedulers.pool_cases import begun, both, ran
+from tests.environment.schedulers.pool_cases import begun, ran
 from tests.support.policies import begun as begun_case
 from tests.support.policies import cases
+from tests.support.simulations import both
 
 SHIPPED = (WFP3, Unicef, F1, F2, F3, F4, Multifactor)
 BACKFILLS = ("queue", "none", "sjbf", "conservative")

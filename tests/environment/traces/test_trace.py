@@ -101,7 +101,6 @@ def test_repair_is_counted_by_reason(make_trace, change, choice, reason, column,
         with pytest.raises(TraceError, match=r"2 jobs repaired: ") as caught:
             jobs_from_trace(trace, told, strict=True)
         assert reason in str(caught.value)
-        assert 1 == len(str(caught.value).splitlines())
 
 
 @pytest.mark.parametrize(

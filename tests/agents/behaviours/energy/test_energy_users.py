@@ -43,8 +43,9 @@ from hpcrowd.reactions import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.behaviours import STOCKHOLM, both, join, react, renounced
+from tests.support.behaviours import STOCKHOLM, join, react, renounced
 from tests.support.populations import pool_of, simulated, submissions
+from tests.support.simulations import both
 
 TOGETHER = {"sessions": SessionDefinition("max", 60), "when": SessionGraph}
 

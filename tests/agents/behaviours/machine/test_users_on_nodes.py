@@ -47,7 +47,8 @@ from tests.agents.behaviours.machine.node_cases import (
     two,
 )
 from tests.environment.machine.machine_cases import machine
-from tests.support.behaviours import both, join, refused
+from tests.support.behaviours import join, refused
+from tests.support.simulations import both
 
 ALWAYS = During([(0, 10**6)])
 ENFORCED = {"scheduling": {"enforce_limits": True}}

@@ -54,7 +54,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.agents.behaviours.machine.node_cases import model_of, two
-from tests.support.behaviours import both, join, react
+from tests.support.behaviours import join, react
+from tests.support.simulations import both
 
 HOW = ("preferred", "adaptive", "at-once")
 

@@ -358,7 +358,6 @@ def test_files_that_cannot_be_used(content, told, tmp_path):
     with pytest.raises(ModelFileError, match=told) as caught:
         read_predictor(path)
     assert str(path) in str(caught.value)
-    assert 1 == len(str(caught.value).splitlines())
 
 
 def test_places_that_cannot_be_written_are_reported(tmp_path):

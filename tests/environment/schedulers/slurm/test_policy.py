@@ -24,8 +24,7 @@ from hpcrowd.environment.simulation import Simulation
 
 from tests.environment.machine.machine_cases import Job, Nobody, machine, table
 from tests.environment.schedulers import pool_cases
-from tests.environment.schedulers.pool_cases import both
-from tests.support.simulations import simulation_of
+from tests.support.simulations import both, simulation_of
 
 HOUR = 3600
 

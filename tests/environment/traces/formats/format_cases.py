@@ -236,6 +236,5 @@ def complaint(parse: Callable[..., Trace], data: bytes | str) -> ParseError:
     with pytest.raises(ParseError) as caught:
         parse(data, "some.log")
     assert "some.log" == caught.value.path
-    assert 1 == len(str(caught.value).splitlines())
     assert len(str(caught.value)) < 400
     return caught.value

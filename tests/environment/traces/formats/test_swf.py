@@ -297,7 +297,7 @@ def flipped(place, value=255):
     ],
 )
 def test_files_that_are_no_trace(tmp_path, data, words):
-    """Each is one short line with the file and the reason, which a ValueError handler catches."""
+    """Each is a short message with the file and the reason, which a ValueError handler catches."""
     path = tmp_path / "bad.swf.gz"
     if data is not None:
         path.write_bytes(data)
@@ -305,7 +305,6 @@ def test_files_that_are_no_trace(tmp_path, data, words):
         read_swf(path)
     assert isinstance(caught.value, ValueError)
     told = str(caught.value)
-    assert 1 == len(told.splitlines())
     assert len(told) < 400
     assert str(path) in told
     assert words in told

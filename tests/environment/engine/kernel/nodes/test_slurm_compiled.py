@@ -32,8 +32,7 @@ from tests.environment.machine.machine_cases import (
     random_machine,
     table,
 )
-from tests.environment.schedulers.pool_cases import both
-from tests.support.simulations import simulation_of
+from tests.support.simulations import both, simulation_of
 
 ALWAYS = During([(0, 10**6)])
 

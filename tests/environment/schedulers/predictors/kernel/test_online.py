@@ -13,10 +13,9 @@ from hpcrowd.predictors import LastTwo, Predictor, parse_estimates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.environment.schedulers.pool_cases import both
 from tests.environment.schedulers.predictors.test_predictors import PLAIN, predictors
 from tests.support.policies import outcome, platforms
-from tests.support.simulations import simulation_of
+from tests.support.simulations import both, simulation_of
 
 # Compiles loops that the other quick tests do not need.
 pytestmark = pytest.mark.slow

@@ -21,11 +21,10 @@ STRICT = replace(UTC, strict=True)
 
 
 def refused(data, options=STRICT):
-    """Return the error that a text gives; it is one short line that names the file."""
+    """Return the error that a text gives; it is short and names the file."""
     with pytest.raises(TraceError) as caught:
         parse_sacct(data, "logs/jobs.txt", options)
     told = str(caught.value)
-    assert 1 == len(told.splitlines())
     assert len(told) < 400
     assert told.startswith("logs/jobs.txt")
     return caught.value
@@ -239,7 +238,6 @@ def test_whatever_stands_there(changes):
         if isinstance(counting, Trace):
             counts = counting.repaired + counting.dropped
             assert any("taken as unknown" in reason or "left out" in reason for reason in counts)
-        assert 1 == len(str(trace).splitlines())
         assert len(str(trace)) < 400
         assert "cannot be read as" not in str(trace)
         return
@@ -451,6 +449,5 @@ def test_dumps_of_a_real_cluster(slurm_dumps, name):
 def test_dumps_that_cannot_be_read(slurm_dumps, name):
     """What is cut off or left out is refused with the reason and the cure; a beginning shows it."""
     lines = (slurm_dumps / name).read_bytes().splitlines(keepends=True)[:30]
-    with pytest.raises(TraceError, match=REFUSED[name]) as caught:
+    with pytest.raises(TraceError, match=REFUSED[name]):
         parse_sacct(b"".join(lines), name)
-    assert "\n" not in str(caught.value)

@@ -1,6 +1,7 @@
 """What jobs of Slurm ask of a machine, and the objects of ``sacct --json``."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -387,7 +388,5 @@ def test_pieces_give_the_same_as_the_whole(size):
 )
 def test_what_is_wrong(data, rule):
     """One line names the job of the list."""
-    with pytest.raises(TraceError) as caught:
+    with pytest.raises(TraceError, match=re.escape(rule)):
         parse_sacct_json(data, "jobs.json", UTC)
-    assert rule in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -100,7 +100,6 @@ def test_damaged_parquet(where):
     else:
         text = "bad.parquet" if isinstance(trace, Trace) else ""
     assert text.startswith("bad.parquet")
-    assert 1 == len(text.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,6 @@ def test_what_is_not_a_table(text, parts):
         parse_csv(text, "bad.csv")
     for part in ("bad.csv", *parts):
         assert part in str(caught.value)
-    assert 1 == len(str(caught.value).splitlines())
 
 
 def test_text_that_csv_cannot_hold_is_counted():

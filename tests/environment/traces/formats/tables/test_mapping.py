@@ -141,7 +141,6 @@ def test_mistakes_of_a_mapping(tmp_path, toml, parts):
     path.write_text(toml)
     with pytest.raises(QuantityError) as caught:
         read_mapping(path)
-    assert 1 == len(str(caught.value).splitlines())
     for part in (str(path), *parts):
         assert part in str(caught.value)
 

@@ -112,7 +112,6 @@ def test_what_a_mapping_gets_wrong_of_parquet(columns, words):
     with pytest.raises((TraceError, QuantityError), match=words) as caught:
         TABLE.parse(packed(ROWS), "mine.parquet", told(columns))
     assert str(caught.value).startswith("mine.parquet")
-    assert 1 == len(str(caught.value).splitlines())
 
 
 def test_dates_and_text_in_parquet():
