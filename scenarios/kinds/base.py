@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -111,6 +111,16 @@ class Staged:
             run.parts["decisions"] = LoggedDecisions(rows=Decisions.of(self.log))
         run.wall_s["prepare"] = round(self.prepare_s, 3)
         return run
+
+
+class Beginning(NamedTuple):
+    """What a run begins with."""
+
+    jobs: JobTable
+    clusters: Mapping[str, ClusterSpec]  #: by name, the first one with speed 1
+    clock: Clock
+    trace: Trace | None = None  #: what was recorded, if there is a record
+    rows: Int64s | None = None  #: row of each job in it, -1 for none; None if they are other jobs
 
 
 class Scenario(Strict):
@@ -250,27 +260,13 @@ class Scenario(Strict):
         """
         raise NotImplementedError(f"{type(self).__name__} has to define stage()")
 
-    def simulation(
-        self,
-        jobs: JobTable,
-        clusters: Mapping[str, ClusterSpec],
-        clock: Clock,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-        **more: Any,
-    ) -> Simulation:
-        """Return the simulation of jobs on the clusters of this run.
+    def simulation(self, begins: Beginning, **more: Any) -> Simulation:
+        """Return the simulation of a run.
 
         Parameters
         ----------
-        jobs
-            The table.
-        clusters
-            The clusters by name, the first one with speed 1.
-        clock
-            Local time.
-        trace, rows
-            As for :meth:`parts`.
+        begins
+            What it begins with.
         **more
             Further arguments of :class:`~hpcrowd.environment.simulation.Simulation`.
 
@@ -281,50 +277,32 @@ class Scenario(Strict):
         """
         from hpcrowd.environment.simulation import Simulation
 
-        parts = [*self.parts(clusters, clock, trace, rows), *more.pop("parts", ())]
-        return Simulation(jobs, clusters, clock=clock, seed=self.seed, parts=parts, **more)
+        parts = [*self.parts(begins), *more.pop("parts", ())]
+        jobs, clusters, clock = begins[:3]
+        model = Simulation(jobs, clusters, clock=clock, seed=self.seed, parts=parts, **more)
+        self.attach(model, begins)
+        return model
 
-    def parts(
-        self,
-        clusters: Mapping[str, ClusterSpec],
-        clock: Clock,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[Part]:
-        """Return what else acts in the run, by its settings.
-
-        Parameters
-        ----------
-        clusters, clock
-            As for :meth:`simulation`.
-        trace
-            What was recorded, if there is a record.
-        rows
-            Row of each job in it, -1 for none; None if they are not jobs of the record.
-        """
+    def parts(self, begins: Beginning) -> list[Part]:
+        """Return what else acts in the run, by its settings."""
         return []
+
+    def attach(self, model: Simulation, begins: Beginning) -> None:
+        """Let more act in the run, once its clusters are there; before users join."""
 
     def outcome(self, model: Simulation) -> JobTable:
         """Return the jobs of a run, as its results have them."""
         return model.jobs
 
-    def results(
-        self,
-        model: Simulation,
-        jobs: JobTable,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[RunPart]:
+    def results(self, model: Simulation, begins: Beginning) -> list[RunPart]:
         """Return what parts contributed to a run.
 
         Parameters
         ----------
         model
             The simulation, run to its end.
-        jobs
-            Its :meth:`outcome`.
-        trace, rows
-            As for :meth:`parts`.
+        begins
+            What it began with; but the jobs are those of :meth:`outcome`, and rows are of them.
         """
         return []
 

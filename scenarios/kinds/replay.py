@@ -23,7 +23,7 @@ from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, with_parts, with_settings
+from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
 from hpcrowd.scenarios.kinds.fields import checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -192,7 +192,8 @@ class ReplayConfig(TraceScenario):
         clusters = {HOME: self.cluster(trace), **others}
         overrun = trace.header.overrun(self.overrun)
         of = _source_row(converted.source_row[casting.rows], len(jobs))
-        model = self.simulation(jobs, clusters, clock, trace, of, overrun=overrun)
+        begins = Beginning(jobs, clusters, clock, trace, of)
+        model = self.simulation(begins, overrun=overrun)
         users, generated = casting.join(model, log=log)
 
         def finish() -> Run:
@@ -214,7 +215,7 @@ class ReplayConfig(TraceScenario):
                     | {row: before for user in users for row, before in user.preceded.items()},
                 ),
                 attempts=model.attempts,
-                parts=RunParts(*self.results(model, outcome, trace, rows)),
+                parts=RunParts(*self.results(model, begins._replace(jobs=outcome, rows=rows))),
                 remarks=self.limits(trace, converted.jobs)
                 + (
                     []

@@ -69,6 +69,7 @@ from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import (
+    Beginning,
     Staged,
     Watch,
     checksum,
@@ -365,7 +366,8 @@ class GridConfig(PlatformSettings):
             for name, site in self.clusters.items()
         }
         grid = Grid(self.broker, split is not None and split.any)
-        model = self.simulation(jobs, clusters, prepared.clock, parts=[grid])
+        begins = Beginning(jobs, clusters, prepared.clock)
+        model = self.simulation(begins, parts=[grid])
         broker = broker_of(model)
         assert broker is not None
         for rows in split.rows if split is not None else ():
@@ -395,7 +397,7 @@ class GridConfig(PlatformSettings):
                 work=work,
                 precedence=Precedence(waits=units_waited_for(work, users)),
                 attempts=model.attempts,
-                parts=RunParts(*self.results(model, jobs), Sites(accounts, components)),
+                parts=RunParts(*self.results(model, begins), Sites(accounts, components)),
                 reading=Reading(repaired=prepared.repaired, dropped=prepared.dropped),
             )
 

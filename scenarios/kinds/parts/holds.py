@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
+from typing import TYPE_CHECKING, ClassVar, Literal, override
 
 from pydantic import Field
 
 from hpcrowd.environment.schedulers.names import RECORDED
-from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.base import Beginning, Scenario
 from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.parts import RunPart
-    from hpcrowd.environment.clock import Clock
-    from hpcrowd.environment.cluster import ClusterSpec
-    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.environment.traces.trace import Trace
 
 
 class WaitingForWindows(Scenario):
     """Jobs are held back until the windows of other parts, such as for cheap energy."""
 
     @override
-    def simulation(
-        self,
-        jobs: JobTable,
-        clusters: Mapping[str, ClusterSpec],
-        clock: Clock,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-        **more: Any,
-    ) -> Simulation:
-        model = super().simulation(jobs, clusters, clock, trace, rows, **more)
+    def attach(self, model: Simulation, begins: Beginning) -> None:
+        super().attach(model, begins)
         if len(model.parts):
             from hpcrowd.environment.holds.held import hold
 
             hold(model)
-        return model
 
 
 class RecordedHolds(TraceScenario):
@@ -53,17 +40,9 @@ class RecordedHolds(TraceScenario):
     )
 
     @override
-    def simulation(
-        self,
-        jobs: JobTable,
-        clusters: Mapping[str, ClusterSpec],
-        clock: Clock,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-        **more: Any,
-    ) -> Simulation:
-        model = super().simulation(jobs, clusters, clock, trace, rows, **more)
-        rules = None
+    def attach(self, model: Simulation, begins: Beginning) -> None:
+        super().attach(model, begins)
+        jobs, trace, rows, rules = begins.jobs, begins.trace, begins.rows, None
         if trace is not None and rows is not None and trace.extra:
             from hpcrowd.environment.holds.recorded import recorded_rules
 
@@ -74,17 +53,11 @@ class RecordedHolds(TraceScenario):
             from hpcrowd.environment.holds.held import hold
 
             hold(model, rules)
-        return model
 
     @override
-    def results(
-        self,
-        model: Simulation,
-        jobs: JobTable,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[RunPart]:
-        found = super().results(model, jobs, trace, rows)
+    def results(self, model: Simulation, begins: Beginning) -> list[RunPart]:
+        found = super().results(model, begins)
+        trace, rows = begins.trace, begins.rows
         if trace is None or rows is None or not (trace.extra or len(model.parts)):
             return found
         from hpcrowd.analysis.accounts.holds import Held
@@ -94,7 +67,7 @@ class RecordedHolds(TraceScenario):
         part = model.parts.of(Holds)
         account = {} if part is None else part.account()
         if trace.extra and self.holds == "recorded" and self.scheduler == RECORDED:
-            account = as_recorded(trace, jobs, rows)
+            account = as_recorded(trace, begins.jobs, rows)
         return [*found, Held(account)] if account else found
 
 

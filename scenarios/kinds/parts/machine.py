@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, override
 from pydantic import Field, PlainSerializer, ValidationInfo, field_validator
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.base import Beginning, Scenario
 from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.parts import RunPart
-    from hpcrowd.environment.clock import Clock
-    from hpcrowd.environment.cluster import ClusterSpec
     from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.parts.part import Part
@@ -109,14 +107,8 @@ class MachineSettings(Scenario):
         return super().plain() | {"machine": _values(self.machine)}
 
     @override
-    def parts(
-        self,
-        clusters: Mapping[str, ClusterSpec],
-        clock: Clock,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[Part]:
-        found = super().parts(clusters, clock, trace, rows)
+    def parts(self, begins: Beginning) -> list[Part]:
+        found = super().parts(begins)
         if (site := self.site()) is not None:
             from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 
@@ -124,14 +116,8 @@ class MachineSettings(Scenario):
         return found
 
     @override
-    def results(
-        self,
-        model: Simulation,
-        jobs: JobTable,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[RunPart]:
-        found = super().results(model, jobs, trace, rows)
+    def results(self, model: Simulation, begins: Beginning) -> list[RunPart]:
+        found = super().results(model, begins)
         if self.machine is not None:
             from hpcrowd.analysis.accounts.nodes import results_of
 

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, override
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.base import Beginning, Scenario
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.parts import RunPart
-    from hpcrowd.environment.clock import Clock
-    from hpcrowd.environment.cluster import ClusterSpec
-    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.environment.traces.trace import Trace
     from hpcrowd.scenarios.kinds.platform_files import PlatformConfig as Platform
 else:
     Platform = Any
@@ -42,25 +38,17 @@ class PlatformSettings(Scenario):
         return PlatformConfig.given(platform, info.data["folder"])
 
     @override
-    def parts(
-        self,
-        clusters: Mapping[str, ClusterSpec],
-        clock: Clock,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[Part]:
-        found = super().parts(clusters, clock, trace, rows)
-        return found if self.platform is None else [*found, *self.platform.parts(clusters, clock)]
+    def parts(self, begins: Beginning) -> list[Part]:
+        found = super().parts(begins)
+        return (
+            found
+            if self.platform is None
+            else [*found, *self.platform.parts(begins.clusters, begins.clock)]
+        )
 
     @override
-    def results(
-        self,
-        model: Simulation,
-        jobs: JobTable,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[RunPart]:
-        found = super().results(model, jobs, trace, rows)
+    def results(self, model: Simulation, begins: Beginning) -> list[RunPart]:
+        found = super().results(model, begins)
         if any(cluster.engine.timeline is not None for cluster in model.clusters.values()):
             from hpcrowd.analysis.accounts.platform import PlatformChanges, accounts_of
 

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, override
 
 from pydantic import Field, PlainSerializer, ValidationInfo, field_validator
 
-from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.base import Beginning, Scenario
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.parts import RunPart
-    from hpcrowd.environment.clock import Clock
-    from hpcrowd.environment.cluster import ClusterSpec
-    from hpcrowd.environment.jobs import Int64s, JobTable
+    from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.environment.traces.trace import Trace
     from hpcrowd.scenarios.kinds.power_files import PowerConfig as PowerChoice
 
 
@@ -49,32 +46,20 @@ class PowerSettings(Scenario):
         return PowerConfig.given(power, info.data["folder"])
 
     @override
-    def parts(
-        self,
-        clusters: Mapping[str, ClusterSpec],
-        clock: Clock,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[Part]:
-        found = super().parts(clusters, clock, trace, rows)
+    def parts(self, begins: Beginning) -> list[Part]:
+        found = super().parts(begins)
         if self.power is not None:
             from hpcrowd.environment.power.in_use import PowerInUse
 
             measured = None
-            if trace is not None and rows is not None:
-                measured = self.power.measured(trace, rows)
-            found.append(PowerInUse(self.power.made(trace), measured))
+            if begins.trace is not None and begins.rows is not None:
+                measured = self.power.measured(begins.trace, begins.rows)
+            found.append(PowerInUse(self.power.made(begins.trace), measured))
         return found
 
     @override
-    def results(
-        self,
-        model: Simulation,
-        jobs: JobTable,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[RunPart]:
-        found = super().results(model, jobs, trace, rows)
+    def results(self, model: Simulation, begins: Beginning) -> list[RunPart]:
+        found = super().results(model, begins)
         if self.power is not None:
             from hpcrowd.analysis.energy.part import Energy
             from hpcrowd.analysis.energy.record import account_of

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, override
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.base import Beginning, Scenario
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import User
     from hpcrowd.analysis.parts import RunPart
-    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.environment.traces.trace import Trace
     from hpcrowd.scenarios.kinds.part_files import ReactionsConfig as Reactions
 else:
     Reactions = Any
@@ -24,19 +22,13 @@ class ReactingUsers(Scenario):
     """Users of a run may react, by what they are."""
 
     @override
-    def results(
-        self,
-        model: Simulation,
-        jobs: JobTable,
-        trace: Trace | None = None,
-        rows: Int64s | None = None,
-    ) -> list[RunPart]:
-        found = super().results(model, jobs, trace, rows)
+    def results(self, model: Simulation, begins: Beginning) -> list[RunPart]:
+        found = super().results(model, begins)
         users: list[User] = [one for one in model.agents if getattr(one, "notes", None)]
         if users:
             from hpcrowd.analysis.accounts.reactions import Reactions, notes_of
 
-            found.append(Reactions(rows=notes_of(users), jobs=jobs))
+            found.append(Reactions(rows=notes_of(users), jobs=begins.jobs))
         return found
 
 

@@ -20,7 +20,7 @@ from hpcrowd.environment.limits.numbers import (
     MOST_PROCESSORS,
 )
 from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.scenarios.kinds.base import Staged, Watch, with_parts, with_settings
+from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
 from hpcrowd.scenarios.kinds.fields import (
     Processors,
     SchedulerChoice,
@@ -172,7 +172,8 @@ class PopulateConfig(PowerSettings, MachineSettings):
 
             jobs.requests = Requests()
         home = ClusterSpec(processors, self.scheduler)
-        simulation = self.simulation(jobs, {HOME: home}, Clock())
+        begins = Beginning(jobs, {HOME: home}, Clock())
+        simulation = self.simulation(begins)
         behaviour = None
         if self.users != MODEL:
             from hpcrowd.agents.learned.model import LearnedModel
@@ -205,7 +206,7 @@ class PopulateConfig(PowerSettings, MachineSettings):
                     after=None if self.oblivious else units_after(simulation, agents)
                 ),
                 attempts=simulation.attempts,
-                parts=RunParts(*self.results(simulation, outcome)),
+                parts=RunParts(*self.results(simulation, begins._replace(jobs=outcome))),
                 remarks=[]
                 if measured is None
                 else measured.remarks(outcome, prepared.name, days=round(self.days)),

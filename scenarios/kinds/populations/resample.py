@@ -23,7 +23,7 @@ from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, with_parts, with_settings
+from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
 from hpcrowd.scenarios.kinds.parts.reactions import ReactionsSettings
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
@@ -259,7 +259,8 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
             jobs.requests = Requests()
         overrun = prepared.header.overrun(self.overrun)
         home = {HOME: self.cluster(prepared)}
-        simulation = self.simulation(jobs, home, people.clock, prepared, overrun=overrun)
+        begins = Beginning(jobs, home, people.clock, prepared)
+        simulation = self.simulation(begins, overrun=overrun)
         living.visits.log = log
         users = add_members(
             simulation,
@@ -302,7 +303,7 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
                 ),
                 attempts=simulation.attempts,
                 parts=RunParts(
-                    *self.results(simulation, outcome, prepared),
+                    *self.results(simulation, begins._replace(jobs=outcome)),
                     Population(account, living.visits.notes),
                 ),
                 reading=Reading(

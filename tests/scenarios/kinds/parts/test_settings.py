@@ -41,13 +41,13 @@ class CountSettings(Scenario):
     count: int = Field(0, ge=0, description="step in which units are counted")
 
     @override
-    def parts(self, clusters, clock, trace=None, rows=None):
-        found = super().parts(clusters, clock, trace, rows)
+    def parts(self, begins):
+        found = super().parts(begins)
         return [*found, Counting(self.count)] if self.count else found
 
     @override
-    def results(self, model, jobs, trace=None, rows=None):
-        found = super().results(model, jobs, trace, rows)
+    def results(self, model, begins):
+        found = super().results(model, begins)
         part = model.parts.of(Counting)
         return [*found, Counted({"units": part.count})] if part else found
 
