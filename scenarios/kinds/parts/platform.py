@@ -40,11 +40,9 @@ class PlatformSettings(Scenario):
     @override
     def parts(self, begins: Beginning) -> list[Part]:
         found = super().parts(begins)
-        return (
-            found
-            if self.platform is None
-            else [*found, *self.platform.parts(begins.clusters, begins.clock)]
-        )
+        if self.platform is not None:
+            found += self.platform.parts(begins.clusters, begins.clock)
+        return found
 
     @override
     def results(self, model: Simulation, begins: Beginning) -> list[RunPart]:
