@@ -322,11 +322,16 @@ class Scenario(Strict):
 
     def plain(self) -> dict[str, Any]:
         """Return the settings, fit for JSON, as in the provenance of a run."""
-        described = {name: value.plain() for name, value in self.from_files()}
-        names = self.settings()
-        others = set(names) - set(described)
-        found = self.model_dump(mode="json", include=others, fallback=_name_of) | described
+        names, objects = self.settings(), self.objects()
+        found = self.model_dump(mode="json", include=set(names) - set(objects)) | objects
         return {name: found[name] for name in names if name in found}
+
+    def objects(self) -> dict[str, Any]:
+        """Return the settings that are described by objects, fit for JSON, by name."""
+        found: dict[str, Any] = {name: value.plain() for name, value in self.from_files()}
+        if not isinstance(own := getattr(self, "users", ""), str | tuple | FileConfig):
+            found["users"] = getattr(own, "__qualname__", repr(own))
+        return found
 
     def described(self, **more: Any) -> dict[str, Any]:
         """Return what is needed to repeat the run, fit for JSON: the settings, and ``more``.
@@ -380,11 +385,6 @@ def with_parts[S: Scenario](kind: type[S]) -> type[S]:
 
 #: Settings that take the place of your own code.
 TAKES_OWN = ("scheduler", "users", "behaviour", "when", "think", "window", "do")
-
-
-def _name_of(own: Any) -> str:
-    """Return the name of your own class, function or object, as a setting."""
-    return str(getattr(own, "__qualname__", repr(own)))
 
 
 def _own_in(settings: Any, folder: Path = Path()) -> Iterator[Any]:

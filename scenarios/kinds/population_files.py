@@ -241,12 +241,12 @@ class PopulationConfig(FileConfig):
 
     @override
     def sums(self) -> dict[str, str]:
+        """Return the checksums of the files that it names; its own is in the settings."""
         names = [reaction["file"] for entry in self.users for reaction in entry.reactions
                  if "file" in reaction]  # fmt: skip
         models = [cluster.estimates for cluster in self.clusters.values()]
         names += [model for model in models if model.endswith(".json")]
-        found = {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
-        return super().sums() | found
+        return {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
 
     def mixture(self) -> Mixture:
         """Return the mixture of behaviours.

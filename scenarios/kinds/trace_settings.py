@@ -277,10 +277,11 @@ class TraceScenario(TraceReading, Scenario):
         return found
 
     @override
-    def plain(self) -> dict[str, Any]:
+    def objects(self) -> dict[str, Any]:
         name = str(self.estimates)
         settings: dict[str, Any] = getattr(self.estimates, "to_json", dict)()
-        return super().plain() | {"estimates": {"name": name, **settings} if settings else name}
+        estimates = {"name": name, **settings} if settings else name
+        return super().objects() | {"estimates": estimates}
 
     def difference(self, name: str, value: Any) -> list[str]:
         """Return the words for a setting in a label; none for the default.

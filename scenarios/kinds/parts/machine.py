@@ -103,8 +103,8 @@ class MachineSettings(Scenario):
         return found
 
     @override
-    def plain(self) -> dict[str, Any]:
-        return super().plain() | {"machine": _values(self.machine)}
+    def objects(self) -> dict[str, Any]:
+        return super().objects() | {"machine": _values(self.machine)}
 
     @override
     def parts(self, begins: Beginning) -> list[Part]:

@@ -86,7 +86,7 @@ def test_a_file_is_read_with_its_signals(tmp_path):
     assert (120, 12e3) == (pool.on_time, pool.on_energy)
     assert isinstance(power.carbon, Signal)
     assert ("week", 430.0) == (power.carbon.repeat, power.carbon.values.max())
-    assert {"power.toml", "clean/signal.csv", "warm/signal.csv"} == set(config.files())
+    assert {"power.toml", "clean/signal.csv", "warm/signal.csv"} == set(config.sums())
     again = PowerConfig.given(json.loads(json.dumps(config.plain())), tmp_path)
     assert again is not None
     assert power.nodes == again.made().nodes
