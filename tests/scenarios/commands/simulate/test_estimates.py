@@ -74,7 +74,7 @@ def test_models_are_in_the_provenance(log, model, tmp_path):
     path.write_text(text.format(model.name))
     found = PopulationConfig.read(path)
     assert str(model) == found.others()["big"].estimates
-    assert {model.name: sha256(model.read_bytes()).hexdigest()} == found.files()
+    assert {model.name: sha256(model.read_bytes()).hexdigest()} == found.sums()
     path.write_text(text.format("absent.json"))
     with pytest.raises(QuantityError, match=r"absent\.json: cannot be read"):
         PopulationConfig.read(path)
