@@ -229,9 +229,9 @@ def renounced(jobs: JobTable) -> list[int]:
     return np.flatnonzero(jobs.state == State.RENOUNCED).tolist()
 
 
-def refused(make: Callable[[], Any], told: str, error: type[Exception] = HpcrowdError) -> None:
+def refused(make: Callable[[], Any], words: str, error: type[Exception] = HpcrowdError) -> None:
     """Check that a mistake is reported with these words."""
-    with pytest.raises(error, match=re.escape(told)):
+    with pytest.raises(error, match=re.escape(words)):
         make()
 
 

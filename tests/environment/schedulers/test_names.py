@@ -139,10 +139,10 @@ WRONG = [
 
 
 @pytest.mark.usefixtures("known")
-@pytest.mark.parametrize(("text", "told"), WRONG)
-def test_wrong_text_is_one_line(text, told):
+@pytest.mark.parametrize(("text", "words"), WRONG)
+def test_wrong_text_is_one_line(text, words):
     """What cannot be is named, with what can."""
-    with pytest.raises(QuantityError, match=re.escape(told)):
+    with pytest.raises(QuantityError, match=re.escape(words)):
         parse_scheduler(text)
 
 

@@ -261,7 +261,7 @@ def test_queues_from_a_file(make_jobs, write, plain):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [
         ("user-jobs = 0", "user-jobs 0: must be a whole number of at least 1"),
         ("users = 3", "users: not a setting; choose user-jobs, user-processors, queues, other"),
@@ -274,10 +274,10 @@ def test_queues_from_a_file(make_jobs, write, plain):
         ("[", "not TOML"),
     ],
 )
-def test_wrong_file_of_queues(write, text, told):
+def test_wrong_file_of_queues(write, text, words):
     """What is wrong in the file is reported with file, place, value and rule, in one line."""
     path = write(text)
-    with pytest.raises(QuantityError, match=re.escape(f"{path}: {told}")):
+    with pytest.raises(QuantityError, match=re.escape(f"{path}: {words}")):
         parse_scheduler(f"multi-queue:file={path}")
 
 

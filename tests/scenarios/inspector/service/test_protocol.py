@@ -42,7 +42,7 @@ JOB = {"processors": 1, "requested": 60}
 
 
 @pytest.mark.parametrize(
-    ("do", "message", "told"),
+    ("do", "message", "words"),
     [
         ("read", {"path": "/etc/passwd"}, "input tag 'read'"),
         ("show", {"path": "/etc/passwd"}, "show.path: extra inputs"),
@@ -64,9 +64,9 @@ JOB = {"processors": 1, "requested": 60}
         ("forecast", {"futures": 50, "scheduler": "own.py:Own"}, "extra inputs"),
     ],
 )
-def test_messages_that_make_no_sense(do, message, told):
+def test_messages_that_make_no_sense(do, message, words):
     """What is wrong is reported with its place and the rule; numbers have limits."""
-    with pytest.raises(QuantityError, match=re.escape(told)):
+    with pytest.raises(QuantityError, match=re.escape(words)):
         parse_request(json.dumps({"id": 1, "do": do, **message}))
 
 
