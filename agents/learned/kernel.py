@@ -1,23 +1,25 @@
-"""What a user remembers and notices, and how it draws a pause from a forest: compiled.
+"""What a user remembers and notices, and how it draws a pause from a forest.
 
-The memory of a user is a row of numbers, its *slots*. What it notices when a unit of work is
-released is an array of *features*, in the order of
+What it notices when a unit of work is released is an array of *features*, in the order of
 :data:`hpcrowd.agents.learned.features.FEATURES`. The same functions run in a simulation, on
 simulated times, and over a record, on recorded ones, so that a model is fitted to just what its
-users will notice.
+users will notice. This module is compiled when hpcrowd is installed.
 """
 
 from __future__ import annotations
 
 from math import cos, log2, log10, pi, sin
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hpcrowd.agents.learned.trees import HOURS
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.compilation import compiled
-from hpcrowd.environment.jobs import Column
 
-# Columns of the table of jobs, which is a matrix.
-PROCESSORS, RUN_TIME, REQUESTED = Column.PROCESSORS, Column.RUN_TIME, Column.REQUESTED_TIME
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+Float64Rows = NDArray[np.float64]
 
 #: Longest gap between submissions in a session, s (Zakay and Feitelson 2015, Definition 1).
 SESSION_GAP = HOUR
@@ -40,142 +42,223 @@ LOOK_BACK = 64
 #: A value that is not known: trees put it below all others.
 NOTHING = -2.0
 
-# Slots of a memory. Pauses and times are decades, see ``decades``.
-FIRST, SENT, BEGAN, SESSION, BATCHES, PAUSES, DAYS, LAST_DAY = range(8)
-LAST, BEFORE, AFTER_END, AFTER_SUBMISSION, LONG, SHORT, SPREAD = range(8, 15)
-STAYS, BREAK, RESPONSE, SUBMISSIONS = range(15, 19)
-#: The first hour of the user's rhythm: submissions in each hour; ``SUBMISSIONS`` is their sum.
-RHYTHM = 19
-
 #: Latest pauses that a user remembers, after the end of work and after a submission each; our
 #: choice.
 LATEST = 16
 
-#: The first slot of what it remembers of pauses after a submission: how many there were, and of
-#: each, in turn, its length, s, and when it began, s after midnight. Those after ends follow.
-OWN = RHYTHM + HOURS
-OF_A_KIND = 1 + 2 * LATEST
 
-#: Slots in all.
-SLOTS = OWN + 2 * OF_A_KIND
-
-
-@compiled
-def decades(seconds):
+def decades(seconds: float) -> float:
     """Return log10(1 + t / 1 min) of a time of at least 0 s."""
-    return log10(1.0 + max(seconds, 0) / 60.0)
+    return log10(1.0 + max(seconds, 0.0) / 60.0)
 
 
-@compiled
-def hour_of(wall):
+def hour_of(wall: int) -> int:
     """Return the hour of a rhythm of a local time, s since a Monday, 00:00."""
     hour = (wall // HOUR) % 24
     return hour + 24 if (wall // DAY) % 7 >= 5 else hour
 
 
-@compiled
-def activity(memory, common, prior, wall):
-    """Return how active a user is at a local time; 1 is the mean over the hours."""
-    here = hour_of(wall)
-    base = here - here % 24
-    hour = here % 24
-    # Hours beside it count half, as few submissions say little about a single hour.
-    mine = (
-        2.0 * memory[RHYTHM + here]
-        + memory[RHYTHM + base + (hour + 1) % 24]
-        + memory[RHYTHM + base + (hour + 23) % 24]
-    ) / 4.0
-    return (mine * HOURS + prior * common[here]) / (memory[SUBMISSIONS] + prior)
-
-
-@compiled
-def begin(memory):
-    """Make the memory of a user who has done nothing yet."""
-    for k in range(SLOTS):
-        memory[k] = NOTHING
-    for k in range(HOURS):
-        memory[RHYTHM + k] = 0.0
-    memory[OWN] = memory[OWN + OF_A_KIND] = 0.0
-    memory[BATCHES] = memory[PAUSES] = memory[DAYS] = memory[SUBMISSIONS] = 0.0
-
-
-@compiled
-def _mean(before, value):
+def _mean(before: float, value: float) -> float:
     return value if before == NOTHING else before + RECENT * (value - before)
 
 
-@compiled
-def note(memory, ended, released, first, last, wall):
-    """Remember the submission of a unit.
+class Pauses:
+    """The latest pauses of a user of one kind: after a submission, or after the end of work."""
 
-    ``ended`` is 1 if the end of another unit released it, 0 if a submission did, -1 if nothing;
-    ``released`` is when; ``first`` and ``last`` are its first and last submission, all s; ``wall``
-    is the local time of the first.
-    """
-    if memory[FIRST] == NOTHING:
-        memory[FIRST] = first
-    goes_on = memory[SENT] != NOTHING and first - memory[SENT] <= SESSION_GAP
-    if ended >= 0:
-        pause = decades(first - released)
-        memory[BEFORE] = memory[LAST]
-        memory[LAST] = pause
-        slot = AFTER_END if ended == 1 else AFTER_SUBMISSION
-        if memory[slot] != NOTHING:
-            memory[SPREAD] = _mean(memory[SPREAD], abs(pause - memory[slot]))
-        memory[slot] = _mean(memory[slot], pause)
-        slot = LONG if first - released > SESSION_GAP else SHORT
-        memory[slot] = _mean(memory[slot], pause)
-        memory[STAYS] = _mean(memory[STAYS], 1.0 if goes_on else 0.0)
+    count: int  # how many there were
+    pause: Int64s  # s, of each of the latest, in turn
+    released: Int64s  # when it began, s after midnight
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.pause = np.zeros(LATEST, np.int64)
+        self.released = np.zeros(LATEST, np.int64)
+
+    def note(self, pause: int, released: int) -> None:
+        """Remember a pause."""
+        place = self.count % LATEST
+        self.pause[place] = pause
+        self.released[place] = released
+        self.count += 1
+
+    def copy(self) -> Pauses:
+        """Return the same as it is now."""
+        other = Pauses()
+        other.count = self.count
+        for place in range(LATEST):
+            other.pause[place] = self.pause[place]
+            other.released[place] = self.released[place]
+        return other
+
+
+class Memory:
+    """What a user remembers; :data:`NOTHING` where it does not know. Pauses are in decades."""
+
+    first: float  # its first submission, s
+    sent: float  # the last submission of its last unit, s
+    began: float  # the first submission of that unit, s
+    session: float  # when its session began, s
+    batches: float  # units in this session
+    pauses: float  # pauses so far
+    days: float  # days on which it has submitted
+    last_day: float  # the last of them
+    last: float  # its last pause
+    before: float  # the one before
+    after_end: float  # mean pause after the end of work
+    after_submission: float  # mean pause after a submission
+    long_pause: float  # mean of pauses longer than the gap between sessions
+    short_pause: float  # mean of the others
+    spread: float  # mean distance of a pause from the mean
+    stays: float  # how often it stays in its session
+    break_before: float  # the pause before this session
+    response: float  # mean response time, decades
+    submissions: float  # the sum of its rhythm
+    rhythm: Float64s  # submissions in each hour, shape (HOURS,)
+    after_ends: Pauses
+    after_submissions: Pauses
+
+    def __init__(self) -> None:
+        self.first = self.sent = self.began = self.session = self.last_day = NOTHING
+        self.last = self.before = self.after_end = self.after_submission = NOTHING
+        self.long_pause = self.short_pause = self.spread = self.stays = NOTHING
+        self.break_before = self.response = NOTHING
+        self.batches = self.pauses = self.days = self.submissions = 0.0
+        self.rhythm = np.zeros(HOURS)
+        self.after_ends = Pauses()
+        self.after_submissions = Pauses()
+
+    def copy(self) -> Memory:
+        """Return what it remembers now."""
+        other = Memory()
+        other.first, other.sent, other.began = self.first, self.sent, self.began
+        other.session, other.batches, other.pauses = self.session, self.batches, self.pauses
+        other.days, other.last_day = self.days, self.last_day
+        other.last, other.before = self.last, self.before
+        other.after_end, other.after_submission = self.after_end, self.after_submission
+        other.long_pause, other.short_pause, other.spread = self.long_pause, self.short_pause, self.spread
+        other.stays, other.break_before = self.stays, self.break_before
+        other.response, other.submissions = self.response, self.submissions
+        for hour in range(HOURS):
+            other.rhythm[hour] = self.rhythm[hour]
+        other.after_ends = self.after_ends.copy()
+        other.after_submissions = self.after_submissions.copy()
+        return other
+
+    def after(self, ended: bool) -> Pauses:
+        """Return its pauses after the end of work, or after submissions."""
+        return self.after_ends if ended else self.after_submissions
+
+    def activity(self, common: Float64s, prior: float, wall: int) -> float:
+        """Return how active the user is at a local time; 1 is the mean over the hours."""
+        here = hour_of(wall)
+        base = here - here % 24
+        hour = here % 24
+        # Hours beside it count half, as few submissions say little about a single hour.
+        mine = (
+            2.0 * self.rhythm[here]
+            + self.rhythm[base + (hour + 1) % 24]
+            + self.rhythm[base + (hour + 23) % 24]
+        ) / 4.0
+        return (mine * HOURS + prior * common[here]) / (self.submissions + prior)
+
+    def note(self, ended: int, released: int, first: int, last: int, wall: int) -> None:
+        """Remember the submission of a unit.
+
+        ``ended`` is 1 if the end of another unit released it, 0 if a submission did, -1 if nothing;
+        ``released`` is when; ``first`` and ``last`` are its first and last submission, all s;
+        ``wall`` is the local time of the first.
+        """
+        if self.first == NOTHING:
+            self.first = first
+        goes_on = self.sent != NOTHING and first - self.sent <= SESSION_GAP
+        if ended >= 0:
+            self._note_pause(ended == 1, first - released, goes_on)
+            self.after(ended == 1).note(first - released, (wall - (first - released)) % DAY)
         if not goes_on:
-            memory[BREAK] = pause
-        memory[PAUSES] += 1
-        base = OWN + ended * OF_A_KIND
-        place = base + 1 + 2 * (int(memory[base]) % LATEST)
-        memory[place] = first - released
-        memory[place + 1] = (wall - (first - released)) % DAY
-        memory[base] += 1
-    if not goes_on:
-        memory[SESSION] = first
-        memory[BATCHES] = 0.0
-    memory[BATCHES] += 1
-    day = wall // DAY
-    if day != memory[LAST_DAY]:
-        memory[DAYS] += 1
-        memory[LAST_DAY] = day
-    memory[BEGAN] = first
-    memory[SENT] = last
-    hour = hour_of(wall)
-    weight = 1.0 if hour < 24 else WEEKEND
-    memory[RHYTHM + hour] += weight
-    memory[SUBMISSIONS] += weight
+            self.session = first
+            self.batches = 0.0
+        self.batches += 1
+        day = wall // DAY
+        if day != self.last_day:
+            self.days += 1
+            self.last_day = day
+        self.began = first
+        self.sent = last
+        hour = hour_of(wall)
+        weight = 1.0 if hour < 24 else WEEKEND
+        self.rhythm[hour] += weight
+        self.submissions += weight
+
+    def _note_pause(self, ended: bool, lasted: int, goes_on: bool) -> None:
+        pause = decades(lasted)
+        self.before = self.last
+        self.last = pause
+        mean = self.after_end if ended else self.after_submission
+        if mean != NOTHING:
+            self.spread = _mean(self.spread, abs(pause - mean))
+        if ended:
+            self.after_end = _mean(mean, pause)
+        else:
+            self.after_submission = _mean(mean, pause)
+        if lasted > SESSION_GAP:
+            self.long_pause = _mean(self.long_pause, pause)
+        else:
+            self.short_pause = _mean(self.short_pause, pause)
+        self.stays = _mean(self.stays, 1.0 if goes_on else 0.0)
+        if not goes_on:
+            self.break_before = pause
+        self.pauses += 1
 
 
-@compiled
-def notice(features, memory, common, prior, jobs, rows, times, before, ended, at, wall, open_units):
+class Jobs:
+    """The columns of the table of jobs that users look at, recorded or simulated."""
+
+    processors: Int64s
+    requested_time: Int64s  # s
+    submit: Int64s  # s
+    start: Int64s  # s
+    end: Int64s  # s
+
+    def __init__(
+        self, processors: Any, requested_time: Any, submit: Any, start: Any, end: Any
+    ) -> None:
+        self.processors = processors
+        self.requested_time = requested_time
+        self.submit, self.start, self.end = submit, start, end
+
+def notice(
+    features: Float64s,
+    memory: Memory,
+    common: Float64s,
+    prior: float,
+    jobs: Jobs,
+    rows: Int64s,
+    before: int,
+    ended: bool,
+    at: int,
+    wall: int,
+    open_units: int,
+) -> None:
     """Write what a user notices when a unit is released into ``features``.
 
-    ``jobs`` is the matrix of jobs, ``rows`` those of the unit that released it, ``times`` the
-    columns of submission, start and end, ``before`` the number of jobs of the unit submitted last,
-    ``at`` the second and ``wall`` its local time, ``open_units`` how many units of the user are not
-    over.
+    ``rows`` are the jobs of the unit that released it, ``before`` the number of jobs of the unit
+    submitted last, ``at`` the second and ``wall`` its local time, ``open_units`` how many units of
+    the user are not over.
     """
-    submit, start, end = times
     decisive = rows[len(rows) - 1]
     if ended:
-        for row in rows:
-            if jobs[end, row] > jobs[end, decisive]:
-                decisive = row
-    requested = jobs[REQUESTED, decisive]
+        for i in range(len(rows)):
+            if jobs.end[rows[i]] > jobs.end[decisive]:
+                decisive = rows[i]
+    requested = jobs.requested_time[decisive]
     asked = decades(requested) if requested > 0 else NOTHING
     response = waited = ran = NOTHING
     if ended:
-        over = jobs[end, decisive]
-        began = jobs[start, decisive]
-        sent = jobs[submit, decisive]
+        over, began, sent = jobs.end[decisive], jobs.start[decisive], jobs.submit[decisive]
         response = decades(over - sent)
         waited = decades(began - sent) if began >= 0 else response
         ran = decades(over - began) if began >= 0 else 0.0
-        memory[RESPONSE] = _mean(memory[RESPONSE], response)
+        memory.response = _mean(memory.response, response)
     known = ended and requested > 0
     features[0] = ended
     features[1] = response
@@ -184,41 +267,41 @@ def notice(features, memory, common, prior, jobs, rows, times, before, ended, at
     features[4] = asked
     features[5] = response - asked if known else NOTHING
     features[6] = ran - asked if known else NOTHING
-    features[7] = log2(max(jobs[PROCESSORS, decisive], 1))
+    features[7] = log2(max(jobs.processors[decisive], 1))
     features[8] = log2(before)
     features[9] = len(rows) if ended else 0
     features[10] = open_units
-    features[11] = decades(at - memory[SESSION])
-    features[12] = log2(1 + memory[BATCHES])
-    features[13] = decades(at - memory[SENT])
-    features[14] = decades(memory[SENT] - memory[BEGAN])
+    features[11] = decades(at - memory.session)
+    features[12] = log2(1 + memory.batches)
+    features[13] = decades(at - memory.sent)
+    features[14] = decades(memory.sent - memory.began)
     of_day = wall % DAY
     features[15] = of_day / HOUR
     features[16] = (wall // DAY) % 7
     features[17] = sin(2 * pi * of_day / DAY)
     features[18] = cos(2 * pi * of_day / DAY)
-    features[19] = memory[LAST]
-    features[20] = memory[BEFORE]
-    features[21] = memory[AFTER_END]
-    features[22] = memory[AFTER_SUBMISSION]
-    features[23] = memory[LONG]
-    features[24] = memory[SHORT]
-    features[25] = memory[SPREAD]
-    features[26] = memory[STAYS]
-    features[27] = memory[BREAK]
-    features[28] = memory[RESPONSE]
-    features[29] = log2(1 + memory[PAUSES])
-    features[30] = log2(1 + memory[DAYS])
-    features[31] = decades(at - memory[FIRST])
-    features[32] = activity(memory, common, prior, wall)
+    features[19] = memory.last
+    features[20] = memory.before
+    features[21] = memory.after_end
+    features[22] = memory.after_submission
+    features[23] = memory.long_pause
+    features[24] = memory.short_pause
+    features[25] = memory.spread
+    features[26] = memory.stays
+    features[27] = memory.break_before
+    features[28] = memory.response
+    features[29] = log2(1 + memory.pauses)
+    features[30] = log2(1 + memory.days)
+    features[31] = decades(at - memory.first)
+    features[32] = memory.activity(common, prior, wall)
     ahead = 0.0
     for hour in range(1, AHEAD + 1):
-        ahead += activity(memory, common, prior, wall + hour * HOUR)
+        ahead += memory.activity(common, prior, wall + hour * HOUR)
     features[33] = ahead / AHEAD
     for day in range(1, 4):
         ahead = 0.0
         for hour in range(24):
-            ahead += activity(memory, common, prior, (wall // DAY + day) * DAY + hour * HOUR)
+            ahead += memory.activity(common, prior, (wall // DAY + day) * DAY + hour * HOUR)
         features[33 + day] = ahead / 24.0
 
 
@@ -232,17 +315,36 @@ CHANCES = 3
 NOTICED = 37
 
 
-@compiled
-def leaf_of(forest, tree, features):
-    """Return the leaf of a tree, of pauses or choices, that the features belong to."""
-    node = forest.root[tree]
-    while forest.feature[node] >= 0:
-        node = forest.child[node] + (features[forest.feature[node]] > forest.threshold[node])
-    return node
+def _whole(array: Any) -> Any:
+    return np.array(array, np.int64)
 
 
-@compiled
-def transported(pause, released, absence, wall):
+def _numbers(array: Any) -> Any:
+    return np.array(array, np.float64)
+
+
+class Nodes:
+    """The nodes of a forest; see :class:`~hpcrowd.agents.learned.trees.Forest`."""
+
+    root: Int64s
+    feature: Int64s
+    threshold: Float64s
+    child: Int64s
+
+    def __init__(self, forest: Any) -> None:
+        self.root, self.feature = _whole(forest.root), _whole(forest.feature)
+        self.threshold, self.child = _numbers(forest.threshold), _whole(forest.child)
+
+    def leaf_of(self, tree: int, features: Float64s) -> int:
+        """Return the leaf of a tree that the features belong to."""
+        node = self.root[tree]
+        while self.feature[node] >= 0:
+            right = features[self.feature[node]] > self.threshold[node]
+            node = self.child[node] + (1 if right else 0)
+        return node
+
+
+def transported(pause: int, released: int, absence: int, wall: int) -> int:
     """Return a pause that began at a time of day, s after midnight, as if at a local time, s.
 
     A long one keeps its days and the time of day at which it ended: who came back the next day at
@@ -254,15 +356,7 @@ def transported(pause, released, absence, wall):
     return pause if since < DAY else since - (wall - DAWN) % DAY
 
 
-@compiled
-def own_pause(memory, base, place, absence, wall):
-    """Return a pause that the user remembers, as if it began at a local time, s."""
-    slot = base + 1 + 2 * place
-    return transported(int(memory[slot]), int(memory[slot + 1]), absence, wall)
-
-
-@compiled
-def kind_of(pause):
+def kind_of(pause: int) -> int:
     """Return the kind of a pause: 0 up to an hour, then wider and wider."""
     if pause <= HOUR:
         return 0
@@ -279,162 +373,258 @@ def kind_of(pause):
     return 6
 
 
-@compiled
-def _taken(chance, weight, total):
-    """Return whether something takes the place of what was chosen before, and a new chance.
+class Chance:
+    """A number between 0 and 1 that is used up in several choices."""
 
-    ``total`` is the weight of all so far, with its own ``weight``.
+    left: float
+
+    def __init__(self, chance: float) -> None:
+        self.left = chance
+
+    def take(self, share: float) -> bool:
+        """Return whether something of this share is chosen, and go on with the rest."""
+        if self.left < share:
+            self.left = self.left / share
+            return True
+        self.left = (self.left - share) / (1.0 - share)
+        return False
+
+
+class PauseForest:
+    """A forest of pauses, from which users draw.
+
+    Parameters
+    ----------
+    forest
+        Its arrays and numbers, a :class:`~hpcrowd.agents.learned.trees.Forest`.
     """
-    share = weight / total
-    if chance < share:
-        return True, chance / share
-    return False, (chance - share) / (1.0 - share)
 
+    nodes: Nodes
+    size: Int64s
+    members: Int64s
+    pause: Int64s
+    released: Int64s
+    lift: Float64s
+    common: Float64s
+    prior: float
+    own: float
+    pull: float
+    absence: int
+    pauses: Int64s  # room for the examples of a leaf, s
+    active: Float64s  # how active the user will be at the end of each
 
-@compiled
-def draw_pause(forest, features, memory, wall, chances, pauses, active):
-    """Return a pause, s.
+    def __init__(self, forest: Any) -> None:
+        self.nodes = Nodes(forest)
+        self.size, self.members = _whole(forest.size), _whole(forest.members)
+        self.pause, self.released = _whole(forest.pause), _whole(forest.released)
+        self.lift, self.common = _numbers(forest.lift), _numbers(forest.common)
+        self.prior, self.own, self.pull = forest.prior, forest.own, forest.pull
+        self.absence = forest.absence
+        most = int(forest.size.max())
+        self.pauses, self.active = np.zeros(most, np.int64), np.zeros(most)
 
-    It is one of the user's own latest pauses, the more often the more there are, or one from a leaf
-    of the forest. There, first the kind of the pause is chosen, by how often it comes and by how
-    much more or less active the user will be then than those who made such pauses; then one of this
-    kind, by how active the user will be at its end; of short ones each counts alike.
+    def trees(self) -> int:
+        """Return how many trees there are."""
+        return len(self.nodes.root)
 
-    ``chances`` are numbers between 0 and 1: for the tree or own pause, the kind and the pause.
-    ``pauses`` and ``active`` are room for the examples of a leaf.
-    """
-    base = OWN + int(features[0]) * OF_A_KIND
-    known = min(int(memory[base]), LATEST)
-    share = known / (known + forest.own)
-    chance = chances[0]
-    if chance < share:
-        return own_pause(memory, base, int(chance / share * known), forest.absence, wall)
-    chance = (chance - share) / (1.0 - share)
-    leaf = leaf_of(forest, int(chance * len(forest.root)), features)
-    size, first = forest.size[leaf], forest.child[leaf]
-    now = activity(memory, forest.common, forest.prior, wall)
-    total, kind, chance = 0.0, 0, chances[1]
-    for k in range(size):
-        example = forest.members[first + k]
-        pauses[k], active[k], weight = considered(forest, example, memory, wall, now)
-        total += weight
-        taken, chance = _taken(chance, weight, total)
-        if taken:
-            kind = kind_of(pauses[k])
-    total, chosen, chance = 0.0, 0, chances[2]
-    for k in range(size):
-        if kind_of(pauses[k]) == kind:
-            weight = active[k] if kind > 0 else 1.0
+    def _own(self, pauses: Pauses, place: int, wall: int) -> int:
+        """Return a pause that the user remembers, as if it began at a local time, s."""
+        return transported(pauses.pause[place], pauses.released[place], self.absence, wall)
+
+    def _weight(self, example: int, active: float, now: float) -> float:
+        """Return the weight of an example, with how active the user is at its end, and now."""
+        return (active / now / self.lift[example]) ** self.pull
+
+    def draw(self, features: Float64s, memory: Memory, wall: int, chances: Float64s) -> int:
+        """Return a pause, s.
+
+        It is one of the user's own latest pauses, the more often the more there are, or one from a
+        leaf of the forest. There, first the kind of the pause is chosen, by how often it comes and
+        by how much more or less active the user will be then than those who made such pauses; then
+        one of this kind, by how active the user will be at its end; of short ones each counts
+        alike.
+
+        ``chances`` are numbers between 0 and 1: for the tree or own pause, the kind and the pause.
+        """
+        own = memory.after(features[0] > 0.0)
+        known = min(own.count, LATEST)
+        share = known / (known + self.own)
+        chance = chances[0]
+        if chance < share:
+            return self._own(own, int(chance / share * known), wall)
+        chance = (chance - share) / (1.0 - share)
+        leaf = self.nodes.leaf_of(int(chance * self.trees()), features)
+        return self._draw_from(leaf, memory, wall, Chance(chances[1]), Chance(chances[2]))
+
+    def _draw_from(
+        self, leaf: int, memory: Memory, wall: int, of_kind: Chance, of_pause: Chance
+    ) -> int:
+        """Return a pause of a leaf, s."""
+        size, first = self.size[leaf], self.nodes.child[leaf]
+        now = memory.activity(self.common, self.prior, wall)
+        total, kind = 0.0, 0
+        for k in range(size):
+            example = self.members[first + k]
+            pause = transported(self.pause[example], self.released[example], self.absence, wall)
+            active = memory.activity(self.common, self.prior, wall + pause)
+            weight = self._weight(example, active, now)
+            self.pauses[k], self.active[k] = pause, active
             total += weight
-            taken, chance = _taken(chance, weight, total)
-            if taken:
-                chosen = pauses[k]
-    return chosen
+            if of_kind.take(weight / total):
+                kind = kind_of(pause)
+        total, chosen = 0.0, 0
+        for k in range(size):
+            if kind_of(self.pauses[k]) == kind:
+                weight = self.active[k] if kind > 0 else 1.0
+                total += weight
+                if of_pause.take(weight / total):
+                    chosen = self.pauses[k]
+        return chosen
 
+    def all_pauses(
+        self,
+        pauses: Int64s,
+        weights: Float64s,
+        active: Float64s,
+        features: Float64s,
+        memory: Memory,
+        wall: int,
+    ) -> int:
+        """Write all pauses that a user may draw, and the weight of each; return how many.
 
-@compiled
-def considered(forest, example, memory, wall, now):
-    """Return the pause of an example, how active the user will be at its end, and its weight.
-
-    ``now`` is how active the user is at ``wall``.
-    """
-    pause = transported(forest.pause[example], forest.released[example], forest.absence, wall)
-    active = activity(memory, forest.common, forest.prior, wall + pause)
-    return pause, active, (active / now / forest.lift[example]) ** forest.pull
-
-
-@compiled
-def all_pauses(pauses, weights, active, forest, features, memory, wall):
-    """Write all pauses that a user may draw, and the weight of each; return how many there are.
-
-    A pause that several trees offer comes several times. ``active`` is room for as many.
-    """
-    base = OWN + int(features[0]) * OF_A_KIND
-    known = min(int(memory[base]), LATEST)
-    count = 0
-    for place in range(known):
-        pauses[count] = own_pause(memory, base, place, forest.absence, wall)
-        weights[count] = 1.0 / (known + forest.own)
-        count += 1
-    now = activity(memory, forest.common, forest.prior, wall)
-    others = forest.own / (known + forest.own) / len(forest.root)
-    for tree in range(len(forest.root)):
-        leaf = leaf_of(forest, tree, features)
-        first, whole = count, 0.0
-        for place in range(forest.child[leaf], forest.child[leaf] + forest.size[leaf]):
-            example = forest.members[place]
-            pauses[count], active[count], weights[count] = considered(
-                forest, example, memory, wall, now
-            )
-            whole += weights[count]
+        A pause that several trees offer comes several times. ``active`` is room for as many.
+        """
+        own = memory.after(features[0] > 0.0)
+        known = min(own.count, LATEST)
+        count = 0
+        for place in range(known):
+            pauses[count] = self._own(own, place, wall)
+            weights[count] = 1.0 / (known + self.own)
             count += 1
-        for kind in range(KINDS):
-            before = after = 0.0
-            for k in range(first, count):
-                if kind_of(pauses[k]) == kind:
-                    before += weights[k]
-                    weights[k] = active[k] if kind > 0 else 1.0
-                    after += weights[k]
-            for k in range(first, count):
-                if kind_of(pauses[k]) == kind:
-                    weights[k] *= others * before / after / whole
-    return count
+        now = memory.activity(self.common, self.prior, wall)
+        others = self.own / (known + self.own) / self.trees()
+        for tree in range(self.trees()):
+            leaf = self.nodes.leaf_of(tree, features)
+            first, whole = count, 0.0
+            begin = self.nodes.child[leaf]
+            for place in range(begin, begin + self.size[leaf]):
+                example = self.members[place]
+                pause = transported(self.pause[example], self.released[example], self.absence, wall)
+                pauses[count] = pause
+                active[count] = memory.activity(self.common, self.prior, wall + pause)
+                weights[count] = self._weight(example, active[count], now)
+                whole += weights[count]
+                count += 1
+            _share_kinds(pauses, weights, active, first, count, others, whole)
+        return count
 
 
-@compiled
-def chances_of(choices, features):
-    """Return the chances to wait for the end of a unit, and to submit such a unit again."""
-    waits = again = 0.0
-    trees = len(choices.root)
-    for tree in range(trees):
-        leaf = leaf_of(choices, tree, features)
-        waits += choices.waits[leaf]
-        again += choices.again[leaf]
-    return waits / trees, again / trees
+def _share_kinds(
+    pauses: Int64s,
+    weights: Float64s,
+    active: Float64s,
+    first: int,
+    count: int,
+    share: float,
+    whole: float,
+) -> None:
+    """Share the weight of each kind of pause of a leaf, whose share is given, among its pauses."""
+    for kind in range(KINDS):
+        before = after = 0.0
+        for k in range(first, count):
+            if kind_of(pauses[k]) == kind:
+                before += weights[k]
+                weights[k] = active[k] if kind > 0 else 1.0
+                after += weights[k]
+        for k in range(first, count):
+            if kind_of(pauses[k]) == kind:
+                weights[k] *= share * before / after / whole
 
 
-@compiled
-def lifts(found, kept, common, prior, wall, pauses):
-    """Write how active each user was at the end of a pause, relative to its begin."""
-    for row in range(len(pauses)):
-        now = activity(kept[row], common, prior, wall[row])
-        found[row] = activity(kept[row], common, prior, wall[row] + pauses[row]) / now
+class ChoiceForest:
+    """A forest of choices.
 
-
-@compiled
-def walk(found, kept, after, memory, common, prior, jobs, rows, first, times, units, low, high):
-    """Let a user live through its recorded units, ``low`` to ``high``.
-
-    What it noticed at each release is written into ``found``, what it remembered then into
-    ``kept``, and what it noticed after each submission into ``after``, a row for each unit.
-    ``units`` has the columns released, reason (1 ended, 0 follows, -1 nothing), source unit, first
-    and last submission, end, and local times of release, first and last submission.
+    Parameters
+    ----------
+    choices
+        Its arrays, :class:`~hpcrowd.agents.learned.trees.Choices`.
     """
-    released, ended, source, start, last, end, wall, begins, closes = units
-    begin(memory)
-    for unit in range(low, high):
-        before = first[unit] - first[unit - 1]
-        if ended[unit] >= 0:
-            of = source[unit]
-            notice(
-                found[unit], memory, common, prior, jobs, rows[first[of] : first[of + 1]], times,
-                before, ended[unit], released[unit], wall[unit],
-                _open_at(end, released[unit], low, unit),
+
+    nodes: Nodes
+    waits: Float64s
+    again: Float64s
+
+    def __init__(self, choices: Any) -> None:
+        self.nodes = Nodes(choices)
+        self.waits, self.again = _numbers(choices.waits), _numbers(choices.again)
+
+    def chances(self, features: Float64s) -> tuple[float, float]:
+        """Return the chances to wait for the end of a unit, and to submit such a unit again."""
+        waits = again = 0.0
+        trees = len(self.nodes.root)
+        for tree in range(trees):
+            leaf = self.nodes.leaf_of(tree, features)
+            waits += self.waits[leaf]
+            again += self.again[leaf]
+        return waits / trees, again / trees
+
+
+class Units:
+    """The recorded units of users, one row each, and what they noticed then."""
+
+    released: Int64s  # when the unit was released, s
+    reason: Int64s  # 1 ended, 0 follows, -1 nothing
+    source: Int64s  # the unit that released it
+    start: Int64s  # its first submission, s
+    last: Int64s  # and its last one
+    end: Int64s  # s
+    wall: Int64s  # local time of the release, s
+    begins: Int64s  # of the first submission
+    closes: Int64s  # of the last one
+    rows: Int64s  # rows of the jobs of all units
+    first: Int64s  # the first row of each unit, and one more
+    features: Float64Rows  # what the user noticed at each release
+    after: Float64Rows  # and when it had submitted the unit
+
+    def __init__(self, columns: Any, rows: Any, first: Any, features: Any, after: Any) -> None:
+        self.released, self.reason, self.source, self.start, self.last = columns[:5]
+        self.end, self.wall, self.begins, self.closes = columns[5:]
+        self.rows, self.first, self.features, self.after = rows, first, features, after
+
+    def walk(
+        self, kept: list[Any], common: Float64s, prior: float, jobs: Jobs, low: int, high: int
+    ) -> None:
+        """Let a user live through its units, ``low`` to ``high``.
+
+        What it remembered at each release is put into ``kept``, None where nothing released it.
+        """
+        memory = Memory()
+        first = self.first
+        for unit in range(low, high):
+            if self.reason[unit] >= 0:
+                of = self.source[unit]
+                notice(
+                    self.features[unit], memory, common, prior, jobs,
+                    self.rows[first[of] : first[of + 1]], first[unit] - first[unit - 1],
+                    self.reason[unit] == 1, self.released[unit], self.wall[unit],
+                    self._open_at(self.released[unit], low, unit),
+                )  # fmt: skip
+                kept[unit] = memory.copy()
+            memory.note(
+                self.reason[unit], self.released[unit], self.start[unit], self.last[unit],
+                self.begins[unit],
             )  # fmt: skip
-            for slot in range(SLOTS):
-                kept[unit, slot] = memory[slot]
-        note(memory, ended[unit], released[unit], start[unit], last[unit], begins[unit])
-        notice(
-            after[unit], memory, common, prior, jobs, rows[first[unit] : first[unit + 1]], times,
-            first[unit + 1] - first[unit], 0, last[unit], closes[unit],
-            _open_at(end, last[unit], low, unit + 1),
-        )  # fmt: skip
+            notice(
+                self.after[unit], memory, common, prior, jobs,
+                self.rows[first[unit] : first[unit + 1]], first[unit + 1] - first[unit],
+                False, self.last[unit], self.closes[unit],
+                self._open_at(self.last[unit], low, unit + 1),
+            )  # fmt: skip
 
-
-@compiled
-def _open_at(end, at, low, high):
-    """Return how many of a user's last units before ``high`` are not over at a second."""
-    count = 0
-    for unit in range(max(high - LOOK_BACK, low), high):
-        count += end[unit] > at
-    return count
+    def _open_at(self, at: int, low: int, high: int) -> int:
+        """Return how many of a user's last units before ``high`` are not over at a second."""
+        count = 0
+        for unit in range(max(high - LOOK_BACK, low), high):
+            if self.end[unit] > at:
+                count += 1
+        return count

@@ -9,17 +9,16 @@ import numpy as np
 from hpcrowd.agents.learned.kernel import (
     CHANCES,
     NOTICED,
-    SLOTS,
-    begin,
-    chances_of,
-    draw_pause,
-    note,
+    ChoiceForest,
+    Jobs,
+    Memory,
+    PauseForest,
     notice,
 )
-from hpcrowd.agents.learned.recorded import SIMULATED
+from hpcrowd.agents.learned.recorded import SIMULATED, jobs_seen
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.learned.model import Floats, LearnedModel
+    from hpcrowd.agents.learned.model import LearnedModel
     from hpcrowd.environment.jobs import Int64s, JobTable
 
 
@@ -35,22 +34,28 @@ class Minds:
     def __init__(self, model: LearnedModel) -> None:
         self.model = model
         self.features = np.zeros(NOTICED)
-        self._forest = model.forest
-        most = int(model.forest.size.max())
-        self._pauses, self._active = np.zeros(most, np.int64), np.zeros(most)
-        self._memories: dict[int, Floats] = {}
+        self._forest = PauseForest(model.forest)
+        self._choices = ChoiceForest(model.choices)
+        self._memories: dict[int, Memory] = {}
+        self._matrix: object = None
+        self._jobs: Jobs | None = None
 
     def knows(self, number: int) -> bool:
         """Return whether a user has a memory already."""
         return number in self._memories
 
-    def memory(self, number: int) -> Floats:
-        """Return what a user remembers, shape (slots,)."""
+    def memory(self, number: int) -> Memory:
+        """Return what a user remembers."""
         found = self._memories.get(number)
         if found is None:
-            found = self._memories[number] = np.zeros(SLOTS)
-            begin(found)
+            found = self._memories[number] = Memory()
         return found
+
+    def _seen(self, jobs: JobTable) -> Jobs:
+        """Return the columns that users look at; the table has new ones when it has grown."""
+        if self._jobs is None or self._matrix is not jobs.matrix:
+            self._matrix, self._jobs = jobs.matrix, jobs_seen(jobs, SIMULATED)
+        return self._jobs
 
     def note(
         self, number: int, reason: int, released: int, first: int, last: int, wall: int
@@ -68,7 +73,7 @@ class Minds:
         wall
             Local time of the first one, s since a Monday, 00:00.
         """
-        note(self.memory(number), reason, released, first, last, wall)
+        self.memory(number).note(reason, released, first, last, wall)
 
     def notice(
         self,
@@ -98,23 +103,16 @@ class Minds:
         still_open
             Units of the user that are not over.
         """
-        forest = self._forest
+        forest = self.model.forest
         notice(
-            self.features, self.memory(number), forest.common, forest.prior, jobs.matrix, rows,
-            SIMULATED, before, ended, at, wall, still_open,
+            self.features, self.memory(number), forest.common, forest.prior, self._seen(jobs), rows,
+            before, bool(ended), at, wall, still_open,
         )  # fmt: skip
 
     def pause(self, number: int, wall: int, stream: np.random.Generator) -> int:
         """Draw a pause for what was noticed last, s."""
-        chances = stream.random(CHANCES)
-        return int(
-            draw_pause(
-                self._forest, self.features, self.memory(number), wall, chances, self._pauses,
-                self._active,
-            )
-        )  # fmt: skip
+        return self._forest.draw(self.features, self.memory(number), wall, stream.random(CHANCES))
 
     def chances(self) -> tuple[float, float]:
         """Return the chances to wait for the unit just submitted, and to submit such a one next."""
-        waits, again = chances_of(self.model.choices, self.features)
-        return waits, again
+        return self._choices.chances(self.features)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.output.guard import LEARNED_MARK
 from hpcrowd.environment.output.whole import whole_file
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.learned.kernel import Memory, PauseForest
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +79,13 @@ class LearnedModel:
         most = len(self.forest.root) * int(self.forest.size.max()) + LATEST
         return np.zeros(most, np.int64), np.zeros(most), np.zeros(most)
 
-    def pauses(self, features: Floats, memory: Floats, wall: int) -> tuple[Int64s, Floats]:
+    @cached_property
+    def _drawn(self) -> PauseForest:
+        from hpcrowd.agents.learned.kernel import PauseForest
+
+        return PauseForest(self.forest)
+
+    def pauses(self, features: Floats, memory: Memory, wall: int) -> tuple[Int64s, Floats]:
         """Return all pauses that a user may draw, s, and the weight of each.
 
         Parameters
@@ -86,10 +95,8 @@ class LearnedModel:
         wall
             Local time of the release, s since a Monday, 00:00.
         """
-        from hpcrowd.agents.learned.kernel import all_pauses
-
         pauses, weights, active = self._room
-        count = all_pauses(pauses, weights, active, self.forest, features, memory, wall)
+        count = self._drawn.all_pauses(pauses, weights, active, features, memory, wall)
         return pauses[:count], weights[:count]
 
     def save(self, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,11 @@ from numpy.typing import NDArray
 from hpcrowd.agents.behaviours.heldout import Releases, recorded_releases
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
-from hpcrowd.agents.learned.kernel import NOTICED, SLOTS, WEEKEND, lifts, walk
+from hpcrowd.agents.learned.kernel import NOTICED, WEEKEND, Jobs, Memory, Units
 from hpcrowd.agents.learned.trees import HOURS
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +33,7 @@ class Noticed:
     features
         Shape (units, features); rows of units that nothing released mean nothing.
     memory
-        What the user of each unit remembered at its release, shape (units, slots).
+        What the user of each unit remembered at its release, None where nothing released it.
     after
         What it noticed when it had submitted each unit, shape (units, features).
     releases
@@ -44,7 +45,7 @@ class Noticed:
     """
 
     features: Floats
-    memory: Floats
+    memory: list[Memory]
     after: Floats
     releases: Releases
     user: Int64s
@@ -79,15 +80,13 @@ class Noticed:
             clock.walls(units.start), clock.walls(units.last),
         )  # fmt: skip
         features, after = np.zeros((count, NOTICED)), np.zeros((count, NOTICED))
-        memory = np.zeros((count, SLOTS))
-        row = np.zeros(SLOTS)
+        memory: list[Any] = [None] * count
+        jobs = jobs_seen(work.jobs, RECORDED)
+        recorded = Units(columns, units.rows, units.first, features, after)
         for low, high in zip(
             units.user_first[:-1].tolist(), units.user_first[1:].tolist(), strict=True
         ):
-            walk(
-                features, memory, after, row, common, prior, work.jobs.matrix, units.rows,
-                units.first, RECORDED, columns, low, high,
-            )  # fmt: skip
+            recorded.walk(memory, common, prior, jobs, low, high)
         return cls(features, memory, after, releases, units.user, wall)
 
     @property
@@ -98,8 +97,18 @@ class Noticed:
     def lift(self, common: Floats, prior: float, rows: Int64s) -> Floats:
         """Return how active users were at the ends of some pauses, relative to their begins."""
         found = np.zeros(len(rows))
-        lifts(found, self.memory[rows], common, prior, self.wall[rows], self.releases.pause[rows])
+        for place, row in enumerate(rows.tolist()):
+            memory, wall = self.memory[row], int(self.wall[row])
+            now = memory.activity(common, prior, wall)
+            pause = int(self.releases.pause[row])
+            found[place] = memory.activity(common, prior, wall + pause) / now
         return found
+
+
+def jobs_seen(jobs: JobTable, times: tuple[int, int, int]) -> Jobs:
+    """Return what users see of a table, with its columns of submission, start and end."""
+    columns = (Column.PROCESSORS, Column.REQUESTED_TIME, *times)
+    return Jobs(*(jobs.matrix[column] for column in columns))
 
 
 def rhythm_of(work: Work, clock: Clock) -> Floats:

@@ -97,6 +97,9 @@ if TYPE_CHECKING:
     from .scenarios.sweeps.study import read_study as read_study
     from .scenarios.whatif.scripts import what_if as what_if
 else:
+    from hpcrowd import kernels
     from hpcrowd.names import lazy
 
+    kernels.install()
+    del kernels
     __getattr__, __dir__, __all__ = lazy(__name__)
