@@ -371,7 +371,7 @@ class JobTable:
     def take(self, rows: Int64s) -> JobTable:
         """Return an independent table of some of the jobs, in the order of ``rows``."""
         other = JobTable()
-        other.matrix = self.matrix[:, rows]
+        other.matrix = np.take(self.matrix, rows, axis=1)  # keeps columns contiguous
         other._size = len(rows)
         other.names = self.names
         other.requests = None if self.requests is None else self.requests.take(rows)

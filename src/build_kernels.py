@@ -126,8 +126,7 @@ class Module:
         for item in node.body:
             if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
                 kind = self._type(item.annotation)
-                seen = "" if kind in self._homes else "readonly "
-                yield f"    cdef {seen}{kind} {item.target.id}"
+                yield f"    cdef readonly {kind} {item.target.id}"
             elif isinstance(item, ast.FunctionDef) and not item.name.startswith("__"):
                 yield f"    {self._signature(item)}"
 

@@ -62,6 +62,33 @@ def _mean(before: float, value: float) -> float:
     return value if before == NOTHING else before + RECENT * (value - before)
 
 
+def _whole(array: Any) -> Any:
+    return np.array(array, np.int64)
+
+
+def _numbers(array: Any) -> Any:
+    return np.array(array, np.float64)
+
+
+class Rhythm:
+    """The rhythm of everybody.
+
+    Parameters
+    ----------
+    common
+        Submissions in each hour, mean 1, shape (HOURS,).
+    prior
+        Submissions of a user that weigh as much.
+    """
+
+    common: Float64s
+    prior: float
+
+    def __init__(self, common: Any, prior: float) -> None:
+        self.common = _numbers(common)
+        self.prior = prior
+
+
 class Pauses:
     """The latest pauses of a user of one kind: after a submission, or after the end of work."""
 
@@ -148,7 +175,7 @@ class Memory:
         """Return its pauses after the end of work, or after submissions."""
         return self.after_ends if ended else self.after_submissions
 
-    def activity(self, common: Float64s, prior: float, wall: int) -> float:
+    def activity(self, rhythm: Rhythm, wall: int) -> float:
         """Return how active the user is at a local time; 1 is the mean over the hours."""
         here = hour_of(wall)
         base = here - here % 24
@@ -159,7 +186,7 @@ class Memory:
             + self.rhythm[base + (hour + 1) % 24]
             + self.rhythm[base + (hour + 23) % 24]
         ) / 4.0
-        return (mine * HOURS + prior * common[here]) / (self.submissions + prior)
+        return (mine * HOURS + rhythm.prior * rhythm.common[here]) / (self.submissions + rhythm.prior)
 
     def note(self, ended: int, released: int, first: int, last: int, wall: int) -> None:
         """Remember the submission of a unit.
@@ -229,8 +256,7 @@ class Jobs:
 def notice(
     features: Float64s,
     memory: Memory,
-    common: Float64s,
-    prior: float,
+    rhythm: Rhythm,
     jobs: Jobs,
     rows: Int64s,
     before: int,
@@ -293,15 +319,15 @@ def notice(
     features[29] = log2(1 + memory.pauses)
     features[30] = log2(1 + memory.days)
     features[31] = decades(at - memory.first)
-    features[32] = memory.activity(common, prior, wall)
+    features[32] = memory.activity(rhythm, wall)
     ahead = 0.0
     for hour in range(1, AHEAD + 1):
-        ahead += memory.activity(common, prior, wall + hour * HOUR)
+        ahead += memory.activity(rhythm, wall + hour * HOUR)
     features[33] = ahead / AHEAD
     for day in range(1, 4):
         ahead = 0.0
         for hour in range(24):
-            ahead += memory.activity(common, prior, (wall // DAY + day) * DAY + hour * HOUR)
+            ahead += memory.activity(rhythm, (wall // DAY + day) * DAY + hour * HOUR)
         features[33 + day] = ahead / 24.0
 
 
@@ -313,14 +339,6 @@ CHANCES = 3
 
 #: Number of features.
 NOTICED = 37
-
-
-def _whole(array: Any) -> Any:
-    return np.array(array, np.int64)
-
-
-def _numbers(array: Any) -> Any:
-    return np.array(array, np.float64)
 
 
 class Nodes:
@@ -405,8 +423,7 @@ class PauseForest:
     pause: Int64s
     released: Int64s
     lift: Float64s
-    common: Float64s
-    prior: float
+    rhythm: Rhythm
     own: float
     pull: float
     absence: int
@@ -417,8 +434,9 @@ class PauseForest:
         self.nodes = Nodes(forest)
         self.size, self.members = _whole(forest.size), _whole(forest.members)
         self.pause, self.released = _whole(forest.pause), _whole(forest.released)
-        self.lift, self.common = _numbers(forest.lift), _numbers(forest.common)
-        self.prior, self.own, self.pull = forest.prior, forest.own, forest.pull
+        self.lift = _numbers(forest.lift)
+        self.rhythm = Rhythm(forest.common, forest.prior)
+        self.own, self.pull = forest.own, forest.pull
         self.absence = forest.absence
         most = int(forest.size.max())
         self.pauses, self.active = np.zeros(most, np.int64), np.zeros(most)
@@ -461,12 +479,12 @@ class PauseForest:
     ) -> int:
         """Return a pause of a leaf, s."""
         size, first = self.size[leaf], self.nodes.child[leaf]
-        now = memory.activity(self.common, self.prior, wall)
+        now = memory.activity(self.rhythm, wall)
         total, kind = 0.0, 0
         for k in range(size):
             example = self.members[first + k]
             pause = transported(self.pause[example], self.released[example], self.absence, wall)
-            active = memory.activity(self.common, self.prior, wall + pause)
+            active = memory.activity(self.rhythm, wall + pause)
             weight = self._weight(example, active, now)
             self.pauses[k], self.active[k] = pause, active
             total += weight
@@ -501,7 +519,7 @@ class PauseForest:
             pauses[count] = self._own(own, place, wall)
             weights[count] = 1.0 / (known + self.own)
             count += 1
-        now = memory.activity(self.common, self.prior, wall)
+        now = memory.activity(self.rhythm, wall)
         others = self.own / (known + self.own) / self.trees()
         for tree in range(self.trees()):
             leaf = self.nodes.leaf_of(tree, features)
@@ -511,7 +529,7 @@ class PauseForest:
                 example = self.members[place]
                 pause = transported(self.pause[example], self.released[example], self.absence, wall)
                 pauses[count] = pause
-                active[count] = memory.activity(self.common, self.prior, wall + pause)
+                active[count] = memory.activity(self.rhythm, wall + pause)
                 weights[count] = self._weight(example, active[count], now)
                 whole += weights[count]
                 count += 1
@@ -587,12 +605,14 @@ class Units:
     after: Float64Rows  # and when it had submitted the unit
 
     def __init__(self, columns: Any, rows: Any, first: Any, features: Any, after: Any) -> None:
-        self.released, self.reason, self.source, self.start, self.last = columns[:5]
-        self.end, self.wall, self.begins, self.closes = columns[5:]
-        self.rows, self.first, self.features, self.after = rows, first, features, after
+        whole = [_whole(column) for column in columns]
+        self.released, self.reason, self.source, self.start, self.last = whole[:5]
+        self.end, self.wall, self.begins, self.closes = whole[5:]
+        self.rows, self.first = _whole(rows), _whole(first)
+        self.features, self.after = features, after
 
     def walk(
-        self, kept: list[Any], common: Float64s, prior: float, jobs: Jobs, low: int, high: int
+        self, kept: list[Any], rhythm: Rhythm, jobs: Jobs, low: int, high: int
     ) -> None:
         """Let a user live through its units, ``low`` to ``high``.
 
@@ -604,7 +624,7 @@ class Units:
             if self.reason[unit] >= 0:
                 of = self.source[unit]
                 notice(
-                    self.features[unit], memory, common, prior, jobs,
+                    self.features[unit], memory, rhythm, jobs,
                     self.rows[first[of] : first[of + 1]], first[unit] - first[unit - 1],
                     self.reason[unit] == 1, self.released[unit], self.wall[unit],
                     self._open_at(self.released[unit], low, unit),
@@ -615,7 +635,7 @@ class Units:
                 self.begins[unit],
             )  # fmt: skip
             notice(
-                self.after[unit], memory, common, prior, jobs,
+                self.after[unit], memory, rhythm, jobs,
                 self.rows[first[unit] : first[unit + 1]], first[unit + 1] - first[unit],
                 False, self.last[unit], self.closes[unit],
                 self._open_at(self.last[unit], low, unit + 1),

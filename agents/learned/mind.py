@@ -103,10 +103,9 @@ class Minds:
         still_open
             Units of the user that are not over.
         """
-        forest = self.model.forest
         notice(
-            self.features, self.memory(number), forest.common, forest.prior, self._seen(jobs), rows,
-            before, bool(ended), at, wall, still_open,
+            self.features, self.memory(number), self._forest.rhythm, self._seen(jobs), rows, before,
+            bool(ended), at, wall, still_open,
         )  # fmt: skip
 
     def pause(self, number: int, wall: int, stream: np.random.Generator) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcrowd.agents.behaviours.heldout import Releases, recorded_releases
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
-from hpcrowd.agents.learned.kernel import NOTICED, WEEKEND, Jobs, Memory, Units
+from hpcrowd.agents.learned.kernel import NOTICED, WEEKEND, Jobs, Memory, Rhythm, Units
 from hpcrowd.agents.learned.trees import HOURS
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import DAY, HOUR, Clock
@@ -81,12 +81,12 @@ class Noticed:
         )  # fmt: skip
         features, after = np.zeros((count, NOTICED)), np.zeros((count, NOTICED))
         memory: list[Any] = [None] * count
-        jobs = jobs_seen(work.jobs, RECORDED)
+        jobs, rhythm = jobs_seen(work.jobs, RECORDED), Rhythm(common, prior)
         recorded = Units(columns, units.rows, units.first, features, after)
         for low, high in zip(
             units.user_first[:-1].tolist(), units.user_first[1:].tolist(), strict=True
         ):
-            recorded.walk(memory, common, prior, jobs, low, high)
+            recorded.walk(memory, rhythm, jobs, low, high)
         return cls(features, memory, after, releases, units.user, wall)
 
     @property
@@ -96,12 +96,12 @@ class Noticed:
 
     def lift(self, common: Floats, prior: float, rows: Int64s) -> Floats:
         """Return how active users were at the ends of some pauses, relative to their begins."""
-        found = np.zeros(len(rows))
+        found, rhythm = np.zeros(len(rows)), Rhythm(common, prior)
         for place, row in enumerate(rows.tolist()):
             memory, wall = self.memory[row], int(self.wall[row])
-            now = memory.activity(common, prior, wall)
+            now = memory.activity(rhythm, wall)
             pause = int(self.releases.pause[row])
-            found[place] = memory.activity(common, prior, wall + pause) / now
+            found[place] = memory.activity(rhythm, wall + pause) / now
         return found
 
 

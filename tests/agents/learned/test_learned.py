@@ -24,7 +24,7 @@ from hpcrowd.agents.behaviours.think import Pause
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned import kernel
 from hpcrowd.agents.learned.features import NAMES
-from hpcrowd.agents.learned.kernel import CHANCES, DAWN, KINDS, LATEST, draw_pause, kind_of
+from hpcrowd.agents.learned.kernel import CHANCES, DAWN, KINDS, LATEST, PauseForest, kind_of
 from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.learned.model import ABOUT, LearnedModel
 from hpcrowd.agents.learned.recorded import Noticed
@@ -108,19 +108,15 @@ def test_a_run_is_noticed_as_the_record_is(record, model, begins):
 def test_a_user_draws_what_the_model_says(record, model):
     """Draws of a run and the exact distribution of forecasts agree."""
     work, clock = record
-    forest = model.forest
+    forest, leaves = model.forest, PauseForest(model.forest)
     noticed = Noticed.of(work, clock, forest.common, forest.prior)
     random = np.random.default_rng(0)
     for unit in random.choice(noticed.released, 5, replace=False):
         features, memory = noticed.features[unit], noticed.memory[unit]
         wall = int(noticed.wall[unit])
         pauses, weights = model.pauses(features, memory, wall)
-        room = np.zeros(len(pauses), np.int64), np.zeros(len(pauses))
         drawn = np.array(
-            [
-                draw_pause(forest, features, memory, wall, random.random(CHANCES), *room)
-                for _ in range(4000)
-            ]
+            [leaves.draw(features, memory, wall, random.random(CHANCES)) for _ in range(4000)]
         )
         assert set(drawn.tolist()) <= set(pauses.tolist())
         share = weights / weights.sum()
