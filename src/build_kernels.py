@@ -37,7 +37,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Options of the C compiler. With -O3 the loops of the engine are slower by half.
-FLAGS = ("-O2", "-fPIC", "-fwrapv", "-fno-semantic-interposition", "-DNDEBUG", "-w")
+FLAGS = ("-O2", "-g0", "-fPIC", "-fwrapv", "-fno-semantic-interposition", "-DNDEBUG", "-w")
 
 #: Options of Cython.
 DIRECTIVES: dict[str, Any] = {
@@ -238,7 +238,10 @@ def build(root: Path = ROOT, say: Callable[[str], Any] = print) -> None:
         todo = []
         about["COMPILED"].mkdir(exist_ok=True)
         work = folder / "work"
-        for kernel, text in [(about["SHARED"], ""), *((module.name, module.text) for module in modules)]:
+        for kernel, text in [
+            (about["SHARED"], ""),
+            *((module.name, module.text) for module in modules),
+        ]:
             source = work.joinpath(*kernel.split(".")).with_suffix(".py")
             source.parent.mkdir(parents=True, exist_ok=True)
             source.write_text(text)

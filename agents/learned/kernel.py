@@ -162,7 +162,11 @@ class Memory:
         other.days, other.last_day = self.days, self.last_day
         other.last, other.before = self.last, self.before
         other.after_end, other.after_submission = self.after_end, self.after_submission
-        other.long_pause, other.short_pause, other.spread = self.long_pause, self.short_pause, self.spread
+        other.long_pause, other.short_pause, other.spread = (
+            self.long_pause,
+            self.short_pause,
+            self.spread,
+        )
         other.stays, other.break_before = self.stays, self.break_before
         other.response, other.submissions = self.response, self.submissions
         for hour in range(HOURS):
@@ -186,7 +190,9 @@ class Memory:
             + self.rhythm[base + (hour + 1) % 24]
             + self.rhythm[base + (hour + 23) % 24]
         ) / 4.0
-        return (mine * HOURS + rhythm.prior * rhythm.common[here]) / (self.submissions + rhythm.prior)
+        return (mine * HOURS + rhythm.prior * rhythm.common[here]) / (
+            self.submissions + rhythm.prior
+        )
 
     def note(self, ended: int, released: int, first: int, last: int, wall: int) -> None:
         """Remember the submission of a unit.
@@ -252,6 +258,7 @@ class Jobs:
         self.processors = processors
         self.requested_time = requested_time
         self.submit, self.start, self.end = submit, start, end
+
 
 def notice(
     features: Float64s,
@@ -611,9 +618,7 @@ class Units:
         self.rows, self.first = _whole(rows), _whole(first)
         self.features, self.after = features, after
 
-    def walk(
-        self, kept: list[Any], rhythm: Rhythm, jobs: Jobs, low: int, high: int
-    ) -> None:
+    def walk(self, kept: list[Any], rhythm: Rhythm, jobs: Jobs, low: int, high: int) -> None:
         """Let a user live through its units, ``low`` to ``high``.
 
         What it remembered at each release is put into ``kept``, None where nothing released it.

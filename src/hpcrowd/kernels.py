@@ -19,6 +19,7 @@ from typing import Any, override
 #: The modules, each after those whose classes it uses.
 KERNELS = (
     "hpcrowd.agents.learned.kernel",
+    "hpcrowd.analysis.models.jobs.placing",
 )  # fmt: skip
 
 #: A compiled module with what all of them use.

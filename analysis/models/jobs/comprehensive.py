@@ -16,104 +16,13 @@ from hpcrowd.analysis.features.bags import bags, begins_bag
 from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.models.jobs.classes import JobClasses
+from hpcrowd.analysis.models.jobs.placing import WaitingBags, place_bags
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import UserShares, draw_from
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.limits.memory import check_memory
 from hpcrowd.environment.streams import Streams
-
-#: Most open bags; with more, the one without a job for longest is closed.
-MOST_OPEN = 64
-
-#: Sizes per block of counts, to find the largest that fits without looking at each.
-BLOCK = 64
-
-
-@compiled
-def _largest(most: int, waiting: Int64s, blocks: Int64s) -> int:
-    """Return the largest size up to ``most`` with a waiting bag; 0 if there is none."""
-    size = min(most, len(waiting) - 1)
-    while size > 0:
-        if blocks[size // BLOCK] == 0:
-            size = size // BLOCK * BLOCK - 1
-        elif waiting[size] == 0:
-            size -= 1
-        else:
-            return size
-    return 0
-
-
-@compiled
-def _places(
-    arrivals: Floats,
-    sizes: Int64s,
-    gap: float,
-    leave: float,
-    leaving: Floats,
-    picking: Floats,
-    room: Int64s,
-    waiting: Int64s,
-    blocks: Int64s,
-    places: Int64s,
-    open_bag: Int64s,
-    left: Int64s,
-    last: Floats,
-) -> None:
-    """Fill ``places`` with the bag of each job; the bag of the last job is the last open one.
-
-    ``room`` has the number of jobs, from each on, without a break longer than the gap; if empty,
-    bags begin wherever they are drawn. ``waiting`` and ``blocks`` count the bags that wait for
-    room, by size and by block of sizes.
-
-    ``open_bag``, ``left`` and ``last`` are buffers for the open bags: their numbers, the jobs still
-    to come, and the arrival of their last job.
-    """
-    begun = 0
-    count = 0
-    current = False  # whether the last open one is the bag of the last job
-    for job in range(len(arrivals)):
-        current = current and arrivals[job] - last[count - 1] <= gap
-        kept = 0
-        for i in range(count):
-            if arrivals[job] - last[i] <= gap:
-                open_bag[kept], left[kept], last[kept] = open_bag[i], left[i], last[i]
-                kept += 1
-        count = kept
-        others = count - 1 if current else count
-        most = room[job] - left[:count].sum() if len(room) else 1
-        chosen = -1
-        if current and (leaving[job] >= leave or (others == 0 and most < 1)):
-            chosen = count - 1
-        elif others > 0:
-            chosen = int(picking[job] * others)
-        if chosen < 0:
-            size = sizes[job]
-            if len(room):
-                waiting[size] += 1
-                blocks[size // BLOCK] += 1
-                size = _largest(most, waiting, blocks)
-                if size > 0:
-                    waiting[size] -= 1
-                    blocks[size // BLOCK] -= 1
-                else:
-                    size = 1
-            bag, rest = begun, size - 1
-            begun += 1
-            if count == len(open_bag):
-                chosen = 0
-        else:
-            bag, rest = open_bag[chosen], left[chosen] - 1
-        if chosen >= 0:
-            for i in range(chosen, count - 1):
-                open_bag[i], left[i], last[i] = open_bag[i + 1], left[i + 1], last[i + 1]
-            count -= 1
-        current = rest > 0
-        if current:
-            open_bag[count], left[count], last[count] = bag, rest, arrivals[job]
-            count += 1
-        places[job] = bag
 
 
 def bag_places(
@@ -151,21 +60,11 @@ def bag_places(
     chances = random.random((2, size)) if leave > 0 else np.zeros((2, size))
     largest = int(sizes.max(initial=1)) if wait else 0
     check_memory(f"a bag of {largest:,} jobs", 16 * largest, "fit the model again")
-    _places(
-        np.ascontiguousarray(arrivals, np.float64),
-        np.ascontiguousarray(sizes, np.int64),
-        float(gap),
-        float(leave),
-        chances[0],
-        chances[1],
-        _room(arrivals, gap) if wait else np.zeros(0, np.int64),
-        np.zeros(largest + 1, np.int64),
-        np.zeros(largest // BLOCK + 1, np.int64),
-        places,
-        np.zeros(MOST_OPEN, np.int64),
-        np.zeros(MOST_OPEN, np.int64),
-        np.zeros(MOST_OPEN),
-    )
+    place_bags(
+        places, np.array(arrivals, np.float64), np.array(sizes, np.int64), gap, leave,
+        chances[0], chances[1], _room(arrivals, gap) if wait else np.zeros(0, np.int64),
+        WaitingBags(largest),
+    )  # fmt: skip
     return places
 
 

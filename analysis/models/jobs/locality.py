@@ -20,9 +20,9 @@ from pydantic import Field, NonNegativeFloat, model_validator
 from hpcrowd.analysis.features.locality import run_lengths
 from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
 from hpcrowd.analysis.models.jobs.classes import JobClasses, pair_counts
+from hpcrowd.analysis.models.jobs.placing import Counted, fill_runs
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel
 from hpcrowd.analysis.models.parts.users import UserShares
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.limits.memory import check_memory
@@ -60,43 +60,6 @@ class Table:
         return cls(np.ascontiguousarray(rows[:, 1]), np.cumsum(rows[:, 2]), bounds)
 
 
-@compiled
-def _one(chance: float, begin: int, end: int, ends: Int64s) -> int:
-    """Return the index of the value at a random count from ``begin`` to ``end``."""
-    wanted = begin + min(int(chance * (end - begin)), end - begin - 1)
-    return np.searchsorted(ends, wanted, side="right")  # type: ignore[return-value]
-
-
-@compiled
-def _fill(
-    chances: Floats,
-    lengths: Int64s,
-    length_ends: Int64s,
-    length_bounds: Int64s,
-    follows: Int64s,
-    follow_ends: Int64s,
-    follow_bounds: Int64s,
-    label: Int64s,
-    run: Int64s,
-) -> None:
-    """Fill class and run of each job; row 0 of ``chances`` is for the first class."""
-    size = len(label)
-    begun = follows[_one(chances[0, 0], 0, follow_ends[-1], follow_ends)]
-    place, number = 0, 0
-    while place < size:
-        length = lengths[
-            _one(chances[1, number], length_bounds[begun], length_bounds[begun + 1], length_ends)
-        ]
-        end = min(place + length, size)
-        label[place:end] = begun
-        run[place:end] = number
-        begun = follows[
-            _one(chances[2, number], follow_bounds[begun], follow_bounds[begun + 1], follow_ends)
-        ]
-        place = end
-        number += 1
-
-
 def runs_of(
     size: int, lengths: Table, follows: Table, random: np.random.Generator
 ) -> tuple[Int64s, Int64s]:
@@ -115,12 +78,9 @@ def runs_of(
     """
     label, run = np.zeros(size, np.int64), np.zeros(size, np.int64)
     if size:
-        _fill(
-            random.random((3, size)),
-            lengths.values, lengths.ends, lengths.bounds,
-            follows.values, follows.ends, follows.bounds,
-            label, run,
-        )  # fmt: skip
+        of_lengths = Counted(lengths.values, lengths.ends, lengths.bounds)
+        of_classes = Counted(follows.values, follows.ends, follows.bounds)
+        fill_runs(random.random((3, size)), of_lengths, of_classes, label, run)
     return label, run
 
 
