@@ -37,7 +37,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Options of the C compiler. With -O3 the loops of the engine are slower by half.
-FLAGS = ("-O2", "-g0", "-fPIC", "-fwrapv", "-fno-semantic-interposition", "-DNDEBUG", "-w")
+FLAGS = (
+    "-O2",
+    "-g0",
+    "-fPIC",
+    "-fwrapv",
+    "-ffp-contract=off",
+    "-fno-semantic-interposition",
+    "-DNDEBUG",
+    "-w",
+)
 
 #: Options of Cython.
 DIRECTIVES: dict[str, Any] = {
@@ -186,7 +195,30 @@ class Module:
         for line, begin, end, new in sorted(set(edits), reverse=True):
             row = rows[line - 1].encode()  # columns of nodes count bytes
             rows[line - 1] = (row[:begin] + new.encode() + row[max(begin, end) :]).decode()
-        return "\n".join(rows)
+        return "\n".join([*rows, *self._copying()])
+
+    def _copying(self) -> Iterator[str]:
+        """Yield lines that let classes be pickled and copied, as those of Python are."""
+        for node in self._tree.body:
+            if not isinstance(node, ast.ClassDef):
+                continue
+            name, values = node.name, []
+            for item in node.body:
+                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                    kind, field = self._type(item.annotation), item.target.id
+                    array = "[" in kind and kind in TYPES.values()
+                    values.append(
+                        (field, f"numpy.asarray(one.{field})" if array else f"one.{field}")
+                    )
+            yield "import copyreg, numpy"
+            yield f"def made_{name}(*values):"
+            yield f"    one = cython.cast({name}, {name}.__new__({name}))"
+            yield f"    {', '.join(f'one.{field}' for field, _ in values)}, = values"
+            yield "    return one"
+            yield f"def parts_{name}(given):"
+            yield f"    one = cython.cast({name}, given)"
+            yield f"    return made_{name}, ({', '.join(value for _, value in values)},)"
+            yield f"copyreg.pickle({name}, parts_{name})"
 
 
 def _is_whole(value: Any) -> bool:

@@ -190,9 +190,9 @@ class Memory:
             + self.rhythm[base + (hour + 1) % 24]
             + self.rhythm[base + (hour + 23) % 24]
         ) / 4.0
-        return (mine * HOURS + rhythm.prior * rhythm.common[here]) / (
-            self.submissions + rhythm.prior
-        )
+        both = mine * HOURS + rhythm.prior * rhythm.common[here]
+        found: float = both / (self.submissions + rhythm.prior)
+        return found
 
     def note(self, ended: int, released: int, first: int, last: int, wall: int) -> None:
         """Remember the submission of a unit.
@@ -362,7 +362,7 @@ class Nodes:
 
     def leaf_of(self, tree: int, features: Float64s) -> int:
         """Return the leaf of a tree that the features belong to."""
-        node = self.root[tree]
+        node: int = self.root[tree]
         while self.feature[node] >= 0:
             right = features[self.feature[node]] > self.threshold[node]
             node = self.child[node] + (1 if right else 0)
@@ -458,7 +458,8 @@ class PauseForest:
 
     def _weight(self, example: int, active: float, now: float) -> float:
         """Return the weight of an example, with how active the user is at its end, and now."""
-        return (active / now / self.lift[example]) ** self.pull
+        weight: float = (active / now / self.lift[example]) ** self.pull
+        return weight
 
     def draw(self, features: Float64s, memory: Memory, wall: int, chances: Float64s) -> int:
         """Return a pause, s.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class Minds:
         self._memories: dict[int, Memory] = {}
         self._matrix: object = None
         self._jobs: Jobs | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the columns of a table, which are another table's in a copy."""
+        return self.__dict__ | {"_matrix": None, "_jobs": None}
 
     def knows(self, number: int) -> bool:
         """Return whether a user has a memory already."""

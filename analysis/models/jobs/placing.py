@@ -1,4 +1,4 @@
-"""Bags placed in the arrivals of jobs, and runs of one class; compiled when hpcrowd is installed."""
+"""Bags placed in the arrivals of jobs, and runs of one class; compiled at installation."""
 
 from __future__ import annotations
 
@@ -171,7 +171,8 @@ class Counted:
                 low = middle + 1
             else:
                 high = middle
-        return self.values[low]
+        value: int = self.values[low]
+        return value
 
     def draw_of(self, chance: float, which: int) -> int:
         """Return a value of a class."""
