@@ -17,6 +17,7 @@ from hpcrowd.environment.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from hpcrowd.analysis.run import Run  # circle: for its type only
@@ -120,6 +121,9 @@ class RunPart:
     def reported(self, run: Run) -> list[Shown]:
         """Return tables for its section in a report on a run."""
         return self.shown()
+
+    def mark(self, panels: Sequence[Axes], run: Run) -> None:
+        """Mark what it changed on pictures over time of a run."""
 
     def effects(self) -> list[tuple[str, str, str]]:
         """Return further rows of the printed metrics: name, value and meaning."""

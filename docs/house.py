@@ -117,12 +117,9 @@ _PLACES = sorted(
 AGAINST_THE_ORDER = {
     "features -> pictures and reports",
     "heart -> formats",
-    "heart -> grids",
-    "heart -> holds",
     "heart -> machines of nodes",
     "heart -> other users",
     "heart -> pictures and reports",
-    "heart -> platform",
     "heart -> policies",
     "heart -> populations",
     "heart -> power",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, override
 
@@ -29,7 +29,7 @@ from hpcrowd.environment.limits.numbers import (
     check_within,
 )
 from hpcrowd.environment.quantities import notebook_table, plural
-from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.base import Scheduler, WaitingReason
 from hpcrowd.environment.schedulers.estimates import Estimates, Predictor, parse_estimates
 from hpcrowd.environment.schedulers.names import scheduler_for
 
@@ -118,8 +118,15 @@ class Place(Protocol):
     def withdraw(self, rows: Int64s) -> None:
         """Let jobs not arrive that were submitted for later."""
 
+    @property
+    def jobs(self) -> JobTable:
+        """The table of jobs."""
+
     def look(self) -> PublicState:
         """Return what anyone may see of it now, such as the length of its queue."""
+
+    def reasons(self) -> Iterable[WaitingReason]:
+        """Return why each job that waits here waits now."""
 
     def check_none_lost(self) -> None:
         """Check, at the end of the run, that no job was left waiting."""
@@ -253,6 +260,12 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     def look(self) -> PublicState:
         """Return what anyone may see of it now, such as the length of its queue."""
         return public_state((self.engine,))
+
+    def reasons(self) -> Iterable[WaitingReason]:
+        """Return why each job that waits here waits now, in the order of the scheduler's queue."""
+        from hpcrowd.environment.waiting_reasons import reasons_at_cluster
+
+        return reasons_at_cluster(self)
 
     def cancel(self, rows: ArrayLike) -> None:
         """Take jobs back that wait or run here, or were submitted for later.

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcrowd.environment.cluster import Cluster, Place
 from hpcrowd.environment.engine.plain import WAITING
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.grid.broker import GridBroker
-from hpcrowd.environment.grid.policies import fits
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.base import (
     Look,
     ReasonCode,
@@ -29,6 +26,9 @@ from hpcrowd.environment.schedulers.base import (
 )
 from hpcrowd.environment.schedulers.estimates import believed_end
 from hpcrowd.environment.schedulers.names import scheduler_for
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.cluster import Cluster, Place  # circle: for their types only
 
 
 def reasons_of(
@@ -50,19 +50,21 @@ def reasons_of(
     limit
         At most this many jobs.
     """
-    if isinstance(place, GridBroker):
-        return _shown(place.dispatch.jobs, _held_by(place), rows, limit)
-    assert isinstance(place, Cluster)
-    engine = place.engine
-    jobs, now, policy = place.jobs, engine.now, engine.scheduler
+    return _shown(place.jobs, place.reasons(), rows, limit)
+
+
+def reasons_at_cluster(cluster: Cluster) -> Iterable[WaitingReason]:
+    """Return why each job that waits at a cluster waits now, see :func:`reasons_of`."""
+    engine = cluster.engine
+    jobs, now, policy = cluster.jobs, engine.now, engine.scheduler
     if policy is None:
         began = engine.running
-        return _shown(jobs, _recorded(jobs, began[jobs.start[began] > now], now), rows, limit)
+        return _recorded(jobs, began[jobs.start[began] > now], now)
     waiting = engine.waiting
-    held = _not_eligible(place)
+    held = _not_eligible(cluster)
     if engine.closed:
         found = _all(jobs, waiting, ReasonCode.CLOSED, now, engine.free, start=engine.reopens)
-        return _shown(jobs, (*found, *held), rows, limit)
+        return (*found, *held)
     engine.inform()
     unseen = np.isin(waiting, engine.unseen)
     corrects = engine.predictor is not None or policy.plans
@@ -70,7 +72,7 @@ def reasons_of(
     shown = waiting_jobs(jobs, waiting[~unseen])
     told = explain(policy, Look(now, shown, running, engine.free, engine.up))
     new = _all(jobs, waiting[unseen], ReasonCode.ARRIVED, now, engine.free)
-    return _shown(jobs, (one for part in (told, new, held) for one in part), rows, limit)
+    return (one for part in (told, new, held) for one in part)
 
 
 def reasons_at(
@@ -216,31 +218,6 @@ def _not_eligible(cluster: Cluster) -> list[WaitingReason]:
         )
         for row, cause in cluster.held.items()
     ]  # fmt: skip
-
-
-def _held_by(broker: GridBroker) -> Iterator[WaitingReason]:
-    """Yield why jobs are with the broker of a grid."""
-    dispatch = broker.dispatch
-    jobs, now = dispatch.jobs, dispatch.now
-    mine = dispatch.submitted
-    rooms = []
-    for site in dispatch.sites:
-        waiting = site.engine.waiting
-        pending = waiting[mine[waiting]]
-        rooms.append(site.engine.free - int(jobs.processors[pending].sum()))
-    most = max(rooms)
-    for place, rows in enumerate(dispatch.held, 1):
-        asks = jobs.processors[list(rows)].tolist()
-        code, note = ReasonCode.GRID, ""
-        if len(rows) > 1:
-            could = fits(asks, rooms)
-            note = f"its {plural(len(rows), 'component')} are to start together"
-        else:
-            could = asks[0] <= most
-        if could:
-            code, note = ReasonCode.CAN_START, ""
-        for row, need in zip(rows, asks, strict=True):
-            yield WaitingReason(row, code, now, need, most, place, note=note)
 
 
 def _shown(

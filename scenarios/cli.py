@@ -121,10 +121,18 @@ def _harmless_usage() -> Iterator[None]:
     except ClickException as error:
         error.message = harmless(error.message)
         if isinstance(error, NoSuchOption) and error.ctx is not None:
+            _check_part(error.option_name.lstrip("-"))
             known = [name for one in error.ctx.command.params for name in one.opts]
             meant = f"--{MEANT.get(error.option_name.lstrip('-'))}"
             error.possibilities = [meant] if meant in known else error.possibilities
         raise
+
+
+def _check_part(setting: str) -> None:
+    """Import the part that adds a setting, which fails if it is not installed."""
+    from hpcrowd.scenarios.kinds.base import SETTINGS
+
+    SETTINGS.get(setting)
 
 
 class LazyGroup(TyperGroup):

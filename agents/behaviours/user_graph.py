@@ -12,7 +12,7 @@ back after its submission, and not the unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, override
 
@@ -30,21 +30,10 @@ if TYPE_CHECKING:
 
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.work.units import Units
-    from hpcrowd.environment.holds.held import Holds
-    from hpcrowd.environment.simulation import Simulation
 
     Base = nx.DiGraph[int]
 else:
     Base = nx.DiGraph  # it takes no parameters when it runs
-
-
-def _holds_of(model: Simulation) -> Holds | None:
-    """Return the held jobs of a run; None, without a look, if no part acts in it."""
-    if not len(model.parts):
-        return None
-    from hpcrowd.environment.holds.held import Holds
-
-    return model.parts.of(Holds)
 
 
 class UserGraph(Base):
@@ -81,9 +70,8 @@ class UserGraph(Base):
             super().add_node(unit, start=int(units.start[unit]))
         for before, after, times in user.behaviour.edges(user):
             super().add_edge(before, after, **times)
-        holds = _holds_of(user.model)
-        if holds is not None:
-            self._show_dependencies(user, holds)
+        for part in user.model.parts.at("awaited"):
+            self._show_dependencies(user, part.awaited())
         self._user = user
         self._over: dict[int, int] = {}  # s; when units were over
         self._sent: dict[int, int] = {}  # s; the last submission of units
@@ -96,16 +84,16 @@ class UserGraph(Base):
         for before, after in self.edges:
             self._bind(self.succ[before][after], before, after)
 
-    def _show_dependencies(self, user: ReplayUser, holds: Holds) -> None:
+    def _show_dependencies(self, user: ReplayUser, awaited: Mapping[int, Sequence[int]]) -> None:
         """Show the edges between units of which a job depends on a job of the other."""
         unit_of = {row: unit for unit in self for row in user.recorded_jobs_of(unit).tolist()}
-        for row, parents in holds.rules.parents.items():
+        for row, parents in awaited.items():
             for parent in parents:
-                before, after = unit_of.get(parent.row), unit_of.get(row)
+                before, after = unit_of.get(parent), unit_of.get(row)
                 if before is None or after is None or before == after:
                     continue
                 super().add_edge(before, after)
-                self.succ[before][after].setdefault(JOBS, []).append((parent.row, row))
+                self.succ[before][after].setdefault(JOBS, []).append((parent, row))
 
     def _bind(self, data: Any, *of: int) -> None:
         data.bind(self, *of)
@@ -386,10 +374,9 @@ class UserGraph(Base):
 
     def forget(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Let jobs no longer depend on others, as (row of the other, row)."""
-        holds = _holds_of(self._holder.model)
-        for parent, row in pairs:
-            assert holds is not None
-            holds.remove(parent, row)
+        for part in self._holder.model.parts.at("let_go"):
+            for parent, row in pairs:
+                part.let_go(parent, row)
 
     @override
     def remove_edges_from(self, ebunch: Iterable[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
@@ -13,6 +13,9 @@ from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hpcrowd.analysis.run import Run
     from hpcrowd.environment.simulation import Simulation
 
 
@@ -49,6 +52,12 @@ class PlatformChanges(RunPart):
     @override
     def sizes(self) -> list[tuple[int, int, int]]:
         return sizes_of(self.account)
+
+    @override
+    def mark(self, panels: Sequence[Axes], run: Run) -> None:
+        from hpcrowd.analysis.pictures.platform_marks import draw_marks
+
+        draw_marks(panels, run)
 
     @override
     def numbers(self) -> dict[str, Mapping[str, Any]]:

@@ -20,7 +20,7 @@ from hpcrowd.analysis.features.draw import FEWEST, think_quartiles
 from hpcrowd.analysis.features.panels import LETTERS, logarithmic_times
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.html import figure_of
-from hpcrowd.analysis.pictures import over_time, plots, power, waits
+from hpcrowd.analysis.pictures import over_time, plots, power, visits, waits
 from hpcrowd.analysis.pictures.density import density_of
 from hpcrowd.analysis.pictures.gantt import (
     busiest_day,
@@ -330,8 +330,8 @@ RUN_FIGURES = {
     "visits": RunFigure(
         "Users who come and go",
         "Above: users present; below: arrivals and departures in each week, with the reason.",
-        over_time.comings_and_goings,
-        over_time.visits_data,
+        visits.comings_and_goings,
+        visits.visits_data,
         lambda run: len(run.parts["population"].rows) > 0 and curves.span_of(run.jobs) is not None,
     ),
     "power": RunFigure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast, override
 
 import numpy as np
@@ -15,9 +16,10 @@ from hpcrowd.environment.grid.dispatch import Dispatch, dispatch_of
 from hpcrowd.environment.grid.policies import GRID, GridPolicy, Site, fits, parse_grid_policy
 from hpcrowd.environment.parts.part import Part
 from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.schedulers.base import ReasonCode, WaitingReason
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.simulation import Simulation
 
 
@@ -132,6 +134,35 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
     def submitted(self) -> NDArray[np.bool_]:
         """Mask of the jobs submitted to the broker so far, shape (jobs,)."""
         return self.dispatch.submitted
+
+    @property
+    def jobs(self) -> JobTable:
+        """The table of jobs."""
+        return self.dispatch.jobs
+
+    def reasons(self) -> Iterator[WaitingReason]:
+        """Yield why each job that it holds waits now."""
+        dispatch = self.dispatch
+        jobs, now = dispatch.jobs, dispatch.now
+        mine = dispatch.submitted
+        rooms = []
+        for site in dispatch.sites:
+            waiting = site.engine.waiting
+            pending = waiting[mine[waiting]]
+            rooms.append(site.engine.free - int(jobs.processors[pending].sum()))
+        most = max(rooms)
+        for place, rows in enumerate(dispatch.held, 1):
+            asks = jobs.processors[list(rows)].tolist()
+            code, note = ReasonCode.GRID, ""
+            if len(rows) > 1:
+                could = fits(asks, rooms)
+                note = f"its {plural(len(rows), 'component')} are to start together"
+            else:
+                could = asks[0] <= most
+            if could:
+                code, note = ReasonCode.CAN_START, ""
+            for row, need in zip(rows, asks, strict=True):
+                yield WaitingReason(row, code, now, need, most, place, note=note)
 
     def look(self) -> PublicState:
         """Return what anyone may see of the grid now, such as the length of all its queues."""

@@ -19,7 +19,7 @@ from hpcrowd.environment.engine.base import Engine, events_for
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.places import wider, with_room, without
-from hpcrowd.environment.engine.lock_step import LockStep
+from hpcrowd.environment.engine.lock_step import BrokerQueue, LockStep
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.grid.dispatch import Dispatch
 from hpcrowd.environment.grid.kernel import loop as G
@@ -169,6 +169,18 @@ class CompiledDispatch(Dispatch):
             more = np.full((2, max(missing, arrays.chain.shape[1])), UNKNOWN)
             arrays.chain = np.concatenate((arrays.chain, more), axis=1)
         g[G.EXPECTED] = G.push_arrivals(self.jobs.matrix, arrays.arrivals, g[G.EXPECTED], rows)
+
+
+def compiled_lock_step(
+    engines: Sequence[Engine], units: UnitTable, queue: BrokerQueue | None
+) -> CompiledLockStep | None:
+    """Return what advances engines together; None if one of them, or the queue, is not compiled."""
+    compiled = [engine for engine in engines if isinstance(engine, CompiledEngine)]
+    if len(compiled) < len(engines):
+        return None
+    if queue is None or isinstance(queue, CompiledDispatch):
+        return CompiledLockStep(compiled, units, queue)
+    return None
 
 
 class CompiledLockStep(LockStep):

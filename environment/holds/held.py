@@ -467,10 +467,16 @@ class Holds(Part):
             if row in self._unit:
                 self._model.call_at(self._model.time, self._ended, row)
 
-    def remove(self, parent: int, row: int) -> None:
+    @override
+    def awaited(self) -> dict[int, list[int]]:
+        parents = self.rules.parents
+        return {row: [one.row for one in before] for row, before in parents.items()}
+
+    @override
+    def let_go(self, before: int, row: int) -> None:
         """Let a job no longer wait for another one; if it is not eligible, from now on."""
         parents = dict(self.rules.parents)
-        left = tuple(one for one in parents.pop(row) if one.row != parent)
+        left = tuple(one for one in parents.pop(row) if one.row != before)
         if left:
             parents[row] = left
         self.rules = replace(self.rules, parents=parents)

@@ -6,7 +6,7 @@ these only: where no part acts, a moment costs a look at an empty list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, override
 
 from hpcrowd.environment.errors import check_choice
@@ -57,6 +57,13 @@ class Part:
     def held(self, cluster: Cluster) -> Mapping[int, str]:
         """Return which jobs are submitted to a cluster but not in its queue, and why, by row."""
         return {}
+
+    def awaited(self) -> Mapping[int, Sequence[int]]:
+        """Return the jobs that each job waits for to be over, by row."""
+        return {}
+
+    def let_go(self, before: int, row: int) -> None:
+        """A user decides that a job is no longer to wait for another one."""
 
     def whole(self, rows: Int64s) -> Int64s:
         """Return jobs that are to be taken back, with those that go with them."""

@@ -355,11 +355,12 @@ class Scenario(Strict):
 
 
 #: What parts add to kinds of runs, in the order in which they act in a run: where the subclass of
-#: :class:`Scenario` is of which a kind of run becomes one, by the name of the kind.
+#: :class:`Scenario` is of which a kind of run becomes one, by the name of the kind. The parts are
+#: called like the settings that they add.
 SETTINGS: Registry[Mapping[str, type[Scenario]]] = Registry(
     {
         "platform": "hpcrowd.scenarios.kinds.parts.platform:SETTINGS",
-        "nodes": "hpcrowd.scenarios.kinds.parts.machine:SETTINGS",
+        "machine": "hpcrowd.scenarios.kinds.parts.machine:SETTINGS",
         "power": "hpcrowd.scenarios.kinds.parts.power:SETTINGS",
         "reactions": "hpcrowd.scenarios.kinds.parts.reactions:SETTINGS",
         "holds": "hpcrowd.scenarios.kinds.parts.holds:SETTINGS",

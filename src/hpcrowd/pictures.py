@@ -7,13 +7,13 @@ if TYPE_CHECKING:
     from .analysis.comparison.pictures import queues as queues
     from .analysis.comparison.report import write_comparison as write_comparison
     from .analysis.pictures.gantt import busiest_day as busiest_day
-    from .analysis.pictures.over_time import comings_and_goings as comings_and_goings
     from .analysis.pictures.over_time import overview as overview
     from .analysis.pictures.over_time import submissions_over_time as submissions_over_time
     from .analysis.pictures.over_time import use_over_time as use_over_time
     from .analysis.pictures.over_time import week_of as week_of
     from .analysis.pictures.over_time import write_overview as write_overview
     from .analysis.pictures.small_gantt import small_gantt as small_gantt
+    from .analysis.pictures.visits import comings_and_goings as comings_and_goings
     from .analysis.pictures.waits import users_waits as users_waits
     from .analysis.pictures.waits import wait_classes as wait_classes
     from .analysis.pictures.waits import waits_apart as waits_apart

@@ -1,5 +1,6 @@
 """Without a part, the rest works: its files are taken out of a copy of the source."""
 
+import json
 import os
 import runpy
 import shutil
@@ -12,8 +13,11 @@ from tests.support.places import ROOT
 
 HOUSE = runpy.run_path(str(ROOT / "docs" / "house.py"))
 
-#: What asks for a part, for those that the heart does without.
+#: What asks for a part, for those that the heart does without: a command, or an option of a replay.
 ASKED = {
+    "platform": "replay log.swf --platform changes.toml",
+    "holds": "replay log.swf --holds recorded",
+    "grids": "grid log.swf",
     "features": "stats log.swf",
     "models": "generate --help",
     "pictures and reports": "report log.swf",
@@ -86,11 +90,20 @@ def test_the_heart_works_without(copy, without, part):
     usual = run(copy, "replay log.swf --json")
     assert 0 == usual.returncode, usual.stderr
     without(part)
+    command, *words = ASKED[part].split()
+    expected = json.loads(usual.stdout)
+    if command == "replay":
+        del expected["configuration"][words[1].removeprefix("--")]
     found = run(copy, "replay log.swf --json")
-    assert (0, usual.stdout) == (found.returncode, found.stdout), found.stderr
+    assert (0, expected) == (found.returncode, json.loads(found.stdout)), found.stderr
     shown = run(copy, "--help")
     assert (0, True) == (shown.returncode, "│ replay " in shown.stdout), shown.stderr
-    assert f"│ {ASKED[part].split()[0]} " not in shown.stdout
+    options = run(copy, "replay --help")
+    assert (0, True) == (options.returncode, "--users " in options.stdout), options.stderr
+    if command == "replay":
+        assert f" {words[1]} " not in options.stdout
+    else:
+        assert f"│ {command} " not in shown.stdout
     lacking = run(copy, ASKED[part])
     assert (2, 1) == (lacking.returncode, len(lacking.stderr.splitlines())), lacking.stderr
     assert "this installation lacks that part of hpcrowd" in lacking.stderr

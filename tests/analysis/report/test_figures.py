@@ -13,12 +13,11 @@ from hpcrowd.analysis.pictures.over_time import (
     submissions_data,
     submissions_over_time,
     use_data,
-    users_there,
-    visits_data,
     week_data,
 )
 from hpcrowd.analysis.pictures.platform_marks import Mark, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.pictures.visits import users_there, visits_data
 from hpcrowd.analysis.pictures.waits import (
     behaviours_of,
     classes_data,
