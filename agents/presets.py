@@ -7,11 +7,11 @@ so that it can be passed to :func:`add_users` directly.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part, PartFile
+from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.options.keywords import settings_of
 from hpcrowd.environment.options.making import made, made_by_own, options_in
@@ -39,8 +39,44 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.think import ContinuationLaw, LinearThink, Think
     from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
     from hpcrowd.agents.behaviours.when import When
-    from hpcrowd.agents.generative.shmueli import SiteModel
     from hpcrowd.agents.work.recorded import Work
+
+
+class Preset(Protocol):
+    """A named behaviour: a :class:`Recipe`, or what makes users who make up their work."""
+
+    @property
+    def when(self) -> str:
+        """What the next piece of work waits for."""
+
+    @property
+    def think(self) -> Any:
+        """How long pauses are."""
+
+    @property
+    def window(self) -> Any:
+        """When users are at work."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether an absent user does not think until back."""
+
+    @property
+    def does(self) -> str:
+        """What users keep, in a few words."""
+
+    @property
+    def source(self) -> str:
+        """The source of the model."""
+
+    def parameters(self) -> list[Parameter]:
+        """Return the parameters of its parts, with their defaults."""
+
+    def check(self) -> None:
+        """Read the files of its parts, so that mistakes show."""
+
+    def __call__(self, work: Work) -> Behaviour[Any]:
+        """Return the behaviour, for users with this recorded work."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +175,18 @@ class Recipe:
         parts = (WHEN[self.when], self.think_part, self.window_part)
         return [one for part in parts for one in part.parameters()]
 
+    def check(self) -> None:
+        """Read the files of its parts, so that mistakes show.
+
+        Raises
+        ------
+        QuantityError
+            If one cannot be used.
+        """
+        for settings in (self.think, self.window):
+            if (check := getattr(settings, "check", None)) is not None:
+                check()
+
     def __call__(self, work: Work, fit: Work | None = None) -> Behaviour[ReplayUser]:
         """Return the behaviour.
 
@@ -230,7 +278,7 @@ def own_behaviour(
 
 
 #: Behaviours by the names that users give.
-PRESETS: Registry[Recipe | SiteModel] = Registry(
+PRESETS: Registry[Preset] = Registry(
     {
         "rigid": Recipe(
             "recorded",
@@ -295,17 +343,8 @@ PRESETS: Registry[Recipe | SiteModel] = Registry(
         "generative": "hpcrowd.agents.generative.shmueli:CALIBRATED",
     },
     own="users",
-    from_files={"learned": "hpcrowd.agents.presets:learned_from"},
+    from_files={"learned": "hpcrowd.agents.learned.think:preset_from"},
 )
-
-
-def learned_from(file: str) -> Recipe:
-    """Return the preset ``learned`` with the model of a file."""
-    from hpcrowd.agents.learned.think import Learned
-
-    preset = PRESETS["learned"]
-    assert isinstance(preset, Recipe)
-    return replace(preset, think=Learned(PartFile(file)))
 
 
 def preset_of(behaviour: Composed) -> str | None:

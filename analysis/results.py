@@ -52,12 +52,12 @@ from hpcrowd.environment.jobs import Column, Int64s, JobTable, State
 from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.manifest import WRITTEN
 from hpcrowd.environment.output.whole import whole_folder
-from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.headers import parse_zone
+from hpcrowd.environment.traces.paths import trace_path
 from hpcrowd.environment.traces.runs import of_jobs
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 

@@ -24,6 +24,7 @@ PARTS = {
         environment/traces/formats/common/files environment/traces/formats/common/json_kinds
         environment/traces/formats/common/names environment/traces/formats/common/site_columns
         environment/traces/requested_times analysis/pictures/plots analysis/pictures/over_time
+        agents/populations/population agents/populations/mixture
         """,
     "policies": """
         environment/schedulers/adaptive environment/schedulers/conservative
@@ -76,7 +77,7 @@ PARTS = {
         """,
     "populations": """
         agents/populations/ analysis/accounts/population
-        scenarios/kinds/populat
+        scenarios/kinds/populat scenarios/kinds/parts/population
         scenarios/commands/simulate/populate scenarios/commands/simulate/resample
         """,
     "grids": """
@@ -118,16 +119,13 @@ AGAINST_THE_ORDER = {
     "features -> pictures and reports",
     "heart -> formats",
     "heart -> machines of nodes",
-    "heart -> other users",
     "heart -> pictures and reports",
     "heart -> policies",
-    "heart -> populations",
     "heart -> power",
     "heart -> predictors",
     "heart -> reactions",
     "models -> forecasts",
     "models -> pictures and reports",
-    "models -> populations",
     "models -> sweeps",
     "platform -> power",
     "policies -> machines of nodes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, override
 
 import numpy as np
@@ -15,7 +16,7 @@ from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.simulation import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from mesa.time import Event
 
@@ -49,9 +50,12 @@ class User(mesa.Agent):  # type: ignore[misc]
         Changes that reactions made to its jobs, see :mod:`hpcrowd.agents.behaviours.reactions`.
     log
         The log of its decisions; None for none.
+    after
+        The unit that made it submit each unit, by unit, if it generates its work.
     """
 
     model: Simulation
+    after: Mapping[int, int] = MappingProxyType({})
 
     def __init__(self, model: Simulation, number: int, behaviour: Behaviour[User]) -> None:
         super().__init__(model)

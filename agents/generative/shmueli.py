@@ -137,6 +137,9 @@ class SiteModel:
         if self.least is not None and self.least < 1:
             raise QuantityError(f"least {self.least}: must be 1 value or more, or None")
 
+    def check(self) -> None:
+        """Read the files of its parts, of which it has none."""
+
     @classmethod
     def parameters(cls) -> list[Parameter]:
         """Return the parameters of law and shifts, with their defaults."""

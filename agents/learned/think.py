@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, override
 
@@ -13,6 +13,7 @@ from hpcrowd.agents.behaviours.think import Pause, Think
 from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
 from hpcrowd.agents.learned.model import LearnedModel
+from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
@@ -48,11 +49,22 @@ class Learned:
     )
     model: LearnedModel | None = field(default=None, compare=False, repr=False)
 
+    def check(self) -> None:
+        """Read the model, so that mistakes show."""
+        self.read()
+
     def read(self) -> LearnedModel:
         """Return the model."""
         if self.model is not None:
             return self.model
         return LearnedModel.load(Path(self.file)) if self.file else LearnedModel.shipped()
+
+
+def preset_from(file: str) -> Recipe:
+    """Return the preset ``learned`` with the model of a file."""
+    preset = PRESETS["learned"]
+    assert isinstance(preset, Recipe)
+    return replace(preset, think=Learned(PartFile(file)))
 
 
 class LearnedPauses(Think):

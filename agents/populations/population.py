@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
+from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser, User
 from hpcrowd.agents.populations.mixture import Mixture, Part
 from hpcrowd.agents.presets import PRESETS, Recipe, own_behaviour
 from hpcrowd.agents.work.recorded import Work
@@ -24,7 +24,6 @@ from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
-    from hpcrowd.agents.generative.generated import GeneratedUser, Generating
 
 
 #: A function from the recorded work to a behaviour.
@@ -32,6 +31,13 @@ Factory = Callable[[Work], Behaviour[ReplayUser]]
 
 #: The same, including behaviours of users who generate their work.
 Maker = Callable[..., Any]
+
+
+class Generates(Protocol):
+    """A behaviour of users who generate their work."""
+
+    def join(self, model: Simulation, place: int) -> User:
+        """Return a user of the record, by its index there, as a user of the simulation."""
 
 
 def add_users(
@@ -163,7 +169,7 @@ class Casting:
     jobs: JobTable
     replayed: Work | None
     behaviour: str | Maker | Mixture | None
-    generating: tuple[tuple[Generating, Int64s], ...] = ()
+    generating: tuple[tuple[Generates, Int64s], ...] = ()
 
     @classmethod
     def of(cls, work: Work, behaviour: str | Maker | Mixture, streams: Streams) -> Casting:
@@ -200,7 +206,7 @@ class Casting:
             else np.zeros(len(sessions.users), np.int64)
         )
         generating = tuple(
-            (cast("Generating", maker_of(makers[which])(work)), np.flatnonzero(assigned == which))
+            (cast("Generates", maker_of(makers[which])(work)), np.flatnonzero(assigned == which))
             for which in np.flatnonzero(generates).tolist()
         )
         per_user = np.diff(sessions.session_first[sessions.user_first])
@@ -219,7 +225,7 @@ class Casting:
 
     def join(
         self, model: Simulation, *, log: DecisionLog | None = None
-    ) -> tuple[list[ReplayUser], list[GeneratedUser]]:
+    ) -> tuple[list[ReplayUser], list[User]]:
         """Put all users into the model and start them; return those who replay, and the others.
 
         Parameters
@@ -246,7 +252,7 @@ class Casting:
         return replaying, generated
 
 
-def units_after(model: Simulation, users: list[GeneratedUser]) -> Int64s:
+def units_after(model: Simulation, users: Sequence[User]) -> Int64s:
     """Return the unit that made a user submit each unit, shape (units,), -1 none."""
     after = np.full(len(model.units), UNKNOWN)
     for user in users:

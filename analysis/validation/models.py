@@ -9,7 +9,7 @@ from hpcrowd.agents.behaviours.heldout import PAUSE_PRIOR
 from hpcrowd.agents.behaviours.profiles import ActiveTime
 from hpcrowd.agents.generative.shmueli import SiteModel
 from hpcrowd.agents.populations.mixture import Mixture
-from hpcrowd.agents.presets import PRESETS, Recipe
+from hpcrowd.agents.presets import PRESETS, Preset, Recipe
 from hpcrowd.environment.errors import QuantityError, not_one_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class UserModel:
     """
 
     name: str
-    behaviour: Recipe | Mixture | SiteModel
+    behaviour: Preset | Mixture
     prior: float = PAUSE_PRIOR
     similar: bool = False
     elsewhere: LearnedModel | None = None
@@ -79,11 +79,11 @@ class UserModel:
     @property
     def recipes(self) -> list[Recipe]:
         """The recipes it is made of; empty for users who generate their work."""
-        if isinstance(self.behaviour, SiteModel):
+        if self.generates:
             return []
-        if isinstance(self.behaviour, Recipe):
-            return [_recipe(self.behaviour)]
-        return [_recipe(part.behaviour) for part in self.behaviour.parts]
+        if isinstance(self.behaviour, Mixture):
+            return [_recipe(part.behaviour) for part in self.behaviour.parts]
+        return [_recipe(self.behaviour)]
 
     @property
     def inside_recorded(self) -> bool:

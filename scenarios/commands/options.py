@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 import typer
 
 from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_WORKERS
-from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
+from hpcrowd.environment.traces.paths import is_collected, trace_path
 from hpcrowd.scenarios.terminal import progress_bar
 
 
 def at_hand(paths: list[Path]) -> list[Path]:
     """Return the files that paths mean; logs of the archive are fetched if they are missing."""
-    if not any(str(path).startswith(ARCHIVE_PREFIX) for path in paths):
+    if not any(map(is_collected, paths)):
         return paths
     with progress_bar() as progress:
         return [trace_path(path, progress=progress) for path in paths]

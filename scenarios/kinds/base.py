@@ -31,7 +31,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.limits.inputs import is_input, opened
 from hpcrowd.environment.limits.numbers import LARGEST_SEED
 from hpcrowd.environment.registry import Registry, located, place_of, source_of
-from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
+from hpcrowd.environment.traces.paths import is_collected, trace_path
 from hpcrowd.scenarios.kinds.fields import FileConfig, Strict
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class Scenario(Strict):
         values |= {
             name: str(path.absolute())
             for name, path in self.files().items()
-            if name in values and not str(values[name]).startswith(ARCHIVE_PREFIX)
+            if name in values and not is_collected(values[name])
         }
         return values
 
@@ -355,8 +355,8 @@ class Scenario(Strict):
 
 
 #: What parts add to kinds of runs, in the order in which they act in a run: where the subclass of
-#: :class:`Scenario` is of which a kind of run becomes one, by the name of the kind. The parts are
-#: called like the settings that they add.
+#: :class:`Scenario` is of which a kind of run becomes one, by the name of the kind. A part is
+#: called like the setting that it adds.
 SETTINGS: Registry[Mapping[str, type[Scenario]]] = Registry(
     {
         "platform": "hpcrowd.scenarios.kinds.parts.platform:SETTINGS",
@@ -364,6 +364,7 @@ SETTINGS: Registry[Mapping[str, type[Scenario]]] = Registry(
         "power": "hpcrowd.scenarios.kinds.parts.power:SETTINGS",
         "reactions": "hpcrowd.scenarios.kinds.parts.reactions:SETTINGS",
         "holds": "hpcrowd.scenarios.kinds.parts.holds:SETTINGS",
+        "population": "hpcrowd.scenarios.kinds.parts.population:SETTINGS",
     }
 )
 

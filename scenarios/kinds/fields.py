@@ -188,7 +188,7 @@ class FileConfig(Strict):
         if settings is None or isinstance(settings, cls):
             return settings
         if isinstance(settings, dict):
-            return cls.configure(**{"folder": folder, **settings})
+            return cls.configure(**{**settings, "folder": folder / settings.get("folder", "")})
         if isinstance(settings, str):
             return cls.read(folder / settings)
         raise ValueError(f"give a TOML file, a table, or a {cls.__name__}")
@@ -259,13 +259,10 @@ def parse_moment(value: Any) -> int | datetime:
     )
 
 
-def checked_learned(users: str, folder: Path) -> str:
+def checked_preset(users: str, folder: Path) -> str:
     """Return ``learned:FILE`` with the path of its file, which is read, so that mistakes show."""
-    from hpcrowd.agents.learned.model import LearnedModel
     from hpcrowd.agents.presets import PRESETS
 
     found = PRESETS.located(users, folder)
-    named = PRESETS.file_in(found)
-    assert named is not None
-    LearnedModel.load(Path(named[1]))
+    PRESETS[found].check()
     return found

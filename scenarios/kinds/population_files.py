@@ -44,7 +44,7 @@ from hpcrowd.scenarios.kinds.part_files import make, optional, reactions_from, s
 if TYPE_CHECKING:
     from hpcrowd.agents.generative.shmueli import SiteModel
     from hpcrowd.agents.populations.mixture import Mixture
-    from hpcrowd.agents.presets import Recipe
+    from hpcrowd.agents.presets import Preset, Recipe
     from hpcrowd.environment.cluster import ClusterSpec
 
 
@@ -123,7 +123,7 @@ class UsersConfig(_EntryWithParts):
         of_file = PRESETS.file_in(self.behaviour) is not None
         if self.behaviour is not None and place_of(self.behaviour) is not None and not of_file:
             return self._own(located(self.behaviour, folder))
-        base: Recipe | SiteModel = Recipe()
+        base: Preset = Recipe()
         if self.behaviour is not None:
             base = PRESETS[PRESETS.located(self.behaviour, folder)]
         if isinstance(base, SiteModel):
@@ -146,6 +146,7 @@ class UsersConfig(_EntryWithParts):
                 changes[what] = self._made(part, folder)
         if self.reactions:
             changes["reactions"] = tuple(reactions_from(self.reactions, folder))
+        assert isinstance(base, Recipe)
         return replace(base, **changes)
 
     def _own(self, text: str) -> Callable[..., Any]:

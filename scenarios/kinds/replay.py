@@ -24,7 +24,7 @@ from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
 from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
-from hpcrowd.scenarios.kinds.fields import checked_learned
+from hpcrowd.scenarios.kinds.fields import FileConfig, checked_preset
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.units import Units
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 
 #: Behaviours by name.
@@ -48,9 +47,9 @@ BEHAVIOURS = tuple(PRESETS)
 #: simulation.
 BehaviourFactory = Callable[..., Any]
 
-# Populations are imported by the validator, where one is given.
+# What describes users is imported by the validator, where it is given.
 if TYPE_CHECKING:
-    Users = str | PopulationConfig | Mixture | BehaviourFactory
+    Users = str | FileConfig | Mixture | BehaviourFactory
 else:
     Users = Any
 
@@ -93,40 +92,27 @@ class ReplayConfig(TraceScenario):
     @field_validator("users", mode="before")
     @classmethod
     def _known_users(cls, users: Any, info: ValidationInfo) -> Any:
-        """Read the file of a population; a table describes one."""
+        """Read a file that describes users, so that mistakes are found before anything runs."""
         if users in BEHAVIOURS:
             return users
-        from hpcrowd.agents.populations.mixture import Mixture
-        from hpcrowd.scenarios.kinds.population_files import PopulationConfig
-
         folder = info.data["folder"]
         if isinstance(users, str) and PRESETS.file_in(users) is not None:
-            return checked_learned(users, folder)
+            return checked_preset(users, folder)
         if place_of(users) is not None:
             text = located(users, folder)
             with suppress(NotLoaded):
                 own_behaviour(text)
             return text
-        if isinstance(users, dict):
-            return PopulationConfig.configure(
-                **{**users, "folder": folder / users.get("folder", "")}
-            )
-        if isinstance(users, str) and users.endswith(".toml"):
-            return PopulationConfig.read(folder / users)
-        if not isinstance(users, str | PopulationConfig | Mixture):
+        described = cls.users_from(users, folder)
+        if described is not None:
+            return described
+        from hpcrowd.agents.populations.mixture import Mixture
+
+        if not isinstance(users, str | Mixture):
             own_behaviour(users)
         if not isinstance(users, str):
             return users
         raise ValueError(f"{not_one_of(users, BEHAVIOURS)}, {or_your_own(users)}")
-
-    @property
-    def population(self) -> PopulationConfig | None:
-        """The population, if ``users`` is one; else None."""
-        if isinstance(self.users, str):
-            return None
-        from hpcrowd.scenarios.kinds.population_files import PopulationConfig
-
-        return self.users if isinstance(self.users, PopulationConfig) else None
 
     @override
     def label(self) -> str:
@@ -185,10 +171,9 @@ class ReplayConfig(TraceScenario):
         self.ask(record.jobs, trace, converted.source_row)
         measured = Record.of(record.jobs, thinks=self.users != "rigid")
         clock = Clock.of(trace.header)
-        behaviour: Any = self.population.mixture() if self.population else self.users
+        behaviour, others = self.behaviour_and_clusters()
         casting = Casting.of(record, behaviour, Streams(self.seed))
         jobs, work = casting.jobs, casting.replayed
-        others = self.population.others() if self.population else {}
         clusters = {HOME: self.cluster(trace), **others}
         overrun = trace.header.overrun(self.overrun)
         of = _source_row(converted.source_row[casting.rows], len(jobs))

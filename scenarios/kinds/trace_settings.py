@@ -29,6 +29,7 @@ from hpcrowd.environment.traces.trace import (
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
 from hpcrowd.scenarios.kinds.fields import (
     FOLDER,
+    FileConfig,
     Processors,
     SchedulerChoice,
     Sessions,
@@ -359,6 +360,28 @@ class TraceScenario(TraceReading, Scenario):
         converted = jobs_from_trace(trace, conversion, strict=self.strict)
         definition = SessionDefinition.parse(self.sessions)
         return converted, Work.recorded(trace, converted, definition, strict=self.strict)
+
+    @classmethod
+    def users_from(cls, users: Any, folder: Path) -> FileConfig | None:
+        """Return the users that a table, a file or an object describes.
+
+        Parameters
+        ----------
+        users
+            The setting.
+        folder
+            Folder that files are relative to.
+
+        Returns
+        -------
+        FileConfig | None
+            None if they are described in a way that no part knows.
+        """
+        return None
+
+    def behaviour_and_clusters(self) -> tuple[Any, Mapping[str, ClusterSpec]]:
+        """Return how users behave, and the clusters beside the first that they may submit to."""
+        return getattr(self, "users", None), {}
 
     def ask(self, jobs: JobTable, trace: Trace, rows: Int64s) -> None:
         """Note what jobs ask for beside processors, if that is known and counts.

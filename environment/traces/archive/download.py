@@ -30,9 +30,6 @@ PASSING = (408, 425, 429, 500, 502, 503, 504)
 #: Seconds between checks of a file that another process downloads.
 LOOK_S = 0.1
 
-#: Called with a label, the bytes so far, and the bytes in all.
-Progress = Callable[[str, int, int], Any]
-
 
 class _Failure(Exception):
     """Why a request failed, in words, and whether a retry may help."""

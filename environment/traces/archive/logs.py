@@ -26,11 +26,8 @@ from hpcrowd.environment.errors import ArchiveError
 from hpcrowd.environment.output.whole import whole_file
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.traces.archive.download import Progress
+    from hpcrowd.environment.traces.paths import Progress
 
-
-#: Prefix of a trace path that names a log of the archive.
-ARCHIVE_PREFIX = "archive:"
 
 #: The known logs.
 TABLE = Path(__file__).with_name("archive.csv")
@@ -233,33 +230,20 @@ def stored(log: ArchiveLog, folder: Path) -> Path | None:
     return None
 
 
-def trace_path(
-    path: str | os.PathLike[str],
-    *,
-    folder: str | os.PathLike[str] = "",
-    progress: Progress | None = None,
-) -> Path:
-    """Return the file of a trace path.
+def log_file(name: str, progress: Progress | None = None) -> Path:
+    """Return the file of a log: from ``HPCROWD_TRACES``, else from the cache, else downloaded.
 
     Parameters
     ----------
-    path
-        A path, returned as it is; or ``archive:NAME``, the log of that name: from the folder
-        ``HPCROWD_TRACES`` if that is set, else from the cache, else downloaded into it.
-    folder
-        Base of relative paths.
-    progress
-        Called during a download with name, bytes so far and bytes in all.
+    name, progress
+        As for :func:`fetch`.
 
     Raises
     ------
     ArchiveError
         If the log is not known, is damaged, or cannot be downloaded.
     """
-    text = os.fspath(path)
-    if not text.startswith(ARCHIVE_PREFIX):
-        return Path(folder, text)
-    log = find_log(text.removeprefix(ARCHIVE_PREFIX))
+    log = find_log(name)
     traces = os.environ.get(TRACES)
     for place in (*([Path(traces)] if traces else []), cache_folder()):
         found = stored(log, place)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
 from hpcrowd.environment.registry import Registry
-from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import read_head
 from hpcrowd.environment.traces.formats.common.json_kinds import named_json
 from hpcrowd.environment.traces.formats.common.names import anonymised
+from hpcrowd.environment.traces.paths import trace_path
 from hpcrowd.environment.traces.trace import Trace
 
 #: Formats by name, in the order in which they are tried.
@@ -102,7 +102,7 @@ def read_trace(
     ----------
     path
         The file, or ``archive:NAME`` for a log of the archive, see
-        :func:`hpcrowd.environment.traces.archive.logs.trace_path`.
+        :func:`hpcrowd.environment.traces.paths.trace_path`.
     kind
         Its format; that of the options unless given, else recognised from the content.
     options

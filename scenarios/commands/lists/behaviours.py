@@ -12,11 +12,10 @@ from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.generative.shmueli import SiteModel
-    from hpcrowd.agents.presets import Recipe
+    from hpcrowd.agents.presets import Preset
 
 
-def described(name: str, preset: Recipe | SiteModel) -> dict[str, Any]:
+def described(name: str, preset: Preset) -> dict[str, Any]:
     """Return the description of a named behaviour, fit for JSON."""
     parameters = [
         {

@@ -66,7 +66,7 @@ from hpcrowd.environment.schedulers.estimates import Predictor, parse_estimates
 from hpcrowd.environment.schedulers.names import RECORDED
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
+from hpcrowd.environment.traces.paths import is_collected, trace_path
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import (
     Beginning,
@@ -647,7 +647,7 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             for name in NAMING
             if isinstance(text := workload.get(name), str)
             and (name != "model" or text.endswith(".json"))
-            and not text.startswith(ARCHIVE_PREFIX)
+            and not is_collected(text)
         }
         if isinstance(workload.get("scheduler"), str):
             paths["scheduler"] = located(workload["scheduler"], folder.absolute())

@@ -24,7 +24,7 @@ from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, w
 from hpcrowd.scenarios.kinds.fields import (
     Processors,
     SchedulerChoice,
-    checked_learned,
+    checked_preset,
 )
 from hpcrowd.scenarios.kinds.parts.machine import MachineSettings
 from hpcrowd.scenarios.kinds.parts.power import PowerSettings
@@ -85,7 +85,7 @@ class PopulateConfig(PowerSettings, MachineSettings):
             return users
         if PRESETS.file_in(users) is None:
             raise ValueError(f"{not_one_of(users, (MODEL, LEARNED))}, or learned:FILE")
-        return checked_learned(users, info.data["folder"])
+        return checked_preset(users, info.data["folder"])
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:

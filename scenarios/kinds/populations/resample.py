@@ -24,7 +24,7 @@ from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, or_your_own, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
-from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
+from hpcrowd.scenarios.kinds.fields import Duration, checked_preset
 from hpcrowd.scenarios.kinds.parts.reactions import ReactionsSettings
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -128,7 +128,7 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
         if users in DOING:
             return users
         if PRESETS.file_in(users) is not None:
-            return checked_learned(users, info.data["folder"])
+            return checked_preset(users, info.data["folder"])
         if place_of(users) is None:
             raise ValueError(f"{not_one_of(users, DOING)}, {or_your_own(users)}")
         text = located(users, info.data["folder"])
