@@ -174,8 +174,8 @@ class CompiledDispatch(Dispatch):
 def compiled_lock_step(
     engines: Sequence[Engine], units: UnitTable, queue: BrokerQueue | None
 ) -> CompiledLockStep | None:
-    """Return what advances engines together; None if one of them, or the queue, is not compiled."""
-    compiled = [engine for engine in engines if isinstance(engine, CompiledEngine)]
+    """Return what advances engines together; None if one runs alone, or something is plain."""
+    compiled = [one for one in engines if isinstance(one, CompiledEngine) and not one.alone]
     if len(compiled) < len(engines):
         return None
     if queue is None or isinstance(queue, CompiledDispatch):

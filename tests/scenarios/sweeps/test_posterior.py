@@ -57,7 +57,7 @@ def test_each_seed_has_a_draw_of_all_parameters(tmp_path):
     for point in study.points():
         line = study.settings(point)["users"]["users"][0]["line"]
         assert posterior.draw(point["seed"]) == dict(zip(NAMES, line.values(), strict=True))
-        population = study.scenario_at(point).population
+        population = study.scenario_at(point).users
         assert line["slope"] == population.users[0].line.slope
     assert 12 == len({run.key for run in planned(study)})
     result = sweep(study, tmp_path / "out").result
