@@ -80,7 +80,7 @@ def _say_missing() -> None:
 
     if multiprocessing.parent_process() is None and sys.stderr is not None:
         print(
-            f"hpcrowd: the engine's modules run as plain Python, many times slower: {missing()}",
+            f"hpcrowd: compiled modules run as plain Python, many times slower: {missing()}",
             file=sys.stderr,
             flush=True,
         )
