@@ -293,7 +293,7 @@ def build(root: Path = ROOT, say: Callable[[str], Any] = print) -> None:
             say(f"Compiling {len(todo)} modules of the engine, which takes up to a minute ...")
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 list(pool.map(lambda one: _compile(work, command, about["SHARED"], *one), todo))
-    _write(about["sources_file"](), about["checksum"]().encode())
+        _write(about["sources_file"](), about["checksum"](package).encode())
 
 
 def _found(command: list[str]) -> list[str]:
