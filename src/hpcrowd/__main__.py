@@ -13,7 +13,10 @@ def main() -> None:
     gc.set_threshold(200_000, 50, 50)
     try:
         from hpcrowd.scenarios.interrupts import WORDS, watch
-
+    except KeyboardInterrupt:  # before anybody watches the signals
+        print("hpcrowd: interrupted; nothing was written", file=sys.stderr)
+        sys.exit(130)
+    try:
         watch.begin()
         from hpcrowd.scenarios.cli import main as run
 
