@@ -11,7 +11,7 @@ A module is ordinary Python in which functions and attributes of classes are ann
 
 Everything else is Cython. Functions and methods whose name begins with an underscore can be called
 in these modules only, and are as fast as in C. Arithmetic and division are those of Python, but
-integers have 64 bits, indexes are not checked, and a division of numbers by zero is not either.
+integers have 64 bits, and indexes are not checked.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ TYPES = {
 #: Types that numbers are cast to, by the function of Python that makes one.
 CASTS = {"int": "cython.longlong", "float": "cython.double"}
 
-#: What tells the caller of an exception, by type.
+#: How a function of C reports an exception, by type.
 RAISES = {"int64_t": "except? -1", "bint": "except -1", "double": "except? -1", "int": "except -1"}
 
 #: Folders of the project in the package.
@@ -232,7 +232,7 @@ def compiler() -> list[str]:
         if words and shutil.which(words[0]):
             return words
     try:
-        import ziglang  # type: ignore[import-not-found]  # only where there is no other
+        import ziglang  # type: ignore[import-not-found]  # where none is installed
     except ImportError:
         return []
     return [str(Path(ziglang.__file__).parent / "zig"), "cc"]
@@ -251,7 +251,7 @@ def build(root: Path = ROOT, say: Callable[[str], Any] = print) -> None:
     Raises
     ------
     RuntimeError
-        If there is no compiler, or it fails.
+        If no compiler is found, or it fails.
     """
     import Cython
 
@@ -317,7 +317,7 @@ def _constants(package: Path, path: Path) -> dict[str, Any]:
                 others = _constants(package, source)
                 found |= {name: others[name] for name in wanted if name in others}
         elif isinstance(node, ast.Assign):
-            with contextlib.suppress(Exception):  # what is made of anything else is no number
+            with contextlib.suppress(Exception):  # made of something that is not a number
                 exec(compile(ast.Module([node], []), str(path), "exec"), found)
     return {name: v for name, v in found.items() if isinstance(v, int | float)}
 

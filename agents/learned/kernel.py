@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from hpcrowd.agents.learned.trees import HOURS
 from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.jobs import Float64s, Int64s
 
-Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
 Float64Rows = NDArray[np.float64]
 
 #: Longest gap between submissions in a session, s (Zakay and Feitelson 2015, Definition 1).
@@ -112,9 +111,8 @@ class Pauses:
         """Return the same as it is now."""
         other = Pauses()
         other.count = self.count
-        for place in range(LATEST):
-            other.pause[place] = self.pause[place]
-            other.released[place] = self.released[place]
+        other.pause[:] = self.pause
+        other.released[:] = self.released
         return other
 
 
@@ -162,15 +160,11 @@ class Memory:
         other.days, other.last_day = self.days, self.last_day
         other.last, other.before = self.last, self.before
         other.after_end, other.after_submission = self.after_end, self.after_submission
-        other.long_pause, other.short_pause, other.spread = (
-            self.long_pause,
-            self.short_pause,
-            self.spread,
-        )
+        other.long_pause, other.short_pause = self.long_pause, self.short_pause
+        other.spread = self.spread
         other.stays, other.break_before = self.stays, self.break_before
         other.response, other.submissions = self.response, self.submissions
-        for hour in range(HOURS):
-            other.rhythm[hour] = self.rhythm[hour]
+        other.rhythm[:] = self.rhythm
         other.after_ends = self.after_ends.copy()
         other.after_submissions = self.after_submissions.copy()
         return other

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
+from hpcrowd.environment.jobs import Float64s, Int64s
+
 Float64Rows = NDArray[np.float64]
 
 #: Most open bags; with more, the one without a job for longest is closed.
