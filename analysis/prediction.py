@@ -519,8 +519,6 @@ def train(
             total = round(budget_s or 0)
             progress(text, min(int(time.monotonic() - began), total), total)
 
-    # Compile before the time of any seed starts.
-    evaluate(part.first(1), HistoryPredictor(HistoryParameters.published("SDSC04")))
     with ThreadPoolExecutor(workers) as pool:
         try:
             waiting = {pool.submit(search.run, seconds) for search in searches}

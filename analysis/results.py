@@ -65,7 +65,7 @@ from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 FORMAT = 1
 
 #: Packages whose versions affect the bytes of a run.
-VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
+VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "networkx", "pyarrow")
 
 #: File of the names of users, groups and so on: what ``hpcrowd convert`` writes next to a trace.
 NAMES = "trace.names.csv"

@@ -63,7 +63,7 @@ def spent(do: Callable[[], Any]) -> Spent:
 def bench_one_run(figure: Callable[..., None]) -> None:
     """Five clusters and a grid workload, 63,000 jobs each, from nothing to slowdowns."""
     plan = Plan()
-    one_run(0)  # compiles
+    one_run(0)  # loads all modules
     whole = sorted(spent(lambda r=r: one_run(r)) for r in range(1, 6))[2]
     run = GridRun(plan, grid_workloads(plan, stored_arrivals(), 0), LOAD, OWN, BACKGROUND)
     alone = spent(run.model.run)
@@ -86,7 +86,7 @@ def bench_processes(
 
     took = _TOOK[name, processes] = spent(do)
     assert len(when) == RUNS
-    # Tasks a second once every process has done its first one, which loads what is compiled.
+    # Tasks a second once every process has done its first one, which loads all modules.
     rate = _RATE[name, processes] = (RUNS - processes) / (when[-1] - when[processes - 1])
     figure(f"{name}, {processes} processes", took.wall, "s", "")
     if processes > 1:

@@ -159,7 +159,7 @@ def bench_open(
 ) -> None:
     """From the command to the address, and from the address to the first complete view."""
     path = trace_path(trace)
-    open_once(browser, path)  # whatever is compiled, or not in memory yet
+    open_once(browser, path)  # whatever is not in memory yet
     found = [open_once(browser, path) for _ in range(3)]
     figure(f"page, {trace}, command to address", median(one for one, _ in found), "s", "")
     figure(

@@ -1,7 +1,7 @@
 """Policies with long queues, on a large machine, and with many jobs that only run: engine time.
 
-Times are those of the processor, the best of a few runs, after a short run that loads all compiled
-code. Jobs are submitted as recorded.
+Times are those of the processor, the best of a few runs, after a short run that loads all
+modules. Jobs are submitted as recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hpcrowd import JobTable, Scheduler, Simulation, Trace, jobs_from_trace
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.names import SCHEDULERS
 from hpcrowd.environment.traces.trace import Conversion
-from hpcrowd.policies import WFP3, Conservative, Queue, parse_scheduler
+from hpcrowd.policies import WFP3, parse_scheduler
 
 KTH = "KTH-SP2-1996-2.1-cln"
 CURIE = "CEA-Curie-2011-2.1-cln"
@@ -25,30 +25,16 @@ CURIE = "CEA-Curie-2011-2.1-cln"
 Figure = Callable[[str, float, str, str], None]
 
 
-class Textbook(Conservative):
-    """Conservative backfilling whose compiled form makes a new plan, a list, at every pass."""
-
-    name = "textbook"
-    compiled = "textbook:TextbookPass"
-
-
 class InNumpy(WFP3):
-    """WFP3 without a compiled formula."""
+    """WFP3 whose formula is called with numpy arrays."""
 
     name = "wfp3 in numpy"
-    compiles = False
-
-    def score(self, jobs: Queue) -> Any:
-        """Compute the scores of WFP3."""
-        return super().score(jobs)
+    traced = False
 
 
-#: Conservative backfilling that makes a new plan at every pass.
-ANEW = {"textbook": Textbook}
-
-#: WFP3 compiled and in numpy: s for HPC2N.
+#: WFP3 traced and in numpy: s for HPC2N.
 PRIORITIES: dict[str, tuple[Callable[[], Scheduler], float]] = {
-    "compiled": (WFP3, 2), "numpy": (InNumpy, 10),
+    "traced": (WFP3, 2), "numpy": (InNumpy, 10),
 }  # fmt: skip
 
 #: Policies that run compiled.
@@ -56,9 +42,6 @@ COMPILED = [name for name, kind in SCHEDULERS.items() if kind.compiled]
 
 #: s of KTH at half speed.
 HALF_SPEED = {"easy": 0.3, "selective": 3, "selective-categorized": 3, "conservative": 5}
-
-#: Schedules of KTH at half speed, and s, by factor on the requests and policy.
-_HALF: dict[tuple[int, str], tuple[float, JobTable]] = {}
 
 #: us a pass with the fewest running jobs, by policy.
 _FEWEST: dict[str, float] = {}
@@ -73,16 +56,9 @@ MOST_WAITING = {"conservative": 10}
 EASY_WAITING, EASY_TIME = 100_000, 3
 
 
-def policy(name: str) -> Scheduler:
-    """The policy of this name, or the one that is measured against."""
-    found = ANEW[name]() if name in ANEW else parse_scheduler(name)
-    assert found is not None
-    return found
-
-
 def ready(jobs: JobTable, processors: int, name: str) -> Simulation:
     """A simulation to which all jobs are submitted as recorded."""
-    model = Simulation(jobs.copy(), processors, policy(name))
+    model = Simulation(jobs.copy(), processors, parse_scheduler(name))
     model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
     return model
 
@@ -106,10 +82,10 @@ def longest_queue(jobs: JobTable) -> int:
     return int(np.cumsum(change[np.lexsort((change, times))]).max())
 
 
-@pytest.mark.parametrize("name", [*HALF_SPEED, *ANEW])
+@pytest.mark.parametrize("name", HALF_SPEED)
 @pytest.mark.parametrize("requests", [1, 2])
 def bench_long_queues(load: Any, figure: Figure, requests: int, name: str) -> None:
-    """KTH on nodes of half the speed; every compiled plan equals a newly made one.
+    """KTH on nodes of half the speed.
 
     With requests as they are nearly half of the jobs outrun theirs; whoever knows the nodes asks
     for twice as much.
@@ -117,17 +93,10 @@ def bench_long_queues(load: Any, figure: Figure, requests: int, name: str) -> No
     trace: Trace = load(KTH)[0]
     jobs = jobs_from_trace(trace, Conversion(speed=0.5)).jobs
     jobs.requested_time[:] *= requests
-    time, done = best(jobs, trace.processors, name, 1 if name in ANEW else 3)
-    _HALF[requests, name] = time, done
-    target = f"<= {HALF_SPEED[name]}" if name in HALF_SPEED else ""
+    time, done = best(jobs, trace.processors, name, 3)
     what = "KTH, half speed" + (", requests doubled" if requests == 2 else "")
-    figure(f"{what}, {name}", time, "s", target)
+    figure(f"{what}, {name}", time, "s", f"<= {HALF_SPEED[name]}")
     figure(f"{what}, {name}, longest queue", longest_queue(done), "jobs", "")
-    if name in ANEW and (requests, "conservative") in _HALF:
-        kept, schedule = _HALF[requests, "conservative"]
-        assert np.array_equal(schedule.start, done.start)
-        assert np.array_equal(schedule.promised, done.promised)
-        figure(f"{what}, {name} / conservative", time / kept, "times", ">= 6")
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)

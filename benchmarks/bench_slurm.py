@@ -134,7 +134,7 @@ def simulate(jobs: JobTable) -> tuple[Simulation, float]:
 @pytest.mark.parametrize("what", LOADS)
 def bench_machine(what: str, figure: Figure) -> None:
     """Half a million jobs in a minute and 2 GB where few wait; and days with long queues."""
-    simulate(submissions(100, 1, 0.01, 6.0))  # loads all compiled code
+    simulate(submissions(100, 1, 0.01, 6.0))  # loads all modules
     jobs = submissions(*LOADS[what])
     _, taken = simulate(jobs)
     days, count = LOADS[what][1], len(jobs)

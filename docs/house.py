@@ -28,7 +28,7 @@ PARTS = {
         """,
     "policies": """
         environment/schedulers/adaptive environment/schedulers/conservative
-        environment/schedulers/creasy environment/schedulers/correlation
+        environment/schedulers/creasy environment/schedulers/predictors/correlation
         environment/schedulers/fair_share environment/schedulers/limits
         environment/schedulers/multi_queue environment/schedulers/priority
         environment/schedulers/selective environment/engine/kernel/gains

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
+# The same with two and three dimensions, and with gaps between elements, for compiled modules.
+Int64Rows = NDArray[np.int64]
+Int64Blocks = NDArray[np.int64]
+Int64Steps = NDArray[np.int64]
+Float64Rows = NDArray[np.float64]
+
 #: What is not known, or did not happen.
 UNKNOWN = -1
 

@@ -15,6 +15,7 @@ import numpy as np
 from hpcrowd.environment.engine.plain import WAITING
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.schedulers.arithmetic import believed_end
 from hpcrowd.environment.schedulers.base import (
     Look,
     ReasonCode,
@@ -24,7 +25,6 @@ from hpcrowd.environment.schedulers.base import (
     WaitingReason,
     explain,
 )
-from hpcrowd.environment.schedulers.estimates import believed_end
 from hpcrowd.environment.schedulers.names import scheduler_for
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def running_jobs(jobs: JobTable, rows: Int64s, now: int, *, corrects: bool) -> l
     ----------
     corrects
         Whether a job that outruns its estimate is expected to run on for a while, see
-        ``hpcrowd.environment.schedulers.estimates.believed_end``; else it is expected to end now.
+        ``hpcrowd.environment.schedulers.arithmetic.believed_end``; else it is expected to end now.
     """
     estimate = jobs.estimate[rows]
     expected = jobs.start[rows] + np.maximum(estimate, int(corrects))

@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: a command ends within a second, whatever it is doing.
 
 Python handles a signal when the main thread next runs Python code: after a call into a library
-that computes, compiles, reads or writes for seconds. A thread therefore watches the signals as
+that computes, reads or writes for seconds. A thread therefore watches the signals as
 they come in. If the program has not ended soon after one, the thread ends it: it removes
 unfinished files and worker processes, and leaves.
 """

@@ -11,12 +11,10 @@ import signal
 import sys
 import tempfile
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.environment.compilation import watch
 from hpcrowd.environment.engine.attempts import RECORDED
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import OUTCOME, UNKNOWN, Column, JobTable, State
@@ -34,13 +32,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-# They need not compile every module again, even if no compiled module is to be kept.
+# They need not compile every source again, even if no bytecode is to be kept.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="hpcrowd-tests-")
     atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
-
-# What commands print does not depend on what is compiled already.
-watch.said = True
 
 # How wide the terminal is that runs the tests is nothing that they may depend on.
 os.environ.pop("COLUMNS", None)
@@ -49,27 +44,6 @@ settings.register_profile("hpcrowd", deadline=None, print_blob=True, max_example
 settings.load_profile("hpcrowd")
 
 KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
-
-#: Rooms whose tests compile next to nothing; the last ones compile some.
-LIGHT = (
-    "environment/traces", "environment/machine", "environment/signals", "analysis/features",
-    "analysis/models",
-)  # fmt: skip
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """Begin the second half of the tests with those that compile nothing.
-
-    Each of two processes gets a half. Where nothing is compiled yet, both would need the same code
-    at once, and one would wait until the other has compiled it.
-    """
-    rooms: dict[str, list[pytest.Item]] = {room: [] for room in ("", *LIGHT)}
-    for one in items:
-        folder = one.path.parent.as_posix().rpartition("/tests/")[2]
-        rooms[next((room for room in LIGHT if folder.startswith(room)), "")].append(one)
-    others, half = rooms.pop(""), len(items) // 2
-    items[:] = [*others[:half], *chain(*rooms.values()), *others[half:]]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,8 +18,9 @@ from hpcrowd.environment.engine.base import MOST_PLANNED, Engine, events_for
 from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel import sleeping as L
+from hpcrowd.environment.engine.kernel.arrays import wider, with_room, without
 from hpcrowd.environment.engine.kernel.heap import heap_push
-from hpcrowd.environment.engine.kernel.places import Cluster, wider, with_room, without
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.sleeping import make_room, prepare
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
@@ -28,7 +29,7 @@ from hpcrowd.environment.engine.passes.base import (
     runs_compiled,
 )
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import Column, Int64s, JobTable
+from hpcrowd.environment.jobs import Column, Int64Rows, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
@@ -46,6 +47,21 @@ POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
 
 #: Places that arrays have at first.
 FIRST_ROOM = 1024
+
+
+class Owned:
+    """An array of an engine; when it is replaced, compiled code gets another ``Cluster``."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, engine: CompiledEngine, owner: type) -> Int64s:
+        found: Int64s = engine.__dict__[self._name]
+        return found
+
+    def __set__(self, engine: CompiledEngine, array: Int64s) -> None:
+        engine.__dict__[self._name] = array
+        engine._cluster = None
 
 
 class CompiledEngine(Engine):
@@ -75,6 +91,8 @@ class CompiledEngine(Engine):
         super().__init__(jobs, processors, **options)
         if isinstance(scheduler, str):
             scheduler = parse_scheduler(scheduler)
+        self._cluster: Cluster | None = None
+        self._matrix: Int64s | None = None
         s = self.scalars = np.zeros(S.COUNT, np.int64)
         self._state = memoryview(s)  # yields plain integers, several times faster
         s[S.WAKE] = FOREVER
@@ -101,12 +119,28 @@ class CompiledEngine(Engine):
         self._policy: CompiledPass | None = None
         self._set_policy(scheduler)
 
-    def arrays(self) -> tuple[Int64s, ...]:
-        """Return the fields of ``kernel.places.Cluster``; others after the next submission."""
-        return (
-            self.jobs.matrix, self.scalars, self._sorted, self._heap, self._queue, self.ends,
-            self._expected, self._finished,
-        )  # fmt: skip
+    scalars = Owned()
+    _sorted = Owned()
+    _heap = Owned()
+    _queue = Owned()
+    ends = Owned()
+    _expected = Owned()
+    _finished = Owned()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made of the arrays, as those of a copy are others."""
+        return vars(self) | {"_cluster": None}
+
+    def arrays(self) -> Cluster:
+        """Return the arrays as compiled code takes them; others after the next submission."""
+        matrix = self.jobs.matrix
+        if self._cluster is None or self._matrix is not matrix:
+            self._matrix = matrix
+            self._cluster = Cluster(
+                matrix, self.scalars, self._sorted, self._heap, self._queue, self.ends,
+                self._expected, self._finished,
+            )  # fmt: skip
+        return self._cluster
 
     @override
     def _begin_sleep(self, rule: SleepRule, node: NodePower, begin: int) -> None:
@@ -188,6 +222,11 @@ class CompiledEngine(Engine):
         return waiting
 
     @property
+    def queue(self) -> Int64Rows:
+        """The queue, see ``kernel.places.Cluster``."""
+        return self._queue
+
+    @property
     @override
     def queue_length(self) -> int:
         return self._state[S.WAITING]
@@ -223,10 +262,7 @@ class CompiledEngine(Engine):
     @override
     def next_time(self) -> int:
         self._accept()
-        cluster = Cluster(*self.arrays())
-        return int(
-            loop.next_time(cluster.jobs, cluster.s, cluster.sorted, cluster.heap, cluster.ends)
-        )
+        return loop.next_time(self.jobs.matrix, self.scalars, self._sorted, self._heap, self.ends)
 
     @override
     def _expect(self, rows: Int64s) -> None:
@@ -251,7 +287,7 @@ class CompiledEngine(Engine):
         if self.speed != 1 or changes or self._on_nodes:
             self._take(units.rows[first:last])
         self._reserve(self._state[S.HEAP_SIZE] + last - first)
-        loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
+        loop.submit_unit(self.arrays(), at, first, last, units.rows)
 
     @override
     def withdraw(self, rows: Int64s) -> None:
@@ -279,12 +315,8 @@ class CompiledEngine(Engine):
             # A predictor is called before each pass, so with one all passes happen outside.
             policy = self._policy if self.predictor is None else None  # may change meanwhile
             if policy is None:
-                # Not by way of arrays(), which would take a quarter of a microsecond.
-                stop = (loop.advance if self.sleep is None else loop.advance_asleep)(
-                    self.jobs.matrix, self.scalars, self._sorted, self._heap, self._queue,
-                    self.ends, self._expected, self._finished,
-                    self.units.remaining, halt,
-                )  # fmt: skip
+                run = loop.run if self.sleep is None else loop.run_asleep
+                stop = run(self.arrays(), self.units.remaining, halt)
             else:
                 stop = policy.advance(self.arrays(), self.units.remaining, halt)
             if stop == Stop.FINISHED:
@@ -306,7 +338,7 @@ class CompiledEngine(Engine):
         self._accept()
         if len(rows) > len(self._finished):
             self._finished = np.zeros(2 * len(rows), np.int64)
-        loop.count_over(Cluster(*self.arrays()), self.units.remaining, rows)
+        loop.count_over(self.arrays(), self.units.remaining, rows)
         self.finished = self._told()
         return bool(self.finished)
 
@@ -317,7 +349,7 @@ class CompiledEngine(Engine):
     @override
     def complete(self) -> list[int]:
         self.scalars[S.FINISHED_COUNT] = 0
-        while not loop.complete(Cluster(*self.arrays()), self.units.remaining):
+        while not loop.complete(self.arrays(), self.units.remaining):
             self._enlarge()
         return self._told()
 
@@ -325,7 +357,7 @@ class CompiledEngine(Engine):
     def arrive(self) -> list[int]:
         self._accept()
         self.scalars[S.FINISHED_COUNT] = 0
-        while not loop.arrive(Cluster(*self.arrays()), self.units.remaining):
+        while not loop.arrive(self.arrays(), self.units.remaining):
             self._enlarge()
         return self._told()
 
@@ -340,7 +372,7 @@ class CompiledEngine(Engine):
             self._pass()
             return
         one_pass = loop.schedule if self.sleep is None else loop.schedule_asleep
-        while not one_pass(Cluster(*self.arrays())):
+        while not one_pass(self.arrays()):
             self._enlarge()
 
     def _pass(self) -> None:
@@ -377,7 +409,7 @@ class CompiledEngine(Engine):
             self.scalars[S.SORTED_NEXT], self.scalars[S.SORTED_END] = 0, len(rows)
         else:
             self._reserve(int(self.scalars[S.HEAP_SIZE]) + len(rows))
-            loop.submit_jobs(self.jobs.matrix, self.scalars, self._heap, rows)
+            loop.submit_jobs(self.arrays(), rows)
 
     def _reserve(self, arrivals: int) -> None:
         if arrivals > self._heap.shape[1]:

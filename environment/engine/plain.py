@@ -14,8 +14,9 @@ from hpcrowd.environment.errors import HpcrowdError, SchedulerError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import time_at_pace
 from hpcrowd.environment.registry import said
+from hpcrowd.environment.schedulers.arithmetic import believed_end
 from hpcrowd.environment.schedulers.base import EndedJob, Look, RunningJob, Scheduler, WaitingJob
-from hpcrowd.environment.schedulers.estimates import Estimates, believed_end
+from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:

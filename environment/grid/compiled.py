@@ -1,24 +1,22 @@
 """Several compiled clusters and the queue of their broker, run by one loop.
 
-Their arrays are stacked. :mod:`hpcrowd.environment.grid.kernel.loop` does what
-:mod:`hpcrowd.environment.engine.lock_step` and :mod:`hpcrowd.environment.grid.dispatch` do in plain
-Python; it returns for what only Python can do: the pass of a policy outside the loop, a change of
-the platform, or an array that must grow. Each engine keeps its own slices of the arrays, so that it
-can still be used like a single engine.
+:mod:`hpcrowd.environment.grid.kernel.loop` does what :mod:`hpcrowd.environment.engine.lock_step`
+and :mod:`hpcrowd.environment.grid.dispatch` do in plain Python; it returns for what only Python can
+do: the pass of a policy outside the loop, a change of the platform, or an array that must grow. It
+works on the arrays of the engines, each of which can still be used like a single one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, override
+from typing import override
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcrowd.environment.engine.base import Engine, events_for
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel.places import wider, with_room, without
+from hpcrowd.environment.engine.kernel.arrays import Groups, wider, with_room, without
 from hpcrowd.environment.engine.lock_step import BrokerQueue, LockStep
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.grid.dispatch import Dispatch
@@ -45,10 +43,6 @@ COMPILED = {
 
 #: Initial length of arrays, and room for jobs that end at one instant.
 FIRST_ROOM, FIRST_OVER = 1024, 256
-
-
-#: Arrays of each engine besides its scalars, in the order of ``Clusters``.
-ARRAYS = ("_sorted", "_heap", "_queue", "ends", "_expected", "_finished")
 
 
 def dispatches_compiled(engines: Sequence[Engine], policy: GridPolicy) -> bool:
@@ -96,11 +90,12 @@ class BrokerArrays:
         self.counts = np.zeros(len(engines), np.int64)
         self.free = np.zeros(len(engines), np.int64)
         self.scratch = np.zeros((2, FIRST_ROOM), np.int64)
+        self._groups = Groups()
 
-    def of_kernel(self) -> tuple[NDArray[Any], ...]:
-        """Return the fields of ``kernel.queue.Broker``."""
-        return (
-            self.arrivals, self.tree, self.sizes, self.chain, self.speeds, self.pending,
+    def of_kernel(self) -> Q.Broker:
+        """Return the arrays as compiled code takes them; others once one has grown."""
+        return self._groups.of(
+            Q.Broker, self.arrivals, self.tree, self.sizes, self.chain, self.speeds, self.pending,
             self.counts, self.free, self.scratch,
         )  # fmt: skip
 
@@ -155,7 +150,7 @@ class CompiledDispatch(Dispatch):
         held = self.waiting
         arrays.scalars[G.HELD] -= len(rows)
         arrays.tree[:], arrays.sizes[:], arrays.chain[:] = FOREVER, UNKNOWN, UNKNOWN
-        broker = Q.Broker(*arrays.of_kernel())
+        broker = arrays.of_kernel()
         for row in held[~np.isin(held, rows)].tolist():
             place = Q.place_of(jobs.submit[row], row)
             Q.put(broker, row, jobs.processors[row], place)
@@ -200,10 +195,9 @@ class CompiledLockStep(LockStep):
     ) -> None:
         super().__init__(engines, units, dispatch)
         self._compiled = engines
-        self._every = np.zeros((len(engines), S.COUNT), np.int64)
         self._waiting = 0  # when the engines last paused
         self._broker = BrokerArrays(engines) if dispatch is None else dispatch.arrays
-        self._stacks: list[Int64s] = [np.zeros((len(engines), 0), np.int64) for _ in ARRAYS]
+        self._groups = Groups()
         self._active = np.zeros(len(engines), np.int64)
         self._dues = np.zeros(len(engines), np.int64)
         self._over = np.zeros(FIRST_OVER, np.int64)
@@ -221,15 +215,12 @@ class CompiledLockStep(LockStep):
         while True:
             for engine in engines:
                 engine._accept()
-            self._stand_together()
-            stop = G.advance_grid(
-                (self.units.jobs.matrix, self._every, *self._stacks),
-                self.units.remaining,
-                (g, self._over, self._units, self._active, self._dues),
-                self._broker.of_kernel(),
-                halt,
-                allowed,
-            )
+            instant = self._groups.of(
+                G.Instant, self.units.jobs.matrix, self.units.remaining, g, self._over,
+                self._units, self._active, self._dues,
+            )  # fmt: skip
+            clusters = [engine.arrays() for engine in engines]
+            stop = G.advance_grid(clusters, instant, self._broker.of_kernel(), halt, allowed)
             self.now = int(g[G.TIME])
             self.dispatch.pass_to(self.now)
             if stop == Stop.FINISHED:
@@ -249,7 +240,7 @@ class CompiledLockStep(LockStep):
                     continue
                 stop = Stop.FINISHED
             elif stop == Stop.PAUSE:
-                self._waiting = int(self._every[:, S.WAITING].sum() + g[G.HELD])
+                self._waiting = int(sum(engine.queue_length for engine in engines) + g[G.HELD])
             return Stop(stop)
 
     @override
@@ -260,37 +251,11 @@ class CompiledLockStep(LockStep):
 
     def _enlarge(self, place: int) -> None:
         """Give more room to whatever array is full."""
-        noted = self._broker.scalars[G.OVER] + self._every[place, S.FINISHED_COUNT]
+        engine = self._compiled[place]
+        noted = self._broker.scalars[G.OVER] + engine.scalars[S.FINISHED_COUNT]
         if noted >= len(self._over):
             self._over = np.append(self._over, np.zeros(noted, np.int64))
             self._units = np.zeros_like(self._over)
         if place >= 0:
-            engine = self._compiled[place]
             engine._enlarge()
             self._broker.enlarge(len(engine.running) + len(engine.waiting))
-
-    def _stand_together(self) -> None:
-        """Copy into the stacks those arrays of engines that have grown or are new.
-
-        In a copy of a run all are new.
-        """
-        if self._compiled[0].scalars.base is not self._every:
-            for engine, scalars in zip(self._compiled, self._every, strict=True):
-                scalars[:] = engine.scalars
-                engine.scalars, engine._state = scalars, memoryview(scalars)
-        for place, name in enumerate(ARRAYS):
-            stack = self._stacks[place]
-            apart = [engine for engine in self._compiled if vars(engine)[name].base is not stack]
-            if not apart:
-                continue
-            widest = max(vars(engine)[name].shape[-1] for engine in apart)
-            if widest > stack.shape[-1]:
-                apart = list(self._compiled)
-                rows = vars(apart[0])[name].shape[:-1]
-                stack = np.zeros((len(apart), *rows, max(widest, 2 * stack.shape[-1])), np.int64)
-                self._stacks[place] = stack
-            for engine in apart:
-                mine = stack[engine.number]
-                found = vars(engine)[name]
-                mine[..., : found.shape[-1]] = found
-                vars(engine)[name] = mine

@@ -27,11 +27,12 @@ by the time to switch nodes on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hpcrowd.environment.engine.kernel import sleeping as L
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
@@ -182,13 +183,6 @@ class IdleNodes:
                 self._off.append([since + self.rule.after, count - stay])
 
 
-def _compiled() -> Any:
-    """Return the module of the compiled ledger; imported late, as numba takes long to load."""
-    from hpcrowd.environment.engine.kernel import sleeping  # circle: the ledger is in the engine
-
-    return sleeping
-
-
 def _whole(processors: int, node: NodePower) -> int:
     """Return processors rounded up to whole nodes."""
     return -(-processors // node.processors) * node.processors
@@ -204,8 +198,6 @@ def ledger_of(rule: SleepRule, node: NodePower, processors: int, begin: int, roo
     room
         Blocks, entries and starts that it has room for, each.
     """
-    L = _compiled()
-
     made = np.zeros(L.HEAD + L.EACH * room, np.int64)
     made[[L.AFTER, L.ON_TIME, L.OFF_TIME]] = rule.after, node.on_time, node.off_time
     made[[L.NODE, L.SPARE]] = node.processors, _whole(rule.spare, node)
@@ -219,8 +211,6 @@ def wider_ledger(ledger: Int64s, starts: int) -> tuple[Int64s, list[DelayedStart
 
     Those that the policy has not taken note of stay in the ledger, too, at its front.
     """
-    L = _compiled()
-
     old = int(ledger[L.ROOM])
     blocks, offs = ledger[L.LAST] - ledger[L.FIRST], ledger[L.OFF_LAST] - ledger[L.OFF_FIRST]
     pending = ledger[L.DELAYED] - ledger[L.SEEN]
@@ -250,8 +240,6 @@ def wider_ledger(ledger: Int64s, starts: int) -> tuple[Int64s, list[DelayedStart
 
 def noted_starts(ledger: Int64s) -> list[DelayedStart]:
     """Return the delayed starts in a ledger, in order."""
-    L = _compiled()
-
     place = L.HEAD + 4 * int(ledger[L.ROOM])
     starts = ledger[place : place + 3 * int(ledger[L.DELAYED])].reshape(-1, 3)
     return [DelayedStart(*one) for one in starts.tolist()]
@@ -412,8 +400,6 @@ def sleep_states(
     QuantityError
         If the runs hold more processors than there are, or are not in order.
     """
-    L = _compiled()
-
     whole_end = max(end, begin + 1)
     acquired = np.maximum(np.asarray(acquired, np.int64), begin)
     released, processors = np.asarray(released, np.int64), np.asarray(processors, np.int64)
@@ -481,8 +467,6 @@ def sleep_states_of_nodes(
     QuantityError
         If the rule keeps spare nodes.
     """
-    L = _compiled()
-
     if rule is not None and rule.spare:
         raise QuantityError(
             f"sleep spare {rule.spare}: not on a machine of nodes, of which each is seen by "
@@ -532,8 +516,6 @@ def _states(
     moves: Int64s, size: int, begin: int, end: int, starts: Int64s, switched: tuple[int, int]
 ) -> SleepStates:
     """Return the states that all moves lead to."""
-    L = _compiled()
-
     edges, counts = _steps(moves, size, begin, end)
     return SleepStates(
         edges,
@@ -551,8 +533,6 @@ def _states(
 
 def _steps(moves: Int64s, size: int, begin: int, end: int) -> tuple[Int64s, Int64s]:
     """Return edges, and how many processors are in each state in each step."""
-    L = _compiled()
-
     moves = moves[moves[:, 0] < end]
     time, source, target, count = moves[np.argsort(moves[:, 0], kind="stable")].T
     change = np.zeros((len(time) + 1, L.STATES), np.int64)

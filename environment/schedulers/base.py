@@ -303,7 +303,7 @@ class Scheduler(Announced):
         Name in summaries and options.
     plans
         Whether it plans starts ahead. Then a running job that outruns its estimate is expected to
-        run on for a while (``schedulers.estimates.believed_end``), else to end at any moment.
+        run on for a while (``schedulers.arithmetic.believed_end``), else to end at any moment.
     promises
         Rows of jobs and the starts promised to them since the engine last read them; the first
         promise of each job goes into the column PROMISED.
@@ -330,8 +330,8 @@ class Scheduler(Announced):
         suspended ones that go on: rows. Emptied by the engine.
     compiled
         Its compiled form, ``module:class``, see
-        :class:`~hpcrowd.environment.engine.passes.base.CompiledPass`; only a name, since loading it
-        loads the compiler. It holds only for the class that sets it: a subclass runs plain.
+        :class:`~hpcrowd.environment.engine.passes.base.CompiledPass`; only a name, so that
+        policies load without it. It holds only for the class that sets it: a subclass runs plain.
     """
 
     seam: ClassVar = Seam("Scheduler", "--scheduler {0}")

@@ -28,10 +28,6 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import Registry
 
-#: s; added to the expected run time each time that a job outruns it: 1, 5, 15, 30 minutes, 1, 2, 5,
-#: 10, 20, 50, 100 hours (Tsafrir, Etsion and Feitelson 2007; unconfirmed).
-INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
-
 
 @dataclass(frozen=True)
 class Estimates:
@@ -78,38 +74,6 @@ class Estimates:
 
     def __str__(self) -> str:
         return f"{self.factor:g}x" if self.kind == "factor" else self.kind
-
-
-def believed_end(start: int, estimate: int, requested: int, now: int) -> int:
-    """Return when a job that runs at ``now`` is expected to end, for schedulers that plan ahead.
-
-    That is its start plus its estimate. Once that time has passed, the estimate is raised by the
-    :data:`INCREMENTS`, one after another, then repeatedly by the last one, to the first time after
-    ``now``; but to the requested time first, if that is still to come (Tsafrir, Etsion and
-    Feitelson 2007: gradual correction, bounded by the request; increments unconfirmed).
-
-    Parameters
-    ----------
-    start, now
-        s since the origin.
-    estimate, requested
-        s; the estimate when the job arrived, and the requested time.
-
-    Compiled engines compile this function itself.
-    """
-    end = start + estimate
-    if end > now:
-        return end
-    more = 0
-    for increment in INCREMENTS:
-        more += increment
-        if end + more > now:
-            break
-    if end + more <= now:
-        last = INCREMENTS[-1]
-        more += (now - end - more) // last * last + last
-    raised = end + more
-    return min(raised, start + requested) if start + requested > now else raised
 
 
 #: Events of a job that a predictor is notified of; in this order within an instant.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, override
@@ -12,6 +11,7 @@ import numpy as np
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import Int64s, JobTable, Names
 from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.environment.schedulers.arithmetic import LN2, half
 from hpcrowd.environment.schedulers.base import (
     EndedJob,
     Look,
@@ -30,12 +30,6 @@ HALF_LIFE = "7d"
 
 #: The same, s.
 HALF_LIFE_S = 604_800
-
-LN2 = math.log(2)
-#: Number of half-lives after which nothing is left of a usage.
-GONE = 1100
-#: Terms of the series of exp(-x) for 0 <= x <= ln 2; the first left out is below 1e-20.
-TERMS = 18
 
 
 @dataclass
@@ -68,20 +62,6 @@ class Usage:
         """Note that jobs of theirs start (``processors`` > 0) or end at ``now``."""
         self.used, self.since = self.at(now, half_life), now
         self.held += processors
-
-
-def half(lives: float) -> float:
-    """Return 2^-lives, by sums and products alone, so that compiled code gives the same bits."""
-    if lives >= GONE:
-        return 0.0
-    whole = int(lives)
-    x = (lives - float(whole)) * LN2
-    left = 1.0
-    for term in range(TERMS, 0, -1):
-        left = 1.0 - x * left / float(term)
-    for _ in range(whole):
-        left *= 0.5
-    return left
 
 
 class UsageScheduler(OrderedScheduler):

@@ -57,9 +57,10 @@ class Priority(UsageScheduler):
     backfilling; or each job gets a reservation in that order, and any may start that delays none
     before it. Ties go by submission, then by job number. Scores are compared to twelve digits.
 
-    The formula is compiled if numba can compile it: what it may use are the fields of the queue,
-    options of the class that are numbers, and functions of numpy. Otherwise it is called with
-    numpy arrays at each pass, which takes longer. The schedule is the same.
+    The formula is called once with symbols, and what it does with them is what compiled code
+    computes at each pass: operations and functions of numpy on fields of the queue, and on options
+    that are numbers. One that needs values on the way is called with numpy arrays at each pass,
+    which takes longer. The schedule is the same.
 
     A subclass with options sets them in its constructor, each as an attribute with its name.
 
@@ -76,8 +77,8 @@ class Priority(UsageScheduler):
     backfill: str = "queue"
     half_life_s: int = HALF_LIFE_S
 
-    #: Whether the formula may be compiled; set it to False to compare.
-    compiles: ClassVar[bool] = True
+    #: Whether the formula may be traced; set it to False to compare.
+    traced: ClassVar[bool] = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Let a subclass run in the compiled engine if all that it changes is the formula."""
@@ -367,6 +368,6 @@ class Multifactor(Priority):
     @override
     def score(self, jobs: Queue) -> Any:
         age = np.minimum(jobs.waited / self.max_age, 1.0)
-        share = np.exp2(-jobs.usage / max(jobs.usage.mean(), 1.0))
+        share = np.exp2(-jobs.usage / np.maximum(jobs.usage.mean(), 1.0))
         size = jobs.processors / jobs.total
         return self.age * age + self.size * size + self.fair_share * share

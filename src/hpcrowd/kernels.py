@@ -1,6 +1,6 @@
 """The modules that are compiled when hpcrowd is installed, and which form of them is imported.
 
-They are ordinary typed Python. ``src/build_kernels.py`` turns their annotations into types of C
+They are ordinary typed Python. ``src/translate_kernels.py`` turns their annotations into types of C
 and compiles them into the folder ``compiled``, next to this file. Where that has not been done, or
 their sources have changed since, they run as Python, with the same results, and a line says so.
 """
@@ -18,9 +18,45 @@ from typing import Any, override
 
 #: The modules, each after those whose classes it uses.
 KERNELS = (
+    "hpcrowd.environment.schedulers.arithmetic",
+    "hpcrowd.environment.engine.kernel.places",
+    "hpcrowd.environment.engine.kernel.heap",
+    "hpcrowd.environment.engine.kernel.sleeping",
+    "hpcrowd.environment.engine.kernel.scheduling",
+    "hpcrowd.environment.engine.kernel.loop",
+    "hpcrowd.environment.engine.kernel.accounts",
+    "hpcrowd.environment.engine.kernel.believed",
+    "hpcrowd.environment.engine.kernel.outlook",
+    "hpcrowd.environment.engine.kernel.ordered",
+    "hpcrowd.environment.engine.kernel.formula",
+    "hpcrowd.environment.engine.kernel.scored",
+    "hpcrowd.environment.engine.kernel.profile",
+    "hpcrowd.environment.engine.kernel.gains",
+    "hpcrowd.environment.engine.kernel.plan",
+    "hpcrowd.environment.engine.kernel.nodes.places",
+    "hpcrowd.environment.engine.kernel.nodes.placement",
+    "hpcrowd.environment.engine.kernel.nodes.limits",
+    "hpcrowd.environment.engine.kernel.nodes.queue",
+    "hpcrowd.environment.engine.kernel.nodes.preemption",
+    "hpcrowd.environment.engine.kernel.nodes.main_pass",
+    "hpcrowd.environment.engine.kernel.nodes.releases",
+    "hpcrowd.environment.engine.kernel.nodes.backfill",
+    "hpcrowd.environment.engine.kernel.nodes.beginning",
+    "hpcrowd.environment.engine.kernel.nodes.loop",
+    "hpcrowd.environment.grid.kernel.queue",
+    "hpcrowd.environment.grid.kernel.loop",
+    "hpcrowd.environment.schedulers.predictors.kernel.experience",
+    "hpcrowd.environment.schedulers.predictors.kernel.prediction",
     "hpcrowd.agents.learned.kernel",
     "hpcrowd.analysis.models.jobs.placing",
+    "hpcrowd.analysis.views.attribution",
 )  # fmt: skip
+
+#: Modules whose functions need no objects of Python, and those of them that let other threads run.
+RELEASED: dict[str, tuple[str, ...]] = {
+    "hpcrowd.environment.schedulers.predictors.kernel.experience": (),
+    "hpcrowd.environment.schedulers.predictors.kernel.prediction": ("follow",),
+}
 
 #: A compiled module with what all of them use.
 SHARED = "hpcrowd.compiled.shared"

@@ -7,12 +7,16 @@ if TYPE_CHECKING:
     from .analysis.prediction import evaluate as evaluate
     from .analysis.prediction import past_jobs as past_jobs
     from .analysis.prediction import train as train
-    from .environment.schedulers.correlation import WeeklyCorrelation as WeeklyCorrelation
-    from .environment.schedulers.correlation import rank_correlation as rank_correlation
-    from .environment.schedulers.correlation import weekly_correlations as weekly_correlations
     from .environment.schedulers.estimates import Estimates as Estimates
     from .environment.schedulers.estimates import Predictor as Predictor
     from .environment.schedulers.estimates import parse_estimates as parse_estimates
+    from .environment.schedulers.predictors.correlation import (
+        WeeklyCorrelation as WeeklyCorrelation,
+    )
+    from .environment.schedulers.predictors.correlation import rank_correlation as rank_correlation
+    from .environment.schedulers.predictors.correlation import (
+        weekly_correlations as weekly_correlations,
+    )
     from .environment.schedulers.predictors.history import Group as Group
     from .environment.schedulers.predictors.history import HistoryParameters as HistoryParameters
     from .environment.schedulers.predictors.history import HistoryPredictor as HistoryPredictor

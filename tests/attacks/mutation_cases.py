@@ -338,7 +338,7 @@ def clear() -> None:
 
 def attack(name: str, part: int, count: int, report: Callable[[dict[str, Any]], None]) -> None:
     """Attack with mutated files of a corpus, and report each failure."""
-    for command in TRACE_COMMANDS:  # what is compiled or imported once is not counted
+    for command in TRACE_COMMANDS:  # what is imported once is not counted
         called(command.replace("@", "log.swf").split())
     for file in CORPORA[name].files:
         for command in CORPORA[name].commands:

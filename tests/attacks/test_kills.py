@@ -85,7 +85,7 @@ def test_killed_at_random(tmp_path, command):
             delay = draw.choice((0, draw.uniform(0, 0.02), draw.uniform(0, 0.3)))
         with suppress(subprocess.TimeoutExpired):
             process.wait(delay)
-            longest = min(longest, time.monotonic() - began)  # the first may have compiled
+            longest = min(longest, time.monotonic() - began)
         kills += process.poll() is None
         process.send_signal(number)
         _, said = process.communicate(timeout=30)

@@ -204,7 +204,6 @@ for _policy, _by, _places in (
 def test_words(name, plain):
     """Each job hears what keeps it waiting."""
     policy, rows, given, expected = WORDS[name]
-    plain = plain or "wfp3" in policy  # formulas are compiled anew in each process
     found = told(policy, rows, plain=plain, **given)
     assert expected == {job: found[job] for job in expected}
     assert [*expected] == [job for job in found if job in expected]

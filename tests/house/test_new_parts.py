@@ -187,7 +187,6 @@ class Widest(KeyScheduler):
     queue_order = QueueOrder("processors", descending=True)
 
 
-@pytest.mark.slow
 def test_a_compiled_policy_names_its_pass(make_jobs):
     """It runs compiled with the same schedule as plain; a subclass of it runs plain."""
 

@@ -184,7 +184,7 @@ class Reader:
             check=False,
             env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"},
         )
-        # What it says beside its result (it compiles, it is at 40 %) is not on the page.
+        # What it says beside its result (it is at 40 %) is not on the page.
         return done.returncode, done.stdout + (done.stderr if done.returncode else "")
 
 

@@ -6,15 +6,12 @@ and finding when enough processors are free, is cheap however many jobs run.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.places import ESTIMATE, PROCESSORS, REQUESTED_TIME, START
-from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.schedulers import estimates
+from hpcrowd.environment.jobs import Int64Blocks, Int64Rows, Int64s
+from hpcrowd.environment.schedulers.arithmetic import believed_end
 from hpcrowd.environment.stops import FOREVER
-
-believed_end = compiled(estimates.believed_end)
 
 #: Most jobs in a block.
 WIDTH = 128
@@ -26,21 +23,21 @@ BLOCK, SIZE, HELD = 0, 1, 2
 BLOCKS, SHADOW_TIME, SPARE_THEN, B_COUNT = 0, 1, 2, 3
 
 
-class Beliefs(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Beliefs:
     """Expected ends of running jobs in blocks, and the reservation."""
 
     b: Int64s  #: blocks in use, shadow time (s) and what is spare then, shape (B_COUNT,)
-    entries: Int64s  #: ends (s) and rows of jobs, one block a row, shape (2, blocks, WIDTH)
+    entries: Int64Blocks  #: ends (s) and rows of jobs, one block a row, shape (2, blocks, WIDTH)
     #: the blocks in the order of time: row in ``entries``, jobs, their processors; from
     #: ``b[BLOCKS]`` on rows that are not used, shape (3, blocks)
-    blocks: Int64s
+    blocks: Int64Rows
     end: Int64s  #: the end (s) by row of the job, shape (jobs,)
 
 
-@compiled
-def _block_of(beliefs, end, job):
+def _block_of(beliefs: Beliefs, end: int, job: int) -> int:
     """Return the first block that ends with (``end``, ``job``) or later, or the last block."""
-    b, entries, blocks, _ = beliefs
+    b, entries, blocks = beliefs.b, beliefs.entries, beliefs.blocks
     low, high = 0, b[BLOCKS] - 1
     while low < high:
         middle = (low + high) >> 1
@@ -54,8 +51,7 @@ def _block_of(beliefs, end, job):
     return low
 
 
-@compiled
-def _place_in(entries, block, size, end, job):
+def _place_in(entries: Int64Blocks, block: int, size: int, end: int, job: int) -> int:
     """Return the place of (``end``, ``job``) in a block."""
     low, high = 0, size
     while low < high:
@@ -68,8 +64,7 @@ def _place_in(entries, block, size, end, job):
     return low
 
 
-@compiled
-def _add_block(beliefs, at):
+def _add_block(beliefs: Beliefs, at: int) -> None:
     """Put an empty block at ``at``; there must be one left."""
     b, blocks = beliefs.b, beliefs.blocks
     free = blocks[BLOCK, b[BLOCKS]]
@@ -82,10 +77,9 @@ def _add_block(beliefs, at):
     b[BLOCKS] += 1
 
 
-@compiled
-def _split(beliefs, jobs, at):
+def _split(beliefs: Beliefs, jobs: Int64Rows, at: int) -> None:
     """Move the later half of a block into a new one after it."""
-    _, entries, blocks, _ = beliefs
+    entries, blocks = beliefs.entries, beliefs.blocks
     _add_block(beliefs, at + 1)
     old, new = blocks[BLOCK, at], blocks[BLOCK, at + 1]
     keep = blocks[SIZE, at] // 2
@@ -101,10 +95,9 @@ def _split(beliefs, jobs, at):
     blocks[HELD, at] -= moved
 
 
-@compiled
-def believe(beliefs, jobs, job, end):
+def believe(beliefs: Beliefs, jobs: Int64Rows, job: int, end: int) -> None:
     """Note that a running job is expected to end at ``end``."""
-    b, entries, blocks, ends = beliefs
+    b, entries, blocks, ends = beliefs.b, beliefs.entries, beliefs.blocks, beliefs.end
     ends[job] = end
     if b[BLOCKS] == 0:
         _add_block(beliefs, 0)
@@ -123,17 +116,15 @@ def believe(beliefs, jobs, job, end):
     blocks[HELD, at] += jobs[PROCESSORS, job]
 
 
-@compiled
-def believe_all(beliefs, jobs, running):
+def believe_all(beliefs: Beliefs, jobs: Int64Rows, running: Int64s) -> None:
     """Note when jobs that already run are expected to end."""
     for job in running:
         believe(beliefs, jobs, job, jobs[START, job] + jobs[ESTIMATE, job])
 
 
-@compiled
-def forget_end(beliefs, jobs, job):
+def forget_end(beliefs: Beliefs, jobs: Int64Rows, job: int) -> None:
     """Remove a job that was expected to run."""
-    b, entries, blocks, ends = beliefs
+    b, entries, blocks, ends = beliefs.b, beliefs.entries, beliefs.blocks, beliefs.end
     end = ends[job]
     at = _block_of(beliefs, end, job)
     block, size = blocks[BLOCK, at], blocks[SIZE, at] - 1
@@ -151,10 +142,9 @@ def forget_end(beliefs, jobs, job):
         blocks[BLOCK, b[BLOCKS]] = block
 
 
-@compiled
-def correct_ends(beliefs, jobs, now):
+def correct_ends(beliefs: Beliefs, jobs: Int64Rows, now: int) -> bool:
     """Raise the expected ends of jobs that outran them; return whether there were any."""
-    b, entries, blocks, _ = beliefs
+    b, entries, blocks = beliefs.b, beliefs.entries, beliefs.blocks
     any_late = False
     while b[BLOCKS] > 0 and entries[0, blocks[BLOCK, 0], 0] <= now:
         job = entries[1, blocks[BLOCK, 0], 0]
@@ -165,13 +155,12 @@ def correct_ends(beliefs, jobs, now):
     return any_late
 
 
-@compiled
-def reserve(beliefs, jobs, now, free, need):
+def reserve(beliefs: Beliefs, jobs: Int64Rows, now: int, free: int, need: int) -> None:
     """Set when ``need`` processors are expected to be free, and how many more will be free then.
 
     Late jobs are expected to end now. The time is FOREVER if there will never be enough.
     """
-    b, entries, blocks, _ = beliefs
+    b, entries, blocks = beliefs.b, beliefs.entries, beliefs.blocks
     back, shadow = free, now
     at, used = 0, b[BLOCKS]
     while at < used and back + blocks[HELD, at] < need:

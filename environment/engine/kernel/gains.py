@@ -19,9 +19,8 @@ Spans are better in short queues, holes in long ones; the steps that walks exami
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel.profile import (
     HEAD,
     LAST_NODE,
@@ -30,6 +29,7 @@ from hpcrowd.environment.engine.kernel.profile import (
     PREVIOUS,
     STEPS,
     TIME,
+    Profile,
     begin_in,
     is_free,
     level,
@@ -37,7 +37,7 @@ from hpcrowd.environment.engine.kernel.profile import (
     run_begin,
     since,
 )
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import Int64Rows, Int64s, Int64Steps
 from hpcrowd.environment.stops import FOREVER
 
 # Columns of noted holes: from and to (s); jobs that fit have at most MOST processors, and more than
@@ -82,25 +82,25 @@ FORGOTTEN = 10
 NOTED, GAIN_FROM, LATE_FROM, SPANS_USED, FRESH, WHOLE, HOLES, SPAN_COST, HOLE_COST = range(5, 14)
 
 
-class Gains(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Gains:
     """The noted gains, and the shortest waiting jobs."""
 
-    noted: Int64s  #: see FROM, shape (COLUMNS, GAINS + TOGETHER); the last two are for a moment
+    noted: Int64Rows  #: see FROM, shape (COLUMNS, GAINS + TOGETHER); the last two are for a moment
     #: by time span, how many refused jobs are remembered; of each its processors, its length (s),
     #: and the time before which it found no place, shape (2, 1 + 3 * MEMORY)
-    refused: Int64s
+    refused: Int64Rows
     begins: Int64s  #: begins of the spans (s), rising, shape (SPANS,)
     #: the shortest length (s) of a job of at most this class that is planned to start in this span
     #: or later, by span and class, shape (SPANS, CLASSES)
-    shortest: Int64s
+    shortest: Int64Rows
     #: the length (s) of the longest noted hole for this class or more, that begins in this span or
     #: earlier, by span and class, shape (SPANS, CLASSES)
-    longest: Int64s
-    stack: Int64s  #: begins (s) and processors of holes that are not over, shape (2, nodes)
+    longest: Int64Rows
+    stack: Int64Rows  #: begins (s) and processors of holes that are not over, shape (2, nodes)
 
 
-@inlined
-def class_of(processors):
+def class_of(processors: int) -> int:
     """Return the class of a number of processors."""
     shift = 0
     while processors >> shift >= 8:
@@ -108,8 +108,7 @@ def class_of(processors):
     return min(4 * shift + (processors >> shift), CLASSES - 1)
 
 
-@compiled
-def forget_jobs(gains, m, starts):
+def forget_jobs(gains: Gains, m: Int64s, starts: Int64Steps) -> None:
     """Begin new spans, at these starts (s) of waiting jobs; no job is known."""
     spans = len(starts)
     for k in range(spans):
@@ -127,19 +126,17 @@ def forget_jobs(gains, m, starts):
         _measure_noted(gains, m)
 
 
-@inlined
-def _span_of(gains, m, time):
+def _span_of(gains: Gains, m: Int64s, time: int) -> int:
     """Return the last span that begins at ``time`` or before."""
     span, count = 0, m[SPANS_USED]
     while count > 1:
         half = count >> 1
-        span += half * (gains.begins[span + half] <= time)
+        span += half * int(gains.begins[span + half] <= time)
         count -= half
     return span
 
 
-@compiled
-def know_job(gains, m, start, processors, length):
+def know_job(gains: Gains, m: Int64s, start: int, processors: int, length: int) -> None:
     """Note a waiting job, by itself: see :func:`spread` for many."""
     for span in range(_span_of(gains, m, start) + 1):
         for kind in range(class_of(processors), CLASSES):
@@ -148,15 +145,13 @@ def know_job(gains, m, start, processors, length):
             gains.shortest[span, kind] = length
 
 
-@inlined
-def know_many(gains, m, start, kind, length):
+def know_many(gains: Gains, m: Int64s, start: int, kind: int, length: int) -> None:
     """Note a waiting job, of many; :func:`spread` comes after them."""
     span = _span_of(gains, m, start)
     gains.shortest[span, kind] = min(gains.shortest[span, kind], length)
 
 
-@compiled
-def spread(gains, m):
+def spread(gains: Gains, m: Int64s) -> None:
     """Let what is known of a span and class hold for earlier spans and higher classes."""
     shortest = gains.shortest
     for span in range(m[SPANS_USED] - 1, -1, -1):
@@ -168,8 +163,7 @@ def spread(gains, m):
             shortest[span, kind] = least
 
 
-@compiled
-def _widen(gains, m, begin, length, processors):
+def _widen(gains: Gains, m: Int64s, begin: int, length: int, processors: int) -> None:
     """Note how long a hole is, for jobs that need as much or less and start later."""
     longest = gains.longest
     most = class_of(processors)
@@ -182,8 +176,9 @@ def _widen(gains, m, begin, length, processors):
             longest[span, kind] = length
 
 
-@compiled
-def note(gains, m, begin, end, most, gain):
+def note(
+    gains: Gains, m: Int64s, begin: int, end: int, most: int, gain: tuple[int, int, int, int]
+) -> None:
     """Note a hole of at most so many processors from ``begin`` to ``end``.
 
     ``gain`` has the other columns: LEAST, GAIN_BEGIN, GAIN_END and LATE.
@@ -214,8 +209,7 @@ def note(gains, m, begin, end, most, gain):
     m[NOTED] += 1
 
 
-@compiled
-def note_span(gains, m, begin, end, most, late):
+def note_span(gains: Gains, m: Int64s, begin: int, end: int, most: int, late: int) -> None:
     """Note, instead of single holes, the time in which processors became free.
 
     There is one time span for earlier gains and one for those of this walk.
@@ -225,50 +219,48 @@ def note_span(gains, m, begin, end, most, late):
         for k in range(2):
             _clear_span(noted[:, GAINS + k])
         for k in range(m[NOTED]):
-            span = noted[:, GAINS + noted[LATE, k]]
-            _stretch(span, noted[GAIN_BEGIN, k], noted[GAIN_END, k], noted[MOST, k])
+            _stretch(
+                noted[:, GAINS + noted[LATE, k]],
+                noted[GAIN_BEGIN, k],
+                noted[GAIN_END, k],
+                noted[MOST, k],
+            )
         for k in range(2):
             _copy(noted, k, GAINS + k)
             noted[LATE, k], gains.refused[k, 0] = k, 0
         m[NOTED], m[WHOLE] = 2, 1
-    span = noted[:, late]
-    _stretch(span, begin, end, most)
+    _stretch(noted[:, late], begin, end, most)
     refused = gains.refused[late]
     for k in range(1, 1 + 3 * refused[0], 3):
         refused[k + 2] = min(refused[k + 2], begin - refused[k + 1] + 1)
 
 
-@inlined
-def _clear_span(span):
+def _clear_span(span: Int64Steps) -> None:
     """Make a time span empty."""
     span[FROM], span[TO], span[MOST] = FOREVER, 0, 0
 
 
-@inlined
-def _copy(noted, to, row):
+def _copy(noted: Int64Rows, to: int, row: int) -> None:
     """Copy a row of the noted gains."""
     for column in range(COLUMNS):
         noted[column, to] = noted[column, row]
 
 
-@inlined
-def _stretch(span, begin, end, most):
+def _stretch(span: Int64Steps, begin: int, end: int, most: int) -> None:
     """Stretch a time span over another."""
     span[FROM] = min(span[FROM], begin)
     span[TO] = max(span[TO], end)
     span[MOST] = max(span[MOST], most)
 
 
-@inlined
-def gained(m, begin, late):
+def gained(m: Int64s, begin: int, late: int) -> None:
     """Note when processors became free, and whether that was in this walk."""
     m[GAIN_FROM] = min(m[GAIN_FROM], begin)
     if late:
         m[LATE_FROM] = min(m[LATE_FROM], begin)
 
 
-@inlined
-def _matters(gains, m, begin, end, processors):
+def _matters(gains: Gains, m: Int64s, begin: int, end: int, processors: int) -> bool:
     """Return whether a waiting job that starts after ``begin`` may fit into a hole."""
     kind = class_of(processors)
     if gains.shortest[0, kind] > end - begin:
@@ -276,8 +268,9 @@ def _matters(gains, m, begin, end, processors):
     return gains.shortest[_span_of(gains, m, begin), kind] <= end - begin
 
 
-@compiled
-def examine(profile, gains, first, last, processors, late):
+def examine(
+    profile: Profile, gains: Gains, first: int, last: int, processors: int, late: int
+) -> None:
     """Note the holes that a gain made, which waiting jobs may fit into.
 
     Parameters
@@ -310,8 +303,9 @@ def examine(profile, gains, first, last, processors, late):
     _note_holes(profile, gains, left, 0, FOREVER, gain)
 
 
-@compiled
-def _note_holes(profile, gains, node, low, high, gain):
+def _note_holes(
+    profile: Profile, gains: Gains, node: int, low: int, high: int, gain: tuple[int, int, int, int]
+) -> None:
     """Note the holes that a gain is part of.
 
     Steps from ``node`` on are examined, and only times from ``low`` to ``high`` count. A hole ends
@@ -349,14 +343,12 @@ def _note_holes(profile, gains, node, low, high, gain):
         node = nodes[node, NEXT]
 
 
-@inlined
-def _gain_of(noted, k):
+def _gain_of(noted: Int64Rows, k: int) -> tuple[int, int, int, int]:
     """Return the rows that :func:`note` takes as ``gain``."""
     return noted[LEAST, k], noted[GAIN_BEGIN, k], noted[GAIN_END, k], noted[LATE, k]
 
 
-@compiled
-def fill(profile, gains, node):
+def fill(profile: Profile, gains: Gains, node: int) -> None:
     """Replace those of the latest holes by their rest that a job fills, which begins at a node."""
     nodes, noted, m = profile.nodes, gains.noted, profile.m
     time = since(profile, node)
@@ -383,8 +375,7 @@ def fill(profile, gains, node):
             step = nodes[step, NEXT]
 
 
-@inlined
-def _refused_until(refused, processors, length):
+def _refused_until(refused: Int64s, processors: int, length: int) -> int:
     """Return before when no job can start that needs as much, since others found no place."""
     until = -1
     for k in range(1, 1 + 3 * refused[0], 3):
@@ -393,8 +384,7 @@ def _refused_until(refused, processors, length):
     return until
 
 
-@compiled
-def _refuse(refused, processors, length, until):
+def _refuse(refused: Int64s, processors: int, length: int, until: int) -> None:
     """Remember that a job found no place before ``until``."""
     count = refused[0]
     at = count if count < MEMORY else (processors + length) % MEMORY
@@ -408,8 +398,9 @@ def _refuse(refused, processors, length, until):
     refused[0] = max(count, at + 1)
 
 
-@compiled
-def _jump_in_span(profile, gains, k, processors, length, start):
+def _jump_in_span(
+    profile: Profile, gains: Gains, k: int, processors: int, length: int, start: int
+) -> int:
     """Return the earliest start in a time span, or ``start`` itself."""
     span = gains.noted[:, k]
     until = min(span[TO], start)
@@ -425,8 +416,9 @@ def _jump_in_span(profile, gains, k, processors, length, start):
     return start
 
 
-@inlined
-def jump(profile, gains, processors, kind, length, start):
+def jump(
+    profile: Profile, gains: Gains, processors: int, kind: int, length: int, start: int
+) -> int:
     """Return the earliest start in what became free, before ``start``, or ``start`` itself."""
     m = profile.m
     if m[WHOLE]:
@@ -441,8 +433,7 @@ def jump(profile, gains, processors, kind, length, start):
     return _jump_into_hole(profile, gains, processors, length, start)
 
 
-@inlined
-def _misses(noted, k, processors, length, before):
+def _misses(noted: Int64Rows, k: int, processors: int, length: int, before: int) -> int:
     """Return a number below 0 if a job does not fit into a hole before a time."""
     return (
         (before - 1 - noted[FROM, k])
@@ -452,8 +443,9 @@ def _misses(noted, k, processors, length, before):
     )
 
 
-@compiled
-def _next_hole(noted, k, count, processors, length, before):
+def _next_hole(
+    noted: Int64Rows, k: int, count: int, processors: int, length: int, before: int
+) -> int:
     """Return the first hole, from one on, into which a job fits before a time; else ``count``."""
     while k < count:
         if k % TOGETHER == 0:
@@ -469,8 +461,9 @@ def _next_hole(noted, k, count, processors, length, before):
     return count
 
 
-@compiled
-def _jump_into_hole(profile, gains, processors, length, start):
+def _jump_into_hole(
+    profile: Profile, gains: Gains, processors: int, length: int, start: int
+) -> int:
     """Return the earliest start in the noted holes, or ``start``; measure filled holes again."""
     noted, m = gains.noted, profile.m
     found = start
@@ -495,8 +488,7 @@ def _jump_into_hole(profile, gains, processors, length, start):
             return min(found, _jump_in_span(profile, gains, 1, processors, length, start))
 
 
-@compiled
-def _measure_noted(gains, m):
+def _measure_noted(gains: Gains, m: Int64s) -> None:
     """Measure the noted holes again."""
     noted = gains.noted
     for span in range(m[SPANS_USED]):
@@ -506,8 +498,7 @@ def _measure_noted(gains, m):
         _widen(gains, m, noted[FROM, k], noted[TO, k] - noted[FROM, k], noted[MOST, k])
 
 
-@inlined
-def _choose(m, waiting):
+def _choose(m: Int64s, waiting: int) -> None:
     """Decide whether to note holes from now on, by the steps of this walk and of earlier ones."""
     cost = m[STEPS] * JOBS_A_COST // max(waiting, MANY_STEPS)
     if m[HOLES] and m[WHOLE]:  # too many holes: spans were searched all the same
@@ -520,8 +511,7 @@ def _choose(m, waiting):
         m[HOLES] = 1 - m[HOLES]
 
 
-@compiled
-def age(gains, m, waiting):
+def age(gains: Gains, m: Int64s, waiting: int) -> None:
     """After a walk through the queue: forget older gains, keep those made in the walk.
 
     ``waiting`` is the length of the queue.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.jobs import Int64Rows
 
 
-@compiled
-def heap_push(heap, size, time, job):
+def heap_push(heap: Int64Rows, size: int, time: int, job: int) -> None:
     """Put (time, job) into the binary heap in rows 0 and 1 of ``heap``, which holds ``size``."""
     i = size
     while i > 0:
@@ -20,8 +19,7 @@ def heap_push(heap, size, time, job):
     heap[1, i] = job
 
 
-@compiled
-def heap_pop(heap, size):
+def heap_pop(heap: Int64Rows, size: int) -> int:
     """Take the first of ``size`` entries out of the heap and return its job."""
     first = heap[1, 0]
     size -= 1

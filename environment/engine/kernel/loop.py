@@ -8,7 +8,6 @@ completions, users' reactions, arrivals, then one scheduling pass.
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.places import Cluster
@@ -25,12 +24,13 @@ from hpcrowd.environment.engine.kernel.scheduling import (
     turned_away,
 )
 from hpcrowd.environment.engine.kernel.sleeping import prepare
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 
-@compiled
-def submit_unit(jobs, s, heap, at, first, last, unit_rows):
+def submit_unit(cluster: Cluster, at: int, first: int, last: int, unit_rows: Int64s) -> None:
     """Submit the jobs ``unit_rows[first:last]`` from ``at`` on, spaced as recorded."""
+    jobs, s, heap = cluster.jobs, cluster.s, cluster.heap
     shift = at - jobs[S.RECORDED_SUBMIT, unit_rows[first]]
     for i in range(first, last):
         job = unit_rows[i]
@@ -41,16 +41,15 @@ def submit_unit(jobs, s, heap, at, first, last, unit_rows):
         s[S.HEAP_SIZE] += 1
 
 
-@compiled
-def submit_jobs(jobs, s, heap, rows):
+def submit_jobs(cluster: Cluster, rows: Int64s) -> None:
     """Submit jobs at the times in their column SUBMIT."""
+    jobs, s = cluster.jobs, cluster.s
     for job in rows:
-        heap_push(heap, s[S.HEAP_SIZE], jobs[S.SUBMIT, job], job)
+        heap_push(cluster.heap, s[S.HEAP_SIZE], jobs[S.SUBMIT, job], job)
         s[S.HEAP_SIZE] += 1
 
 
-@inlined
-def _over(cluster, remaining, job):
+def _over(cluster: Cluster, remaining: Int64s, job: int) -> None:
     """Count a job as finished for its user; note the unit if this was its last job.
 
     If another object counts, note the job.
@@ -68,15 +67,15 @@ def _over(cluster, remaining, job):
             s[S.FINISHED_COUNT] += 1
 
 
-@compiled
-def count_over(cluster, remaining, rows):
+def count_over(cluster: Cluster, remaining: Int64s, rows: Int64s) -> None:
     """Count jobs as finished that a platform change ended; ``finished`` has room for them."""
     for job in rows:
         _over(cluster, remaining, job)
 
 
-@compiled
-def next_time(jobs, s, arrivals, heap, ends):
+def next_time(
+    jobs: Int64Rows, s: Int64s, arrivals: Int64s, heap: Int64Rows, ends: Int64Rows
+) -> int:
     """Return the time of the next completion or arrival, or of a change that may matter."""
     time = FOREVER
     if s[S.RUNNING]:
@@ -92,8 +91,7 @@ def next_time(jobs, s, arrivals, heap, ends):
     return time
 
 
-@inlined
-def complete(cluster, remaining):
+def complete(cluster: Cluster, remaining: Int64s) -> bool:
     """Complete the jobs that end now; return False if a list is full."""
     jobs, s, ends, expected = cluster.jobs, cluster.s, cluster.ends, cluster.expected
     now = s[S.NOW]
@@ -122,8 +120,7 @@ def complete(cluster, remaining):
     return True
 
 
-@inlined
-def arrive(cluster, remaining):
+def arrive(cluster: Cluster, remaining: Int64s) -> bool:
     """Process the arrivals of now; return False if an array is full."""
     jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
     queue, ends = cluster.queue, cluster.ends
@@ -161,21 +158,18 @@ def arrive(cluster, remaining):
             enqueue(cluster, job)
 
 
-@inlined
-def schedule(cluster):
+def schedule(cluster: Cluster) -> bool:
     """Do one scheduling pass; return False if an array could become full in it."""
-    return _schedule(cluster, None)
+    return _schedule(cluster, False)
 
 
-@compiled
-def schedule_asleep(cluster):
+def schedule_asleep(cluster: Cluster) -> bool:
     """Do one scheduling pass as :func:`schedule` does, where idle nodes are switched off."""
-    return _schedule(cluster, 1)
+    return _schedule(cluster, True)
 
 
-@inlined
-def _schedule(cluster, asleep):
-    """Do one scheduling pass; ``asleep`` is None unless idle nodes are switched off."""
+def _schedule(cluster: Cluster, asleep: bool) -> bool:
+    """Do one scheduling pass; ``asleep`` says whether idle nodes are switched off."""
     s, queue, expected = cluster.s, cluster.queue, cluster.expected
     if s[S.POLICY] == S.RECORDED:
         return True
@@ -191,26 +185,20 @@ def _schedule(cluster, asleep):
         easy_pass(cluster, asleep)
     else:
         start_heads(cluster, asleep)
-    if asleep is not None:
+    if asleep:
         expect_later(cluster)
     if s[S.QUEUE_GAPS] > 64 and 2 * s[S.QUEUE_GAPS] > s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]:
         close_gaps(s, queue)
     return True
 
 
-@inlined
-def run(cluster, remaining, halt):
+def run(cluster: Cluster, remaining: Int64s, halt: int) -> int:
     """Run until users must be notified or ``halt``; return why it stopped, a :class:`Stop`."""
-    return _run(cluster, remaining, halt, None)
+    return _run(cluster, remaining, halt, False)
 
 
-@compiled
-def _run(cluster, remaining, halt, asleep):
-    """Run as :func:`run` does; it is compiled once with ``asleep`` None, and once as a number.
-
-    The second one runs FCFS and EASY where idle nodes are switched off. Asking at each start
-    slowed runs in which nodes stay on by a tenth (KTH-SP2).
-    """
+def _run(cluster: Cluster, remaining: Int64s, halt: int, asleep: bool) -> int:
+    """Run as :func:`run` does; ``asleep`` says whether idle nodes are switched off."""
     s = cluster.s
     while True:
         if s[S.PHASE] == S.COMPLETIONS:
@@ -249,26 +237,13 @@ def _run(cluster, remaining, halt, asleep):
                 return S.ROOM
             s[S.PHASE] = S.COMPLETIONS
             return S.PASS
-        if asleep is not None and not prepare(s):
+        if asleep and not prepare(s):
             return S.ROOM
         if not _schedule(cluster, asleep):
             return S.ROOM
         s[S.PHASE] = S.COMPLETIONS
 
 
-@compiled
-def advance(jobs, s, arrivals, heap, queue, ends, expected, finished, remaining, halt):
-    """Run as :func:`run` does; Python calls this, at every reaction of a user.
-
-    It takes the fields of :class:`Cluster` one by one: numba needs 0.4
-    microseconds to unpack them, and 0.8 if they are in tuples.
-    """
-    cluster = Cluster(jobs, s, arrivals, heap, queue, ends, expected, finished)
-    return run(cluster, remaining, halt)
-
-
-@compiled
-def advance_asleep(jobs, s, arrivals, heap, queue, ends, expected, finished, remaining, halt):
-    """Run as :func:`advance` does, where idle nodes are switched off."""
-    cluster = Cluster(jobs, s, arrivals, heap, queue, ends, expected, finished)
-    return _run(cluster, remaining, halt, 1)
+def run_asleep(cluster: Cluster, remaining: Int64s, halt: int) -> int:
+    """Run as :func:`run` does, where idle nodes are switched off."""
+    return _run(cluster, remaining, halt, True)

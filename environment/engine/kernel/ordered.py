@@ -7,10 +7,9 @@ as in the pass of EASY in ``scheduling``: only the new jobs are considered.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
 
-from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.accounts import (
     KEY,
@@ -38,7 +37,7 @@ from hpcrowd.environment.engine.kernel.loop import run
 from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import start_job
 from hpcrowd.environment.engine.kernel.sleeping import next_pending, pending
-from hpcrowd.environment.jobs import Float64s, Int64s
+from hpcrowd.environment.jobs import Float64s, Int64Rows, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 # Rows of ``queue``.
@@ -54,6 +53,7 @@ ROW, NEED, BELIEF, SUBMITTED, Q_ROWS = range(5)
     LOOKED,  # the queue before here was refused by the last pass
     PASSES,
     ORDER,
+    COLUMN,  # of the table, by which the order goes; -1 for none
     BACKFILL,
     CORRECTS,  # jobs that outrun their estimates are expected to run on for a while
     LIMITED,
@@ -61,7 +61,7 @@ ROW, NEED, BELIEF, SUBMITTED, Q_ROWS = range(5)
     RESERVATIONS,  # jobs that hold them in a plan that each pass makes; 0 for passes without one
     DEPTH,  # jobs behind the head that such a pass looks at
     Q_COUNT,
-) = range(15)
+) = range(16)
 
 # Places in ``c``.
 SIGN, HALF_LIFE, ALPHA, LIMIT, DECLINE, C_COUNT = range(6)
@@ -93,25 +93,25 @@ KEY_COLUMNS = (
 NONE, AS_QUEUED, AS_SUBMITTED, SHORTEST, LARGEST, BEST_FIT = range(6)
 
 
-class Order(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Order:
     """The policy's queue and its order."""
 
     q: Int64s  #: the scalars above, shape (Q_COUNT,)
     c: Float64s  #: the numbers of the policy, shape (C_COUNT,)
     #: row, processors, estimate (s) and submission (s), by submission and job number,
     #: shape (Q_ROWS, waiting)
-    queue: Int64s
+    queue: Int64Rows
     keys: Float64s  #: the place of each in the order of the queue, small ones first, (waiting,)
     chosen: Int64s  #: room for places in the queue, shape (waiting,)
     priorities: Float64s  #: of jobs by row, where the order goes by them, shape (jobs,)
 
 
-@inlined
-def fixed_key(jobs, order, job):
+def fixed_key(jobs: Int64Rows, order: Order, job: int) -> float:
     """Return the key of a job in an order that does not change; 0 in others."""
-    by = order.q[ORDER]
-    if by < len(KEY_COLUMNS):
-        key = float(jobs[KEY_COLUMNS[by], job])
+    by, column = order.q[ORDER], order.q[COLUMN]
+    if column >= 0:
+        key = float(jobs[column, job])
     elif by == BY_AREA:
         key = float(jobs[S.PROCESSORS, job] * jobs[S.ESTIMATE, job])
     elif by == BY_PRIORITY:
@@ -121,10 +121,9 @@ def fixed_key(jobs, order, job):
     return order.c[SIGN] * key
 
 
-@compiled
-def renew_keys(order, accounts, now):
+def renew_keys(order: Order, accounts: Accounts, now: int) -> None:
     """Compute the keys of an order that changes with time."""
-    q, c, queue, keys, _, _ = order
+    q, c, queue, keys = order.q, order.c, order.queue, order.keys
     by, sign = q[ORDER], c[SIGN]
     q[PASSES] += 1
     if by == BY_SCORE:
@@ -148,8 +147,7 @@ def renew_keys(order, accounts, now):
             keys[i] = accounts.amounts[KEY, account]
 
 
-@compiled
-def join_queue(jobs, order, job):
+def join_queue(jobs: Int64Rows, order: Order, job: int) -> None:
     """Put an arriving job into the queue."""
     q, queue, keys = order.q, order.queue, order.keys
     at = q[LAST]
@@ -175,8 +173,7 @@ def join_queue(jobs, order, job):
         q[HOLDS] = 0
 
 
-@compiled
-def leave(jobs, order, beliefs, accounts, job):
+def leave(jobs: Int64Rows, order: Order, beliefs: Beliefs, accounts: Accounts, job: int) -> None:
     """Release the processors and limits of a job that ended."""
     q = order.q
     forget_end(beliefs, jobs, job)
@@ -188,14 +185,12 @@ def leave(jobs, order, beliefs, accounts, job):
         change_usage(accounts, jobs, job, -1, jobs[S.END, job], order.c[HALF_LIFE])
 
 
-@inlined
-def _least(q):
+def _least(q: Int64s) -> int:
     """Return the shortest time for which jobs are expected to run when they start, s."""
     return 1 if q[CORRECTS] or q[RESERVATIONS] else 0
 
 
-@compiled
-def expect_later(cluster, order, beliefs):
+def expect_later(cluster: Cluster, order: Order, beliefs: Beliefs) -> None:
     """Take note of the jobs of the last pass that waited for nodes to be switched on."""
     jobs, s, q = cluster.jobs, cluster.s, order.q
     while pending(s):
@@ -205,8 +200,7 @@ def expect_later(cluster, order, beliefs):
         q[HOLDS] = 0
 
 
-@compiled
-def launch(cluster, order, beliefs, accounts, at):
+def launch(cluster: Cluster, order: Order, beliefs: Beliefs, accounts: Accounts, at: int) -> None:
     """Start the job at a place in the queue."""
     jobs, now = cluster.jobs, cluster.s[S.NOW]
     q, queue = order.q, order.queue
@@ -225,8 +219,7 @@ def launch(cluster, order, beliefs, accounts, at):
         q[GAPS] -= 1
 
 
-@compiled
-def first_in_order(order, accounts):
+def first_in_order(order: Order, accounts: Accounts) -> int:
     """Return the place of the first job in the order that is not at a limit, -1 for none."""
     q, queue, keys = order.q, order.queue, order.keys
     found, least = -1, inf
@@ -239,8 +232,9 @@ def first_in_order(order, accounts):
     return found
 
 
-@inlined
-def fits(order, accounts, i, free, spare, hole, longest):
+def fits(
+    order: Order, accounts: Accounts, i: int, free: int, spare: int, hole: int, longest: int
+) -> bool:
     """Return whether a job may overtake the head."""
     queue = order.queue
     need = queue[NEED, i]
@@ -252,8 +246,7 @@ def fits(order, accounts, i, free, spare, hole, longest):
     )
 
 
-@inlined
-def score(order, i, hole):
+def score(order: Order, i: int, hole: int) -> float:
     """Return the place of a job in the order of backfilling, small ones first."""
     backfill, queue = order.q[BACKFILL], order.queue
     if backfill == SHORTEST:
@@ -265,11 +258,12 @@ def score(order, i, hole):
     return order.keys[i]
 
 
-@compiled
-def overtake(cluster, order, beliefs, accounts, first):
+def overtake(
+    cluster: Cluster, order: Order, beliefs: Beliefs, accounts: Accounts, first: int
+) -> None:
     """Start jobs from ``first`` on that do not delay the head, in the order of backfilling."""
     s, b = cluster.s, beliefs.b
-    q, c, queue, _, chosen, _ = order
+    q, c, queue, chosen = order.q, order.c, order.queue, order.chosen
     hole, spare = b[SHADOW_TIME] - s[S.NOW], b[SPARE_THEN]
     longest = s[S.CLOSES] - s[S.NOW]
     backfill = q[BACKFILL]
@@ -310,8 +304,7 @@ def overtake(cluster, order, beliefs, accounts, first):
     q[LOOKED] = q[LAST]
 
 
-@compiled
-def start_in_order(cluster, order, beliefs, accounts):
+def start_in_order(cluster: Cluster, order: Order, beliefs: Beliefs, accounts: Accounts) -> None:
     """Start jobs in the order while they fit; set the one that does not, -1 for none."""
     s, q, queue = cluster.s, order.q, order.queue
     head = q[HEAD]
@@ -330,8 +323,7 @@ def start_in_order(cluster, order, beliefs, accounts):
         head = -1
 
 
-@compiled
-def close_queue(order):
+def close_queue(order: Order) -> None:
     """Close the gaps in the queue."""
     q, queue, keys = order.q, order.queue, order.keys
     to, head, looked = 0, -1, q[LOOKED]
@@ -351,11 +343,15 @@ def close_queue(order):
     q[HEAD], q[LOOKED] = head, min(looked, to)
 
 
-@compiled
-def ordered_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, ended, arrived):
+def ordered_pass(
+    cluster: Cluster,
+    order: Order,
+    beliefs: Beliefs,
+    accounts: Accounts,
+    ended: Int64s,
+    arrived: Int64s,
+) -> None:
     """Do one scheduling pass."""
-    cluster, order = Cluster(*cluster_arrays), Order(*order_arrays)
-    beliefs, accounts = Beliefs(*belief_arrays), Accounts(*account_arrays)
     jobs, s, q, b = cluster.jobs, cluster.s, order.q, beliefs.b
     now = s[S.NOW]
     if s[S.SLEEPS]:
@@ -399,8 +395,7 @@ def ordered_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, en
         close_queue(order)
 
 
-@compiled
-def has_room(cluster, order, beliefs, arrived):
+def has_room(cluster: Cluster, order: Order, beliefs: Beliefs, arrived: int) -> bool:
     """Return whether a pass with this many new jobs cannot fill an array."""
     s, q, room = cluster.s, order.q, order.queue.shape[1]
     if q[LAST] + arrived > room and (q[GAPS] or q[FIRST]):
@@ -413,11 +408,15 @@ def has_room(cluster, order, beliefs, arrived):
     )
 
 
-@compiled
-def advance_ordered(cluster_arrays, remaining, halt, order_arrays, belief_arrays, account_arrays):
+def advance_ordered(
+    cluster: Cluster,
+    remaining: Int64s,
+    halt: int,
+    order: Order,
+    beliefs: Beliefs,
+    accounts: Accounts,
+) -> int:
     """Run like ``loop.advance``; return ``PASS`` only if an array must grow for it."""
-    cluster = Cluster(*cluster_arrays)
-    order, beliefs = Order(*order_arrays), Beliefs(*belief_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
         stop = run(cluster, remaining, halt)
@@ -426,10 +425,10 @@ def advance_ordered(cluster_arrays, remaining, halt, order_arrays, belief_arrays
         if not has_room(cluster, order, beliefs, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
             return S.PASS
         ordered_pass(
-            cluster_arrays,
-            order_arrays,
-            belief_arrays,
-            account_arrays,
+            cluster,
+            order,
+            beliefs,
+            accounts,
             ended[0, : s[S.EXPECTED_END]],
             arrived[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]],
         )

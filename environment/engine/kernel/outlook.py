@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel.believed import believed_end
+from hpcrowd.environment.jobs import Int64Rows, Int64s
+from hpcrowd.environment.schedulers.arithmetic import believed_end
 from hpcrowd.environment.stops import FOREVER
 
 
-@compiled
-def _step_at(times, free, count, time):
+def _step_at(times: Int64s, free: Int64s, count: int, time: int) -> tuple[int, int]:
     """Make ``time`` a step of the plan if it is none; return its place. There must be room."""
     low, high = 0, count
     while low < high:
@@ -28,8 +27,7 @@ def _step_at(times, free, count, time):
     return low, count + 1
 
 
-@compiled
-def occupy(times, free, count, begin, end, processors):
+def occupy(times: Int64s, free: Int64s, count: int, begin: int, end: int, processors: int) -> int:
     """Take processors from ``begin`` to ``end``; return the number of steps."""
     first, count = _step_at(times, free, count, begin)
     last = count
@@ -40,8 +38,7 @@ def occupy(times, free, count, begin, end, processors):
     return count
 
 
-@compiled
-def shortage(times, free, count, i, processors, length):
+def shortage(times: Int64s, free: Int64s, count: int, i: int, processors: int, length: int) -> int:
     """Return the first step with too few processors, within so long from step ``i`` on; or -1."""
     end = times[i] + length
     while i < count and times[i] < end:
@@ -51,8 +48,7 @@ def shortage(times, free, count, i, processors, length):
     return -1
 
 
-@compiled
-def earliest(times, free, count, processors, length):
+def earliest(times: Int64s, free: Int64s, count: int, processors: int, length: int) -> int:
     """Return the first time from which so many processors are free for so long; FOREVER if none."""
     i = 0
     while i < count:
@@ -63,8 +59,17 @@ def earliest(times, free, count, processors, length):
     return FOREVER
 
 
-@compiled
-def expected_start(jobs, now, up, running, waiting, windows, steps, processors, length):
+def expected_start(
+    jobs: Int64Rows,
+    now: int,
+    up: int,
+    running: Int64s,
+    waiting: Int64s,
+    windows: Int64Rows,
+    steps: Int64Rows,
+    processors: int,
+    length: int,
+) -> int:
     """Return when a job would start behind all that wait, FOREVER if it never would.
 
     Each waiting job is planned, in the order of the queue, for the earliest time at which it delays

@@ -1,17 +1,14 @@
 """Constants of compiled code: columns, states, policies, places in the scalars, groups of arrays.
 
-Compiled functions take the numbers as constants. Arrays that belong together are passed in a named
-tuple. Functions called from Python take a plain tuple in the same order and make the named one
-themselves: numba needs microseconds per call to unpack a named one from Python.
+Numbers become literals when a module is compiled, and arrays that belong together are passed as one
+object, since calls copy the description of each array.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
-import numpy as np
-
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64Rows, Int64s, State
 from hpcrowd.environment.stops import FOREVER, Stop
 
 USER = int(Column.USER)
@@ -102,38 +99,19 @@ BLOCK = 6
 LOOKS = 256
 
 
-class Cluster(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Cluster:
     """The arrays of one cluster; they have room for more columns than are in use."""
 
-    jobs: Int64s  #: the table of jobs, a row for each column of it, shape (columns, jobs)
+    jobs: Int64Rows  #: the table of jobs, a row for each column of it, shape (columns, jobs)
     s: Int64s  #: the scalars, shape (COUNT,), and a ledger behind them, see ``sleeping.py``
     sorted: Int64s  #: rows of jobs submitted in bulk, by arrival, shape (arrivals,)
-    heap: Int64s  #: arrival (s) and row of jobs submitted later, a heap, shape (2, arrivals)
+    heap: Int64Rows  #: arrival (s) and row of jobs submitted later, a heap, shape (2, arrivals)
     #: by submission and job number, see ROW, shape (QUEUE_ROWS, waiting); for a policy outside the
     #: jobs that arrived since its last pass
-    queue: Int64s
-    ends: Int64s  #: end (s) and row of running jobs, a heap, shape (2, running)
+    queue: Int64Rows
+    ends: Int64Rows  #: end (s) and row of running jobs, a heap, shape (2, running)
     #: under EASY expected end (s) and processors of running jobs, by time, shape (2, running); for
     #: a policy outside the rows of jobs that ended since its last pass in the first row
-    expected: Int64s
+    expected: Int64Rows
     finished: Int64s  #: units finished in this phase, or jobs if others count, shape (units,)
-
-
-def with_room(array: Int64s, columns: int) -> Int64s:
-    """Return the array, widened if it has fewer columns than needed."""
-    return array if array.shape[-1] >= columns else wider(array, columns)
-
-
-def wider(array: Any, columns: int, fill: int = 0) -> Any:
-    """Return the array with that many columns; new ones hold ``fill``."""
-    grown = np.full((*array.shape[:-1], columns), fill, array.dtype)
-    grown[..., : array.shape[-1]] = array
-    return grown
-
-
-def without(heap: Int64s, size: int, jobs: Int64s) -> int:
-    """Take jobs out of the first ``size`` entries of a heap; return how many entries are left."""
-    left = heap[:, :size][:, ~np.isin(heap[1, :size], jobs)]
-    count = len(left[0])
-    heap[:, :count] = left[:, np.lexsort((left[1], left[0]))]  # a sorted array is a heap
-    return count

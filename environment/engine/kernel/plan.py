@@ -8,11 +8,9 @@ whether it can slide, or fits into what became free (see ``gains.py``).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel.believed import believed_end
 from hpcrowd.environment.engine.kernel.gains import (
     FRESH,
     GAIN_FROM,
@@ -67,7 +65,8 @@ from hpcrowd.environment.engine.kernel.profile import (
 )
 from hpcrowd.environment.engine.kernel.scheduling import start_job
 from hpcrowd.environment.engine.kernel.sleeping import next_pending, pending
-from hpcrowd.environment.jobs import Float64s, Int64s
+from hpcrowd.environment.jobs import Float64s, Int64Rows, Int64s
+from hpcrowd.environment.schedulers.arithmetic import believed_end
 from hpcrowd.environment.stops import FOREVER
 
 #: Rows of the queue: job, processors, length in the plan (s), planned start or NEVER, whether the
@@ -91,19 +90,21 @@ NEAR = 32
 RENEWED = 8
 
 
-class Plan(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Plan:
     """The plan, and its waiting and running jobs."""
 
     profile: Profile  #: free processors; its ``m`` has the places above too
     gains: Gains  #: what became free
-    queue: Int64s  #: by submission and job number, see JOB, shape (QUEUE_ROWS, waiting)
+    queue: Int64Rows  #: by submission and job number, see JOB, shape (QUEUE_ROWS, waiting)
     #: believed end (s) and row of running jobs, a heap; entries that ``believed`` does not confirm
     #: are void, shape (2, entries)
-    due: Int64s
-    believed: Int64s  #: see UNTIL, by row of the job, shape (2, jobs)
+    due: Int64Rows
+    believed: Int64Rows  #: see UNTIL, by row of the job, shape (2, jobs)
 
 
-class Rules(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Rules:
     """The rules for reservations."""
 
     every: bool  #: all, or those whose expansion factor is above their threshold
@@ -115,16 +116,7 @@ class Rules(NamedTuple):
     thresholds: Float64s  #: shape (categories,)
 
 
-@inlined
-def plan_of(arrays):
-    """Return the plan of the arrays that Python hands over, in the order of the fields."""
-    nodes, blocks, spare, m, noted, refused, begins, shortest, longest, stack = arrays[:10]
-    gains = Gains(noted, refused, begins, shortest, longest, stack)
-    return Plan(Profile(nodes, blocks, spare, m), gains, arrays[10], arrays[11], arrays[12])
-
-
-@compiled
-def _expect(cluster, plan, job):
+def _expect(cluster: Cluster, plan: Plan, job: int) -> None:
     """Expect a running job to hold its processors until an end after now."""
     jobs, now, m = cluster.jobs, cluster.s[S.NOW], plan.profile.m
     end = believed_end(jobs[S.START, job], jobs[S.ESTIMATE, job], jobs[S.REQUESTED_TIME, job], now)
@@ -135,8 +127,7 @@ def _expect(cluster, plan, job):
     _believe(plan, job, end, node)
 
 
-@inlined
-def _believe(plan, job, end, node):
+def _believe(plan: Plan, job: int, end: int, node: int) -> None:
     """Note when a running job is believed to end."""
     m = plan.profile.m
     plan.believed[UNTIL, job], plan.believed[NODE, job] = end, node
@@ -144,16 +135,13 @@ def _believe(plan, job, end, node):
     m[DUE] += 1
 
 
-@compiled
-def take_over_running(cluster_arrays, plan_arrays, running):
+def take_over_running(cluster: Cluster, plan: Plan, running: Int64s) -> None:
     """Put jobs that already run into the plan."""
-    cluster, plan = Cluster(*cluster_arrays), plan_of(plan_arrays)
     for k in range(len(running)):
         _expect(cluster, plan, running[k])
 
 
-@compiled
-def take_back(cluster, plan, ended):
+def take_back(cluster: Cluster, plan: Plan, ended: Int64s) -> None:
     """Free the processors that ended jobs were expected to hold."""
     jobs, now, believed = cluster.jobs, cluster.s[S.NOW], plan.believed
     for k in range(len(ended)):
@@ -167,8 +155,7 @@ def take_back(cluster, plan, ended):
         believed[UNTIL, job] = S.NEVER
 
 
-@inlined
-def expect_longer(cluster, plan):
+def expect_longer(cluster: Cluster, plan: Plan) -> bool:
     """Extend the expected ends of jobs that outran them; return whether there are any."""
     now, m, due, believed = cluster.s[S.NOW], plan.profile.m, plan.due, plan.believed
     any_late = False
@@ -183,8 +170,7 @@ def expect_longer(cluster, plan):
     return any_late
 
 
-@compiled
-def expect_later(cluster, plan):
+def expect_later(cluster: Cluster, plan: Plan) -> None:
     """Take note of the jobs of the last pass that waited for nodes to be switched on."""
     jobs, now, m = cluster.jobs, cluster.s[S.NOW], plan.profile.m
     while pending(cluster.s):
@@ -208,8 +194,7 @@ def expect_later(cluster, plan):
         _believe(plan, job, end, node)
 
 
-@compiled
-def make_room(plan):
+def make_room(plan: Plan) -> None:
     """Cancel reservations where processors are too few, the latest in the queue first."""
     profile, queue = plan.profile, plan.queue
     nodes, m = profile.nodes, profile.m
@@ -231,8 +216,7 @@ def make_room(plan):
         node = nodes[node, NEXT]
 
 
-@compiled
-def _cancel(plan, i):
+def _cancel(plan: Plan, i: int) -> None:
     """Cancel the reservation of a job of the queue."""
     profile, queue = plan.profile, plan.queue
     first = queue[BEGIN, i]
@@ -245,8 +229,7 @@ def _cancel(plan, i):
     queue[PLANNED, i], queue[BEGIN, i], queue[END, i] = S.NEVER, NO_NODE, NO_NODE
 
 
-@compiled
-def _place(jobs, plan, i, start):
+def _place(jobs: Int64Rows, plan: Plan, i: int, start: int) -> None:
     """Give a job of the queue its first place in the plan."""
     queue, m = plan.queue, plan.profile.m
     need, length = queue[NEED, i], queue[LENGTH, i]
@@ -260,8 +243,7 @@ def _place(jobs, plan, i, start):
         jobs[S.PROMISED, job] = start
 
 
-@inlined
-def _gain(plan, first, last, processors, late):
+def _gain(plan: Plan, first: int, last: int, processors: int, late: int) -> None:
     """Note that processors became free from one node to another, and whether in this walk."""
     profile, m = plan.profile, plan.profile.m
     gained(m, since(profile, first), late)
@@ -282,8 +264,7 @@ def _gain(plan, first, last, processors, late):
     examine(profile, plan.gains, first, last, processors, late)
 
 
-@compiled
-def _know_queue(plan):
+def _know_queue(plan: Plan) -> None:
     """Look up the shortest waiting jobs."""
     queue, gains, m = plan.queue, plan.gains, plan.profile.m
     count = max(m[COUNT], 1)
@@ -296,8 +277,7 @@ def _know_queue(plan):
     m[FRESH] = count // RENEWED
 
 
-@inlined
-def _move(plan, i, found):
+def _move(plan: Plan, i: int, found: int) -> None:
     """Move a reservation to an earlier start, and note what that frees."""
     profile, queue = plan.profile, plan.queue
     nodes, m = profile.nodes, profile.m
@@ -343,8 +323,7 @@ def _move(plan, i, found):
     _gain(plan, freed, right, need, 1)
 
 
-@inlined
-def compress(cluster, plan, every):
+def compress(cluster: Cluster, plan: Plan, every: bool) -> None:
     """Move each job with a reservation, in order, to the earliest possible place.
 
     A job without any, since part of the machine is down, is tried again later if ``every`` job
@@ -383,8 +362,7 @@ def compress(cluster, plan, every):
     age(gains, m, m[COUNT])
 
 
-@inlined
-def start_due(cluster, plan):
+def start_due(cluster: Cluster, plan: Plan) -> int:
     """Start what is planned for now; return the next planned start, FOREVER if there is none."""
     now, queue, m = cluster.s[S.NOW], plan.queue, plan.profile.m
     to = 0
@@ -408,8 +386,7 @@ def start_due(cluster, plan):
     return wake
 
 
-@inlined
-def _category_of(cuts, estimate):
+def _category_of(cuts: Int64s, estimate: int) -> int:
     """Return the category of jobs of an estimate."""
     category = 0
     while category < len(cuts) and estimate >= cuts[category]:
@@ -417,8 +394,7 @@ def _category_of(cuts, estimate):
     return category
 
 
-@inlined
-def join(jobs, plan, rules, arrived):
+def join(jobs: Int64Rows, plan: Plan, rules: Rules, arrived: Int64s) -> None:
     """Put jobs that arrived into the queue, by submission and number."""
     queue, m = plan.queue, plan.profile.m
     for k in range(len(arrived)):
@@ -446,8 +422,7 @@ def join(jobs, plan, rules, arrived):
             m[UNPLACED] = 1
 
 
-@compiled
-def count_slowdowns(jobs, rules, ended):
+def count_slowdowns(jobs: Int64Rows, rules: Rules, ended: Int64s) -> None:
     """Add the slowdowns of jobs that ended, by category; thresholds are their means."""
     slowdowns, counts = rules.slowdowns, rules.counts
     for k in range(len(ended)):
@@ -459,8 +434,7 @@ def count_slowdowns(jobs, rules, ended):
         rules.thresholds[category] = slowdowns[category] / counts[category]
 
 
-@compiled
-def select_others(cluster, plan, thresholds):
+def select_others(cluster: Cluster, plan: Plan, thresholds: Float64s) -> None:
     """Start jobs without a reservation that fit; give one to those who have waited long enough."""
     now, profile, queue = cluster.s[S.NOW], plan.profile, plan.queue
     for i in range(profile.m[COUNT]):
@@ -483,14 +457,12 @@ def select_others(cluster, plan, thresholds):
 OTHER_NODES = 2
 
 
-@compiled
-def blocks_for(nodes):
+def blocks_for(nodes: int) -> int:
     """Return the blocks that so many nodes may need: two neighbours fill a quarter of one."""
     return 8 * nodes // WIDTH + 4
 
 
-@inlined
-def has_room(cluster, plan, arrived):
+def has_room(cluster: Cluster, plan: Plan, arrived: int) -> bool:
     """Return whether a pass with this many new jobs cannot fill an array."""
     s, m = cluster.s, plan.profile.m
     waiting = m[COUNT] + arrived
@@ -502,10 +474,8 @@ def has_room(cluster, plan, arrived):
     )
 
 
-@compiled
-def planned_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
+def planned_pass(cluster: Cluster, plan: Plan, rules: Rules, ended: Int64s, arrived: Int64s) -> int:
     """Do one pass; return the next planned start, FOREVER if there is none."""
-    cluster, plan, rules = Cluster(*cluster_arrays), plan_of(plan_arrays), Rules(*rules_given)
     pass_time(plan.profile, cluster.s[S.NOW])
     take_back(cluster, plan, ended)
     late = cluster.s[S.SLEEPS] and pending(cluster.s)
@@ -522,10 +492,10 @@ def planned_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
     return start_due(cluster, plan)
 
 
-@compiled
-def advance_planned(cluster_arrays, remaining, halt, plan_arrays, rules):
+def advance_planned(
+    cluster: Cluster, remaining: Int64s, halt: int, plan: Plan, rules: Rules
+) -> int:
     """Run like ``loop.advance``; return ``PASS`` only if an array must grow for it."""
-    cluster, plan = Cluster(*cluster_arrays), plan_of(plan_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
         stop = run(cluster, remaining, halt)
@@ -534,8 +504,8 @@ def advance_planned(cluster_arrays, remaining, halt, plan_arrays, rules):
         if not has_room(cluster, plan, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
             return S.PASS
         s[S.WAKE] = planned_pass(
-            cluster_arrays,
-            plan_arrays,
+            cluster,
+            plan,
             rules,
             ended[0, : s[S.EXPECTED_END]],
             arrived[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]],

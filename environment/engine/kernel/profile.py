@@ -15,10 +15,9 @@ free processors than the steps around it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from hpcrowd.environment.compilation import compiled, inlined
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 # Columns of nodes; FREE is without what was added to the block.
@@ -48,19 +47,19 @@ BLOCK_ROWS = 8
 HEAD, NOW, SPARE, BLOCKS, STEPS = range(5)
 
 
-class Profile(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Profile:
     """The step function."""
 
-    nodes: Int64s  #: time (s), free processors, neighbours, block; shape (nodes, NODE_COLUMNS)
-    blocks: Int64s  #: see ORDER, shape (BLOCK_ROWS, blocks)
+    nodes: Int64Rows  #: time (s), free processors, neighbours, block; shape (nodes, NODE_COLUMNS)
+    blocks: Int64Rows  #: see ORDER, shape (BLOCK_ROWS, blocks)
     spare: Int64s  #: unused nodes, shape (nodes,)
     m: Int64s  #: counts, see HEAD, shape (5,) or more
 
 
-@compiled
-def clear(profile, now, free):
+def clear(profile: Profile, now: int, free: int) -> None:
     """Empty the list: so many processors are free for ever."""
-    nodes, blocks, spare, m = profile
+    nodes, blocks, spare, m = profile.nodes, profile.blocks, profile.spare, profile.m
     for node in (FIRST_NODE, LAST_NODE):
         nodes[node, TIME] = FOREVER if node else BEFORE_ALL
         nodes[node, FREE] = free
@@ -77,26 +76,23 @@ def clear(profile, now, free):
     m[HEAD], m[NOW], m[SPARE], m[BLOCKS] = FIRST_NODE, now, len(nodes) - 2, 1
 
 
-@inlined
-def level(profile, node):
+def level(profile: Profile, node: int) -> int:
     """Return the processors free in the step of a node."""
     return profile.nodes[node, FREE] + profile.blocks[ADDED, profile.nodes[node, BLOCK]]
 
 
-@inlined
-def since(profile, node):
+def since(profile: Profile, node: int) -> int:
     """Return when the step of a node begins, not before now."""
     return max(profile.nodes[node, TIME], profile.m[NOW])
 
 
-@compiled
-def node_at(profile, time):
+def node_at(profile: Profile, time: int) -> int:
     """Return the last node that is not later than ``time``."""
     nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     low, count = 0, m[BLOCKS]
     while count > 1:
         half = count >> 1
-        low += half * (blocks[SINCE, low + half] <= time)
+        low += half * int(blocks[SINCE, low + half] <= time)
         count -= half
     node = blocks[FIRST, blocks[ORDER, low]]
     following = nodes[node, NEXT]
@@ -106,8 +102,7 @@ def node_at(profile, time):
     return node
 
 
-@compiled
-def _split(profile, block):
+def _split(profile: Profile, block: int) -> None:
     """Put the second half of a block into an unused one."""
     nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     place = blocks[PLACE, block] + 1
@@ -131,8 +126,7 @@ def _split(profile, block):
     blocks[SIZE, block] = kept
 
 
-@compiled
-def _drop(profile, block):
+def _drop(profile: Profile, block: int) -> None:
     """Put an empty block among the unused ones."""
     blocks, m = profile.blocks, profile.m
     m[BLOCKS] -= 1
@@ -142,8 +136,7 @@ def _drop(profile, block):
     blocks[ORDER, m[BLOCKS]] = block
 
 
-@compiled
-def _unite(profile, place):
+def _unite(profile: Profile, place: int) -> None:
     """Merge the block at a place with the next, if together they fill at most half of one."""
     nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     if place < 0 or place + 1 >= m[BLOCKS]:
@@ -164,8 +157,7 @@ def _unite(profile, place):
     _drop(profile, other)
 
 
-@inlined
-def set_free(profile, node, free):
+def set_free(profile: Profile, node: int, free: int) -> None:
     """Set the FREE of a node."""
     blocks, block = profile.blocks, profile.nodes[node, BLOCK]
     profile.nodes[node, FREE] = free
@@ -173,8 +165,7 @@ def set_free(profile, node, free):
     blocks[HIGH, block] = max(blocks[HIGH, block], free)
 
 
-@inlined
-def unlink(profile, node):
+def unlink(profile: Profile, node: int) -> None:
     """Take a node out of the list; if it holds now, the one before it does, just as free."""
     nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     left, right, block = nodes[node, PREVIOUS], nodes[node, NEXT], nodes[node, BLOCK]
@@ -195,8 +186,7 @@ def unlink(profile, node):
             _unite(profile, place - 1)
 
 
-@inlined
-def link(profile, node, left, time, processors):
+def link(profile: Profile, node: int, left: int, time: int, processors: int) -> None:
     """Put a node after another, with so many more processors free than there."""
     nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     right, block = nodes[left, NEXT], nodes[left, BLOCK]
@@ -211,8 +201,7 @@ def link(profile, node, left, time, processors):
         _split(profile, block)
 
 
-@inlined
-def new_node(profile, time):
+def new_node(profile: Profile, time: int) -> int:
     """Return a new node after all that are not later than ``time``, as free as the last of them."""
     m = profile.m
     left = node_at(profile, time)
@@ -222,8 +211,7 @@ def new_node(profile, time):
     return node
 
 
-@inlined
-def end_node(profile, time):
+def end_node(profile: Profile, time: int) -> int:
     """Return a new node before all others at ``time``, as free as the step before it."""
     m = profile.m
     left = node_at(profile, time - 1)
@@ -233,16 +221,14 @@ def end_node(profile, time):
     return node
 
 
-@inlined
-def remove(profile, node):
+def remove(profile: Profile, node: int) -> None:
     """Take a node out of the list and keep it for another use."""
     unlink(profile, node)
     profile.spare[profile.m[SPARE]] = node
     profile.m[SPARE] += 1
 
 
-@compiled
-def add(profile, node, end, processors):
+def add(profile: Profile, node: int, end: int, processors: int) -> None:
     """Add free processors to the steps from a node up to another, without that."""
     nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     last = nodes[end, BLOCK] if end != LAST_NODE else -1
@@ -257,8 +243,7 @@ def add(profile, node, end, processors):
             node = nodes[node, NEXT]
 
 
-@compiled
-def occupy(profile, start, end, processors):
+def occupy(profile: Profile, start: int, end: int, processors: int) -> tuple[int, int]:
     """Take processors from ``start`` to ``end``; return the nodes where they begin and end."""
     first = new_node(profile, start)
     last = end_node(profile, end) if end < FOREVER else LAST_NODE
@@ -266,8 +251,7 @@ def occupy(profile, start, end, processors):
     return first, last
 
 
-@inlined
-def pass_time(profile, now):
+def pass_time(profile: Profile, now: int) -> None:
     """Let it be ``now``."""
     nodes, m = profile.nodes, profile.m
     m[NOW] = now
@@ -277,8 +261,7 @@ def pass_time(profile, now):
     m[HEAD] = head
 
 
-@compiled
-def next_free(profile, node, processors):
+def next_free(profile: Profile, node: int, processors: int) -> int:
     """Return the first node, from one on, where so many are free; LAST_NODE if there is none."""
     nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     if node == LAST_NODE:
@@ -308,8 +291,7 @@ def next_free(profile, node, processors):
     return LAST_NODE
 
 
-@compiled
-def earliest(profile, processors, length):
+def earliest(profile: Profile, processors: int, length: int) -> int:
     """Return when ``processors`` are first free for ``length`` s, FOREVER if never."""
     nodes, m = profile.nodes, profile.m
     node = m[HEAD]
@@ -324,8 +306,7 @@ def earliest(profile, processors, length):
             node = nodes[node, NEXT]
 
 
-@compiled
-def most_free(profile, node, end):
+def most_free(profile: Profile, node: int, end: int) -> int:
     """Return a bound that the processors free from a node to another are not above."""
     nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     last = nodes[end, BLOCK] if end != LAST_NODE else -1
@@ -342,14 +323,12 @@ def most_free(profile, node, end):
     return most
 
 
-@compiled
-def fits_now(profile, processors, length):
+def fits_now(profile: Profile, processors: int, length: int) -> bool:
     """Return whether so many are free so long from now on."""
     return is_free(profile, profile.m[HEAD], processors, profile.m[NOW] + length)
 
 
-@compiled
-def is_free(profile, node, processors, until):
+def is_free(profile: Profile, node: int, processors: int, until: int) -> bool:
     """Return whether so many are free from a node to a time."""
     while node != LAST_NODE and since(profile, node) < until:
         if level(profile, node) < processors:
@@ -358,8 +337,7 @@ def is_free(profile, node, processors, until):
     return True
 
 
-@compiled
-def run_begin(profile, node, processors):
+def run_begin(profile: Profile, node: int, processors: int) -> int:
     """Return the first node from which so many are free up to a node where they are."""
     nodes, blocks, head = profile.nodes, profile.blocks, profile.m[HEAD]
     last = nodes[head, BLOCK]
@@ -381,8 +359,7 @@ def run_begin(profile, node, processors):
     return node
 
 
-@compiled
-def run_end(profile, node, processors, until):
+def run_end(profile: Profile, node: int, processors: int, until: int) -> int:
     """Return the first node, from one on, where fewer are free or that is not before a time."""
     nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     while nodes[node, TIME] < until:
@@ -406,8 +383,15 @@ def run_end(profile, node, processors, until):
     return node
 
 
-@compiled
-def begin_in(profile, since_when, until, processors, length, start, known):
+def begin_in(
+    profile: Profile,
+    since_when: int,
+    until: int,
+    processors: int,
+    length: int,
+    start: int,
+    known: int,
+) -> int:
     """Return the earliest start before ``start``, in a run of free steps that meets a time span.
 
     Parameters

@@ -7,15 +7,15 @@ policies without such shortcuts are in ``environment/schedulers``.
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.sleeping import next_pending, pending, switch_on
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 
-@compiled
-def expect(s, expected, end, processors):
+def expect(s: Int64s, expected: Int64Rows, end: int, processors: int) -> None:
     """Note that ``processors`` are expected back at ``end``; rows stay sorted by time."""
     low, high = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
     while low < high:
@@ -40,8 +40,7 @@ def expect(s, expected, end, processors):
     expected[1, low] = processors
 
 
-@compiled
-def forget(s, expected, end, processors):
+def forget(s: Int64s, expected: Int64Rows, end: int, processors: int) -> None:
     """Take one entry (``end``, ``processors``) out again; which of equal ones does not matter."""
     first, last = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
     low, high = first, last
@@ -65,8 +64,7 @@ def forget(s, expected, end, processors):
         s[S.EXPECTED_END] = last - 1
 
 
-@compiled
-def estimate(jobs, s, job):
+def estimate(jobs: Int64Rows, s: Int64s, job: int) -> int:
     """Set the estimate of the run time of ``job``, and return it."""
     requested = jobs[S.REQUESTED_TIME, job]
     believed = requested
@@ -80,8 +78,7 @@ def estimate(jobs, s, job):
     return believed
 
 
-@inlined
-def run_from(cluster, job, start):
+def run_from(cluster: Cluster, job: int, start: int) -> None:
     """Run ``job`` from ``start`` on, for as long as it may."""
     jobs, s = cluster.jobs, cluster.s
     run = jobs[S.RUN_TIME, job]
@@ -93,8 +90,7 @@ def run_from(cluster, job, start):
     s[S.RUNNING] += 1
 
 
-@inlined
-def start_job(cluster, job):
+def start_job(cluster: Cluster, job: int) -> None:
     """Start ``job`` now, which was waiting, or as soon as its nodes are switched on.
 
     Passes believe that it starts now; the next one takes note of a later start.
@@ -105,8 +101,7 @@ def start_job(cluster, job):
     _start_at(cluster, job, at)
 
 
-@inlined
-def _start_at(cluster, job, at):
+def _start_at(cluster: Cluster, job: int, at: int) -> None:
     """Start ``job``, which was waiting."""
     jobs, s = cluster.jobs, cluster.s
     run_from(cluster, job, at)
@@ -115,24 +110,22 @@ def _start_at(cluster, job, at):
     s[S.ASKED] -= jobs[S.PROCESSORS, job]
 
 
-@compiled
-def start(cluster, job, asleep):
+def start(cluster: Cluster, job: int, asleep: bool) -> None:
     """Start ``job`` now, and note when it is expected back if that matters.
 
-    With ``asleep`` not None it may have to wait for its nodes, and is expected back accordingly
+    With ``asleep`` it may have to wait for its nodes, and is expected back accordingly
     later after the pass.
     """
     jobs, s = cluster.jobs, cluster.s
     at = s[S.NOW]
-    if asleep is not None:
+    if asleep:
         at += switch_on(jobs, s, job)
     _start_at(cluster, job, at)
     if s[S.POLICY] == S.EASY:
         expect(s, cluster.expected, s[S.NOW] + jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job])
 
 
-@compiled
-def expect_later(cluster):
+def expect_later(cluster: Cluster) -> None:
     """Take note of the jobs of this pass that wait for nodes to be switched on."""
     jobs, s, expected = cluster.jobs, cluster.s, cluster.expected
     while pending(s):
@@ -146,8 +139,7 @@ def expect_later(cluster):
             s[S.STALE] = 1
 
 
-@inlined
-def start_heads(cluster, asleep):
+def start_heads(cluster: Cluster, asleep: bool) -> bool:
     """Start jobs from the head of the queue while they fit; return whether the queue is left."""
     s, queue = cluster.s, cluster.queue
     head, tail = s[S.QUEUE_HEAD], s[S.QUEUE_TAIL]
@@ -171,8 +163,7 @@ def start_heads(cluster, asleep):
     return head < tail
 
 
-@inlined
-def easy_pass(cluster, asleep):
+def easy_pass(cluster: Cluster, asleep: bool) -> None:
     """EASY backfilling: the head holds a reservation, later jobs start if they do not delay it."""
     s, queue, expected = cluster.s, cluster.queue, cluster.expected
     now = s[S.NOW]
@@ -235,8 +226,7 @@ def easy_pass(cluster, asleep):
     s[S.SCANNED] = tail
 
 
-@compiled
-def close_gaps(s, queue):
+def close_gaps(s: Int64s, queue: Int64Rows) -> None:
     """Close the gaps in the queue."""
     to = 0
     scanned = s[S.SCANNED]
@@ -257,8 +247,7 @@ def close_gaps(s, queue):
     s[S.QUEUE_GAPS] = 0
 
 
-@inlined
-def turned_away(jobs, job, most):
+def turned_away(jobs: Int64Rows, job: int, most: int) -> bool:
     """Note that an arriving job is renounced, or larger than ``most``; return whether it is."""
     if jobs[S.STATE, job] == S.RENOUNCED:
         jobs[S.SUBMIT, job] = jobs[S.CLUSTER, job] = S.NEVER
@@ -269,16 +258,14 @@ def turned_away(jobs, job, most):
     return False
 
 
-@inlined
-def _bound(queue, at):
+def _bound(queue: Int64Rows, at: int) -> None:
     """Lower the bounds of a block to the job at a place in it."""
     block = at >> S.BLOCK
     queue[S.LEAST_NEED, block] = min(queue[S.LEAST_NEED, block], queue[1, at])
     queue[S.LEAST_LENGTH, block] = min(queue[S.LEAST_LENGTH, block], queue[2, at])
 
 
-@inlined
-def enqueue(cluster, job):
+def enqueue(cluster: Cluster, job: int) -> None:
     """Put an arriving job at the end of the queue; jobs of one second are ordered by number."""
     jobs, s, queue = cluster.jobs, cluster.s, cluster.queue
     if s[S.PACE] != s[S.PACE_ONE] and jobs[S.RUN_TIME, job] > 0:
@@ -306,8 +293,7 @@ def enqueue(cluster, job):
     _bound(queue, at)
 
 
-@compiled
-def slide(s, expected):
+def slide(s: Int64s, expected: Int64Rows) -> None:
     """Move the expected ends to the front of their array."""
     first, last = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
     for i in range(first, last):

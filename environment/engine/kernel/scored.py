@@ -7,14 +7,13 @@ if one job waits, or none fits.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import frexp, isnan, ldexp
 
-import numpy as np
-
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.accounts import KEY, SEEN, USAGE, Accounts, usage
 from hpcrowd.environment.engine.kernel.believed import Beliefs, correct_ends
+from hpcrowd.environment.engine.kernel.formula import evaluate
 from hpcrowd.environment.engine.kernel.loop import run
 from hpcrowd.environment.engine.kernel.ordered import (
     AS_SUBMITTED,
@@ -50,10 +49,8 @@ from hpcrowd.environment.engine.kernel.ordered import (
 )
 from hpcrowd.environment.engine.kernel.outlook import earliest, occupy, shortage
 from hpcrowd.environment.engine.kernel.places import Cluster
+from hpcrowd.environment.jobs import Float64Rows, Float64s, Int64Rows, Int64s
 from hpcrowd.environment.stops import FOREVER
-
-#: Rows of the view: the arrays of ``schedulers.priority.Queue``.
-COLUMNS = 9
 
 # What a pass needs.
 NOTHING, PASS_ONLY, SCORES = range(3)
@@ -63,12 +60,30 @@ DIGITS, LARGEST_SCORE = 40, 1e300
 
 UNIT = 2.0**DIGITS
 
+#: Added to a number below :data:`UNIT` and taken away again it leaves a whole one, the even of two.
+ROUNDER = 1.5 * 2.0**52
 
-@compiled
-def prepare(cluster_arrays, order_arrays, belief_arrays, account_arrays, ended, arrived):
+
+@dataclass(eq=False, slots=True)
+class Formula:
+    """A formula over the queue as ``engine/passes/formula.py`` traces it, and its room."""
+
+    steps: Int64Rows  #: none where it has to be called
+    numbers: Float64s
+    #: the columns of ``schedulers.priority.Queue``, then room for results, shape (rows, waiting)
+    view: Float64Rows
+    scores: Float64s  #: shape (waiting,)
+
+
+def prepare(
+    cluster: Cluster,
+    order: Order,
+    beliefs: Beliefs,
+    accounts: Accounts,
+    ended: Int64s,
+    arrived: Int64s,
+) -> int:
     """Take note of what ended and arrived; return what the pass needs."""
-    cluster, order = Cluster(*cluster_arrays), Order(*order_arrays)
-    beliefs, accounts = Beliefs(*belief_arrays), Accounts(*account_arrays)
     jobs, s, q, queue = cluster.jobs, cluster.s, order.q, order.queue
     if s[S.SLEEPS]:
         expect_later(cluster, order, beliefs)
@@ -92,11 +107,8 @@ def prepare(cluster_arrays, order_arrays, belief_arrays, account_arrays, ended, 
     return NOTHING
 
 
-@compiled
-def fill(cluster_arrays, order_arrays, account_arrays, view):
+def fill(cluster: Cluster, order: Order, accounts: Accounts, view: Float64Rows) -> int:
     """Write the waiting jobs into the view, and their places into ``chosen``; return how many."""
-    cluster, order = Cluster(*cluster_arrays), Order(*order_arrays)
-    accounts = Accounts(*account_arrays)
     jobs, now = cluster.jobs, cluster.s[S.NOW]
     q, queue = order.q, order.queue
     q[PASSES] += 1
@@ -125,21 +137,19 @@ def fill(cluster_arrays, order_arrays, account_arrays, view):
     return count
 
 
-@compiled
-def take(order_arrays, scores, count):
+def take(order: Order, scores: Float64s, count: int) -> bool:
     """Set the keys of the queue to the scores; return whether all of them are numbers."""
-    order = Order(*order_arrays)
     for k in range(count):
         score = min(max(scores[k], -LARGEST_SCORE), LARGEST_SCORE)
         if isnan(scores[k]):
             return False
         part, power = frexp(score)
-        order.keys[order.chosen[k]] = -ldexp(np.rint(part * UNIT) / UNIT, power)
+        rounded = part * UNIT + ROUNDER - ROUNDER
+        order.keys[order.chosen[k]] = -ldexp(rounded / UNIT, power)
     return True
 
 
-@compiled
-def _sift(keys, chosen, i, count):
+def _sift(keys: Float64s, chosen: Int64s, i: int, count: int) -> None:
     """Let a place sink in a heap of places by key, then by place."""
     place = chosen[i]
     while 2 * i + 1 < count:
@@ -156,23 +166,27 @@ def _sift(keys, chosen, i, count):
     chosen[i] = place
 
 
-@compiled
-def _pop(keys, chosen, count):
+def _pop(keys: Float64s, chosen: Int64s, count: int) -> int:
     """Move the first place of a heap behind it; return how many are left."""
     chosen[0], chosen[count - 1] = chosen[count - 1], chosen[0]
     _sift(keys, chosen, 0, count - 1)
     return count - 1
 
 
-@compiled
-def plan_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, windows, steps, total):
+def plan_pass(
+    cluster: Cluster,
+    order: Order,
+    beliefs: Beliefs,
+    accounts: Accounts,
+    windows: Int64Rows,
+    steps: Int64Rows,
+    total: int,
+) -> None:
     """Plan jobs in the order of the queue, and start those whose time is now.
 
     Behind the last that may hold a reservation, jobs start that delay none of these, in the order
     of backfilling.
     """
-    cluster, order = Cluster(*cluster_arrays), Order(*order_arrays)
-    beliefs, accounts = Beliefs(*belief_arrays), Accounts(*account_arrays)
     jobs, s, q, queue = cluster.jobs, cluster.s, order.q, order.queue
     now = s[S.NOW]
     correct_ends(beliefs, jobs, now)
@@ -234,31 +248,33 @@ def plan_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, windo
         close_queue(order)
 
 
-@compiled
-def score_by(scorer, view, count, now, total, free, scores):
-    """Let compiled code compute the scores."""
-    scorer(view, count, now, total, free, scores)
+def compute(formula: Formula, count: int, now: int, total: int, free: int) -> None:
+    """Compute the scores of the jobs in the view."""
+    evaluate(formula.steps, formula.numbers, formula.view, count, now, total, free, formula.scores)
 
 
-@compiled
-def one_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, windows, steps, total):
+def one_pass(
+    cluster: Cluster,
+    order: Order,
+    beliefs: Beliefs,
+    accounts: Accounts,
+    windows: Int64Rows,
+    steps: Int64Rows,
+    total: int,
+) -> None:
     """Do a pass in the order of the keys."""
-    if Order(*order_arrays).q[RESERVATIONS]:
-        plan_pass(
-            cluster_arrays, order_arrays, belief_arrays, account_arrays, windows, steps, total
-        )
+    if order.q[RESERVATIONS]:
+        plan_pass(cluster, order, beliefs, accounts, windows, steps, total)
     else:
-        none = Cluster(*cluster_arrays).sorted[:0]
-        ordered_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, none, none)
+        none = cluster.sorted[:0]
+        ordered_pass(cluster, order, beliefs, accounts, none, none)
 
 
-@compiled
-def _begin(cluster_arrays, order_arrays, belief_arrays, account_arrays):
+def _begin(cluster: Cluster, order: Order, beliefs: Beliefs, accounts: Accounts) -> int:
     """Take note of what ended and arrived since the last pass; return what the next one needs."""
-    cluster = Cluster(*cluster_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     needs = prepare(
-        cluster_arrays, order_arrays, belief_arrays, account_arrays,
+        cluster, order, beliefs, accounts,
         ended[0, : s[S.EXPECTED_END]], arrived[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]],
     )  # fmt: skip
     s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
@@ -266,14 +282,22 @@ def _begin(cluster_arrays, order_arrays, belief_arrays, account_arrays):
     return needs
 
 
-@compiled
 def advance_scored(
-    cluster_arrays, remaining, halt, order_arrays, belief_arrays, account_arrays, windows, steps,
-    total, view, scores, scorer,
-):  # fmt: skip
-    """Run like ``loop.advance``; return ``PASS`` if an array must grow, or no number came out."""
-    cluster = Cluster(*cluster_arrays)
-    order, beliefs = Order(*order_arrays), Beliefs(*belief_arrays)
+    cluster: Cluster,
+    remaining: Int64s,
+    halt: int,
+    order: Order,
+    beliefs: Beliefs,
+    accounts: Accounts,
+    windows: Int64Rows,
+    steps: Int64Rows,
+    total: int,
+    formula: Formula,
+) -> int:
+    """Run like ``loop.run``; return ``PASS`` if an array must grow, or for lack of scores.
+
+    That is the case where the formula has no steps, or where no number came out.
+    """
     s = cluster.s
     while True:
         stop = run(cluster, remaining, halt)
@@ -281,37 +305,13 @@ def advance_scored(
             return stop
         if not has_room(cluster, order, beliefs, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
             return S.PASS
-        needs = _begin(cluster_arrays, order_arrays, belief_arrays, account_arrays)
+        needs = _begin(cluster, order, beliefs, accounts)
         if needs == SCORES:
-            count = fill(cluster_arrays, order_arrays, account_arrays, view)
-            scorer(view, count, s[S.NOW], total, s[S.FREE], scores)
-            if not take(order_arrays, scores, count):
+            if len(formula.steps) == 0:
+                return S.PASS
+            count = fill(cluster, order, accounts, formula.view)
+            compute(formula, count, s[S.NOW], total, s[S.FREE])
+            if not take(order, formula.scores, count):
                 return S.PASS
         if needs != NOTHING:
-            one_pass(
-                cluster_arrays, order_arrays, belief_arrays, account_arrays, windows, steps, total
-            )
-
-
-@compiled
-def advance_to_scores(
-    cluster_arrays, remaining, halt, order_arrays, belief_arrays, account_arrays, windows, steps,
-    total,
-):  # fmt: skip
-    """Run like ``loop.advance``; return ``PASS`` if an array must grow, or scores are needed."""
-    cluster = Cluster(*cluster_arrays)
-    order, beliefs = Order(*order_arrays), Beliefs(*belief_arrays)
-    s = cluster.s
-    while True:
-        stop = run(cluster, remaining, halt)
-        if stop != S.PASS:
-            return stop
-        if not has_room(cluster, order, beliefs, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
-            return S.PASS
-        needs = _begin(cluster_arrays, order_arrays, belief_arrays, account_arrays)
-        if needs == SCORES:
-            return S.PASS
-        if needs == PASS_ONLY:
-            one_pass(
-                cluster_arrays, order_arrays, belief_arrays, account_arrays, windows, steps, total
-            )
+            one_pass(cluster, order, beliefs, accounts, windows, steps, total)

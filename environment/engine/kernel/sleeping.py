@@ -14,8 +14,8 @@ second, from, to, how many. An engine passes an empty array.
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 # Places in the ledger.
@@ -48,8 +48,7 @@ EACH = 7
 ON, WAITING, SWITCHING_OFF, ASLEEP, SWITCHING_ON, RUNNING, STATES = range(7)
 
 
-@compiled
-def _note(ledger, moves, at, source, target, count):
+def _note(ledger: Int64s, moves: Int64s, at: int, source: int, target: int, count: int) -> None:
     """Note a move of processors between states, if anyone wants to know."""
     place = 4 * ledger[MOVES]
     if place + 4 <= len(moves):
@@ -59,8 +58,7 @@ def _note(ledger, moves, at, source, target, count):
         ledger[MOVES] += 1
 
 
-@compiled
-def settle(ledger, now, moves):
+def settle(ledger: Int64s, now: int, moves: Int64s) -> None:
     """Switch off the nodes whose time is up."""
     since, held = HEAD, HEAD + ledger[ROOM]
     node, spare = ledger[NODE], ledger[SPARE]
@@ -87,8 +85,7 @@ def settle(ledger, now, moves):
             _note(ledger, moves, off + ledger[OFF_TIME], SWITCHING_OFF, ASLEEP, count)
 
 
-@compiled
-def give(ledger, now, count, ready, moves):
+def give(ledger: Int64s, now: int, count: int, ready: int, moves: Int64s) -> None:
     """Take note of processors that are without a job from now on, and on from ``ready`` on."""
     settle(ledger, now, moves)
     ledger[IDLE] += count
@@ -106,8 +103,7 @@ def give(ledger, now, count, ready, moves):
     ledger[LAST] += 1
 
 
-@compiled
-def on_now(ledger, now):
+def on_now(ledger: Int64s, now: int) -> int:
     """Return how many idle processors are on; the ledger is settled."""
     since, held = HEAD, HEAD + ledger[ROOM]
     found = ledger[KEPT]
@@ -117,8 +113,7 @@ def on_now(ledger, now):
     return found
 
 
-@compiled
-def take(ledger, now, count, moves):
+def take(ledger: Int64s, now: int, count: int, moves: Int64s) -> int:
     """Take idle processors for a job; return how many s it waits until all of them are on."""
     settle(ledger, now, moves)
     since, held = HEAD, HEAD + ledger[ROOM]
@@ -180,16 +175,14 @@ def take(ledger, now, count, moves):
     return delay
 
 
-@compiled
-def note_start(ledger, row, decided, start):
+def note_start(ledger: Int64s, row: int, decided: int, start: int) -> None:
     """Note a start that waits for nodes to be switched on."""
     place = HEAD + 4 * ledger[ROOM] + 3 * ledger[DELAYED]
     ledger[place], ledger[place + 1], ledger[place + 2] = row, decided, start
     ledger[DELAYED] += 1
 
 
-@compiled
-def make_room(ledger, starts):
+def make_room(ledger: Int64s, starts: int) -> bool:
     """Move what there is to the front of its room; return whether that many starts have room."""
     room, more = ledger[ROOM], starts + 3
     blocks, offs = ledger[LAST] - ledger[FIRST], ledger[OFF_LAST] - ledger[OFF_FIRST]
@@ -206,15 +199,13 @@ def make_room(ledger, starts):
     return True
 
 
-@compiled
-def _slide(ledger, base, first, last):
+def _slide(ledger: Int64s, base: int, first: int, last: int) -> None:
     """Move places to the front of their room."""
     for i in range(first, last):
         ledger[base + i - first] = ledger[base + i]
 
 
-@compiled
-def balance(ledger, now, idle):
+def balance(ledger: Int64s, now: int, idle: int) -> None:
     """Let as many processors be without a job as there are now."""
     more = idle - ledger[IDLE]
     if more > 0:
@@ -223,8 +214,16 @@ def balance(ledger, now, idle):
         take(ledger, now, -more, ledger[:0])
 
 
-@compiled
-def replay(ledger, acquired, released, order, processors, end, starts, moves):
+def replay(
+    ledger: Int64s,
+    acquired: Int64s,
+    released: Int64s,
+    order: Int64s,
+    processors: Int64s,
+    end: int,
+    starts: Int64s,
+    moves: Int64s,
+) -> int:
     """Take and give back the processors of runs; return the first that finds too few, else -1.
 
     Parameters
@@ -268,8 +267,7 @@ def replay(ledger, acquired, released, order, processors, end, starts, moves):
 # ---- in the engine -------------------------------------------------------------------------------
 
 
-@compiled
-def prepare(s):
+def prepare(s: Int64s) -> bool:
     """Take note of processors that are free again; return whether a pass has room in the ledger."""
     ledger = s[S.COUNT :]
     if not make_room(ledger, s[S.WAITING]):
@@ -278,8 +276,7 @@ def prepare(s):
     return True
 
 
-@compiled
-def switch_on(jobs, s, job):
+def switch_on(jobs: Int64Rows, s: Int64s, job: int) -> int:
     """Take idle processors for a job that starts; return how many s it waits for its nodes.
 
     A job without length leaves the nodes that are on as they are, however many such jobs run
@@ -299,14 +296,12 @@ def switch_on(jobs, s, job):
     return delay
 
 
-@compiled
-def pending(s):
+def pending(s: Int64s) -> int:
     """Return how many delayed starts the policy has not taken note of."""
     return s[S.COUNT + DELAYED] - s[S.COUNT + SEEN]
 
 
-@compiled
-def next_pending(s):
+def next_pending(s: Int64s) -> int:
     """Return the row of the next of them, which then counts as noted."""
     ledger = s[S.COUNT :]
     place = HEAD + 4 * ledger[ROOM] + 3 * ledger[SEEN]

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.engine.kernel.places import Cluster
+from hpcrowd.environment.jobs import Int64Rows, Int64s, JobTable
 from hpcrowd.environment.registry import imported
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.easy import EASY
@@ -42,11 +43,15 @@ class Machine(Protocol):
         """The present second."""
 
     @property
+    def queue(self) -> Int64Rows:
+        """The queue of the engine, see ``kernel.places.Cluster``."""
+
+    @property
     def running(self) -> Int64s:
         """Rows of the jobs that run."""
 
-    def arrays(self) -> tuple[Int64s, ...]:
-        """Return the fields of ``kernel.places.Cluster``."""
+    def arrays(self) -> Cluster:
+        """Return its arrays as compiled code takes them."""
 
     def note_preempted(self, row: int, start: int, now: int, fate: str) -> None:
         """Note a run of a job that was stopped to make room, see ``engine.attempts``."""
@@ -144,13 +149,13 @@ class CompiledPass(ABC):
         """
 
     @abstractmethod
-    def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:
+    def advance(self, cluster: Cluster, remaining: Int64s, halt: int) -> int:
         """Let the engine's loop run, and the passes within; return why it stopped.
 
         Parameters
         ----------
         cluster, remaining, halt
-            The fields of ``Cluster`` of ``engine.kernel.places``; unfinished jobs of each unit;
+            The arrays of the engine; unfinished jobs of each unit;
             when to stop.
         """
 

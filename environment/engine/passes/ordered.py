@@ -12,8 +12,10 @@ from hpcrowd.environment.engine.kernel import believed as B
 from hpcrowd.environment.engine.kernel import ordered as Q
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel import scored as P
+from hpcrowd.environment.engine.kernel.arrays import Groups, wider
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.passes.base import CompiledPass, Machine
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 from hpcrowd.environment.schedulers.fair_share import Usage
 from hpcrowd.environment.schedulers.ordered import CONSERVATIVE, OrderedScheduler
 from hpcrowd.environment.stops import FOREVER
@@ -48,6 +50,9 @@ BACKFILLS = {
 #: Places that arrays have at first, and blocks of ends.
 FIRST_ROOM, FIRST_BLOCKS = 1024, 16
 
+#: For orders without one.
+NO_FORMULA = P.Formula(np.zeros((0, 0), np.int64), np.zeros(0), np.zeros((0, 0)), np.zeros(0))
+
 
 class OrderedPass(CompiledPass):
     """Orders the queue, applies limits and backfills, in compiled code.
@@ -65,6 +70,7 @@ class OrderedPass(CompiledPass):
 
     def __init__(self, scheduler: Any, engine: Machine) -> None:
         super().__init__(scheduler, engine)
+        self._groups = Groups()
         q = self._q = np.zeros(Q.Q_COUNT, np.int64)
         c = self._c = np.zeros(Q.C_COUNT)
         q[Q.HEAD] = -1
@@ -80,6 +86,8 @@ class OrderedPass(CompiledPass):
         )
         c[Q.SIGN], c[Q.HALF_LIFE] = 1, 1
         self._set_order()
+        by = q[Q.ORDER]
+        q[Q.COLUMN] = Q.KEY_COLUMNS[by] if by < len(Q.KEY_COLUMNS) else -1
         self._queue = np.zeros((Q.Q_ROWS, FIRST_ROOM), np.int64)
         self._keys = np.zeros(FIRST_ROOM)
         self._chosen = np.zeros(FIRST_ROOM, np.int64)
@@ -106,10 +114,10 @@ class OrderedPass(CompiledPass):
         now = self.engine.now
         self._make_room(0)
         matrix = self.engine.jobs.matrix
-        B.believe_all(B.Beliefs(*self._beliefs()), matrix, running)
+        B.believe_all(self._beliefs(), matrix, running)
         if self._q[Q.LIMITED]:
             for job in running.tolist():
-                A.hold(A.Accounts(*self._held()), matrix, job, 1)
+                A.hold(self._held(), matrix, job, 1)
         if self._q[Q.CHARGED]:
             for job in running.tolist():
                 self._charge(job, 1, now)
@@ -117,7 +125,7 @@ class OrderedPass(CompiledPass):
     def _charge(self, job: int, count: int, now: int) -> None:
         """Note the start (``count`` 1) or end (-1) of a job on its account."""
         matrix, half_life = self.engine.jobs.matrix, self._c[Q.HALF_LIFE]
-        A.change_usage(A.Accounts(*self._held()), matrix, job, count, now, half_life)
+        A.change_usage(self._held(), matrix, job, count, now, half_life)
 
     @override
     def inherit(self, before: Any, ended: Int64s) -> None:
@@ -127,7 +135,7 @@ class OrderedPass(CompiledPass):
             before._charge(job, -1, int(self.engine.jobs.end[job]))
         now, half_life = self.engine.now, self._c[Q.HALF_LIFE]
         for holder, old in before._numbers.items():
-            used = A.usage(A.Accounts(*before._held()), old, now, half_life)
+            used = A.usage(before._held(), old, now, half_life)
             account = self._account(holder, share=self.scheduler.share(holder))
             self._amounts[A.USED, account] = used
             self._accounts[A.SINCE, account] = now
@@ -144,7 +152,7 @@ class OrderedPass(CompiledPass):
         counts = np.repeat([1, -1, 1], [len(over), len(over), len(running)])
         order = np.argsort(times, kind="stable")
         A.charge_past(
-            A.Accounts(*self._held()), jobs.matrix,
+            self._held(), jobs.matrix,
             rows[order], counts[order], times[order], self._c[Q.HALF_LIFE],
         )  # fmt: skip
 
@@ -165,15 +173,13 @@ class OrderedPass(CompiledPass):
         return waiting
 
     @override
-    def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:
+    def advance(self, cluster: Cluster, remaining: Int64s, halt: int) -> int:
         if self._known < len(self.engine.jobs):
             self._learn_jobs()
         arrays = self._order(), self._beliefs(), self._held()
         if self._q[Q.RESERVATIONS]:
-            stop: int = P.advance_to_scores(cluster, remaining, halt, *arrays, *self._plan())
-        else:
-            stop = Q.advance_ordered(cluster, remaining, halt, *arrays)
-        return stop
+            return P.advance_scored(cluster, remaining, halt, *arrays, *self._plan(), NO_FORMULA)
+        return Q.advance_ordered(cluster, remaining, halt, *arrays)
 
     @override
     def schedule(self, ended: Int64s, arrived: Int64s) -> int:
@@ -185,27 +191,26 @@ class OrderedPass(CompiledPass):
             P.one_pass(*arrays, *self._plan())
         return FOREVER
 
-    def _plan(self) -> tuple[Any, ...]:
+    def _plan(self) -> tuple[Int64Rows, Int64Rows, int]:
         """Return what a pass that plans needs besides: windows, room for the plan, processors."""
         engine = self.engine
         windows = np.array(engine.windows, np.int64).reshape(-1, 2)
         if self._q[Q.RESERVATIONS]:
-            most = engine.arrays()[5].shape[1] + self._queue.shape[1] + len(windows)
+            most = engine.ends.shape[1] + self._queue.shape[1] + len(windows)
             if self._steps.shape[1] < 2 + 2 * most:
                 self._steps = np.zeros((2, 4 + 4 * most), np.int64)
         return windows, self._steps, engine.up
 
-    def _order(self) -> tuple[Any, ...]:
-        """Return the fields of ``kernel.ordered.Order``."""
-        return self._q, self._c, self._queue, self._keys, self._chosen, self._priorities
+    def _order(self) -> Q.Order:
+        return self._groups.of(
+            Q.Order, self._q, self._c, self._queue, self._keys, self._chosen, self._priorities
+        )
 
-    def _beliefs(self) -> tuple[Int64s, ...]:
-        """Return the fields of ``kernel.believed.Beliefs``."""
-        return self._b, self._entries, self._blocks, self._believed
+    def _beliefs(self) -> B.Beliefs:
+        return self._groups.of(B.Beliefs, self._b, self._entries, self._blocks, self._believed)
 
-    def _held(self) -> tuple[Any, ...]:
-        """Return the fields of ``kernel.accounts.Accounts``."""
-        return self._accounts, self._amounts, self._of
+    def _held(self) -> A.Accounts:
+        return self._groups.of(A.Accounts, self._accounts, self._amounts, self._of)
 
     def _make_room(self, arrived: int) -> None:
         """Give more room to whatever array could become full in a pass."""
@@ -213,15 +218,15 @@ class OrderedPass(CompiledPass):
             self._learn_jobs()
         need = int(self._q[Q.LAST]) + arrived
         if need > self._queue.shape[1]:
-            self._queue = S.wider(self._queue, 2 * need)
-            self._keys = S.wider(self._keys, 2 * need)
-            self._chosen = S.wider(self._chosen, 2 * need)
+            self._queue = wider(self._queue, 2 * need)
+            self._keys = wider(self._keys, 2 * need)
+            self._chosen = wider(self._chosen, 2 * need)
         s = self.engine.scalars
         jobs = int(s[S.RUNNING] + s[S.WAITING])
         blocks = 2 * int(self._b[B.BLOCKS]) + jobs // (B.WIDTH // 2) + 2
         old = self._blocks.shape[1]
         if blocks > old:
-            self._blocks = S.wider(self._blocks, 2 * blocks)
+            self._blocks = wider(self._blocks, 2 * blocks)
             self._blocks[B.BLOCK, old:] = np.arange(old, 2 * blocks)
             entries = np.zeros((2, 2 * blocks, B.WIDTH), np.int64)
             entries[:, :old] = self._entries
@@ -233,11 +238,11 @@ class OrderedPass(CompiledPass):
         first, room = self._known, jobs.matrix.shape[1]
         self._known = len(jobs)
         if room > len(self._believed):
-            self._believed = S.wider(self._believed, room)
+            self._believed = wider(self._believed, room)
         users, queues = jobs.user[first:], jobs.queue[first:]
         if self._q[Q.LIMITED] or self._q[Q.CHARGED]:
             if room > self._of.shape[1]:
-                self._of = S.wider(self._of, room, -1)
+                self._of = wider(self._of, room, -1)
             of = self._of[:, first : len(jobs)]
         if self._q[Q.LIMITED]:
             pairs, which = np.unique(np.stack([users, queues]), axis=1, return_inverse=True)
@@ -255,7 +260,7 @@ class OrderedPass(CompiledPass):
             of[A.USAGE] = charged[which]
         if self._q[Q.ORDER] == Q.BY_PRIORITY:
             if room > len(self._priorities):
-                self._priorities = S.wider(self._priorities, room)
+                self._priorities = wider(self._priorities, room)
             numbers, which = np.unique(queues, return_inverse=True)
             order = np.array([-policy.rules(number).priority for number in numbers.tolist()])
             self._priorities[first : len(jobs)] = order[which]
@@ -270,8 +275,8 @@ class OrderedPass(CompiledPass):
         """Return the number of an account, a new one the first time."""
         number = self._numbers.setdefault(account, len(self._numbers))
         if number >= self._accounts.shape[1]:
-            self._accounts = S.wider(self._accounts, 2 * number + 16)
-            self._amounts = S.wider(self._amounts, 2 * number + 16)
+            self._accounts = wider(self._accounts, 2 * number + 16)
+            self._amounts = wider(self._amounts, 2 * number + 16)
         if number == len(self._numbers) - 1:
             most = [FOREVER if limit is None else limit for limit in (jobs, processors)]
             self._accounts[[A.MOST_JOBS, A.MOST_HELD], number] = most

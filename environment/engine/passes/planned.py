@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, override
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from hpcrowd.environment.engine.kernel import gains as G
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel import plan as K
 from hpcrowd.environment.engine.kernel import profile as P
+from hpcrowd.environment.engine.kernel.arrays import Groups, wider, with_room
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.passes.base import CompiledPass, Machine
 from hpcrowd.environment.stops import FOREVER
 
@@ -37,6 +39,7 @@ class PlannedPass(CompiledPass):
         super().__init__(scheduler, engine)
         self.cuts = NO_CUTS
         self.adaptive, self.bound = False, 1
+        self._groups = Groups()
         self._slowdowns = self._thresholds = np.zeros(0)
         self._ended = NO_CUTS
         self._m = np.zeros(K.PLACES, np.int64)
@@ -60,7 +63,7 @@ class PlannedPass(CompiledPass):
         """Draw the plan of a machine on which these jobs run already."""
         engine, s = self.engine, self.engine.scalars
         self._make_room(0)
-        profile = P.Profile(self._nodes, self._blocks, self._spare, self._m)
+        profile = self._profile()
         P.clear(profile, s[S.NOW], s[S.FREE] + engine.jobs.processors[running].sum())
         K.take_over_running(engine.arrays(), self._plan(), running)
         now = int(s[S.NOW])
@@ -85,7 +88,7 @@ class PlannedPass(CompiledPass):
         return int(self._m[K.MOVES])
 
     @override
-    def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:
+    def advance(self, cluster: Cluster, remaining: Int64s, halt: int) -> int:
         self._make_room(0)
         stop: int = K.advance_planned(cluster, remaining, halt, self._plan(), self._rules())
         return stop
@@ -97,18 +100,20 @@ class PlannedPass(CompiledPass):
         wake: int = K.planned_pass(arrays, self._plan(), self._rules(), ended, arrived)
         return wake
 
-    def _plan(self) -> tuple[Int64s, ...]:
-        """Return the arrays that ``kernel.plan.plan_of`` takes."""
-        return (
-            self._nodes, self._blocks, self._spare, self._m, self._noted, self._refused,
-            self._begins, self._shortest, self._longest, self._stack, self._queue, self._due,
-            self._believed,
+    def _plan(self) -> K.Plan:
+        of = self._groups.of
+        gains = of(
+            G.Gains, self._noted, self._refused, self._begins, self._shortest, self._longest,
+            self._stack,
         )  # fmt: skip
+        return of(K.Plan, self._profile(), gains, self._queue, self._due, self._believed)
 
-    def _rules(self) -> tuple[Any, ...]:
-        """Return the fields of ``kernel.plan.Rules``."""
-        return (
-            self.every, self.adaptive, self.cuts, self.bound, self._slowdowns, self._ended,
+    def _profile(self) -> P.Profile:
+        return self._groups.of(P.Profile, self._nodes, self._blocks, self._spare, self._m)
+
+    def _rules(self) -> K.Rules:
+        return self._groups.of(
+            K.Rules, self.every, self.adaptive, self.cuts, self.bound, self._slowdowns, self._ended,
             self._thresholds,
         )  # fmt: skip
 
@@ -118,12 +123,12 @@ class PlannedPass(CompiledPass):
         waiting = int(m[K.COUNT]) + arrived
         jobs = int(s[S.RUNNING]) + waiting
         if waiting > self._queue.shape[1]:
-            self._queue = S.wider(self._queue, 2 * waiting)
+            self._queue = wider(self._queue, 2 * waiting)
         if int(m[K.DUE]) + jobs > self._due.shape[1]:
-            self._due = S.wider(self._due, 2 * (int(m[K.DUE]) + jobs))
+            self._due = wider(self._due, 2 * (int(m[K.DUE]) + jobs))
         table = len(self.engine.jobs)
         if table > self._believed.shape[1]:
-            self._believed = S.wider(self._believed, 2 * table, S.NEVER)
+            self._believed = wider(self._believed, 2 * table, S.NEVER)
         if 2 * waiting > int(m[P.SPARE]) or not len(self._nodes):
             self._add_nodes(K.OTHER_NODES + jobs + 4 * waiting + 2 * len(self.engine.windows))
 
@@ -134,10 +139,10 @@ class PlannedPass(CompiledPass):
         blocks = K.blocks_for(nodes)
         self._nodes = np.concatenate([self._nodes, np.zeros((nodes - old, P.NODE_COLUMNS), int)])
         order = np.arange(self._blocks.shape[1], blocks)
-        self._blocks = S.with_room(self._blocks, blocks)
+        self._blocks = with_room(self._blocks, blocks)
         self._blocks[P.ORDER, order] = order
-        self._spare = S.with_room(self._spare, nodes)
-        self._stack = S.with_room(self._stack, nodes)
+        self._spare = with_room(self._spare, nodes)
+        self._stack = with_room(self._stack, nodes)
         spare = int(m[P.SPARE])
         self._spare[spare : spare + nodes - old] = np.arange(old, nodes)
         m[P.SPARE] += nodes - old
@@ -174,4 +179,4 @@ class SelectivePass(PlannedPass):
     def _count(self, ended: Int64s) -> None:
         """Count the slowdowns of jobs that ended, if thresholds depend on them."""
         if self.adaptive:
-            K.count_slowdowns(self.engine.jobs.matrix, K.Rules(*self._rules()), ended)
+            K.count_slowdowns(self.engine.jobs.matrix, self._rules(), ended)

@@ -1,66 +1,39 @@
-"""The compiled pass of priorities: a formula over the queue, compiled if numba can."""
+"""The compiled pass of priorities: a formula over the queue, as a program if it can be traced."""
 
 from __future__ import annotations
 
-from collections import namedtuple
 from functools import cached_property
 from typing import Any, override
 
-import numba
 import numpy as np
-from numba import types
 
 from hpcrowd.environment.engine.kernel import ordered as Q
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel import scored as P
-from hpcrowd.environment.engine.passes.ordered import FIRST_ROOM, OrderedPass
+from hpcrowd.environment.engine.passes.formula import Program, traced
+from hpcrowd.environment.engine.passes.ordered import OrderedPass
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.schedulers.priority import Queue
+from hpcrowd.environment.schedulers.priority import ARRAYS, Queue
 from hpcrowd.environment.stops import FOREVER
 
-#: Type of compiled formulas: view, jobs, now, processors that are up and free, scores.
-SCORER: Any = types.void(
-    types.float64[:, ::1], types.int64, types.int64, types.int64, types.int64, types.float64[::1]
-)
+#: Programs by formula, whether it may be traced, and options; :data:`CALLED` where there is none.
+_TRACED: dict[tuple[Any, ...], Program] = {}
 
-#: Compiled formulas by their function and options; None where numba cannot compile one.
-_COMPILED: dict[tuple[Any, ...], Any] = {}
+#: What stands for a formula that has to be called.
+CALLED = Program(np.zeros((0, 0), np.int64), np.zeros(0), len(ARRAYS))
 
 
-def scorer_of(scheduler: Any) -> Any:
-    """Return the compiled formula of a scheduler; None if numba cannot compile it."""
+def program_of(scheduler: Any) -> Program:
+    """Return the program of a scheduler's formula; :data:`CALLED` if it cannot be traced."""
     formula, options = type(scheduler).score, scheduler.options
     numbers = {
         name: value for name, value in options.items() if isinstance(value, bool | int | float)
     }
-    key = (formula, *numbers.items())
-    if key not in _COMPILED:
-        _COMPILED[key] = _compile(formula, numbers) if scheduler.compiles else None
-    return _COMPILED[key]
-
-
-def _compile(formula: Any, numbers: dict[str, Any]) -> Any:
-    # As ``self``; without options a number that nothing reads.
-    given: Any = namedtuple("Options", numbers or ["none"])(*(numbers.values() or [0]))
-    try:
-        score: Any = numba.njit(formula, error_model="numpy")
-
-        def scorer(view: Any, count: int, now: int, total: int, free: int, scores: Any) -> None:
-            jobs = Queue(
-                view[0, :count], view[1, :count], view[2, :count], view[3, :count],
-                view[4, :count], view[5, :count], view[6, :count], view[7, :count],
-                view[8, :count], now, total, free,
-            )  # fmt: skip
-            found = score(given, jobs)
-            if found.size == count:
-                for i in range(count):
-                    scores[i] = found[i]
-            else:
-                scores[:count] = np.nan
-
-        return numba.cfunc(SCORER)(scorer)
-    except numba.core.errors.NumbaError:
-        return None
+    key = (formula, scheduler.traced, *numbers.items())
+    if key not in _TRACED:
+        found = traced(formula, numbers) if scheduler.traced else None
+        _TRACED[key] = CALLED if found is None else found
+    return _TRACED[key]
 
 
 class PriorityPass(OrderedPass):
@@ -68,17 +41,21 @@ class PriorityPass(OrderedPass):
 
     def __init__(self, scheduler: Any, engine: Any) -> None:
         scheduler.check()
-        self._view = np.zeros((P.COLUMNS, FIRST_ROOM))
-        self._scores = np.zeros(FIRST_ROOM)
+        self._view = np.zeros((len(ARRAYS), 0))
+        self._scores = np.zeros(0)
         super().__init__(scheduler, engine)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the compiled formula, which cannot be copied; a copy makes it again."""
-        return {name: value for name, value in vars(self).items() if name != "_scorer"}
-
     @cached_property
-    def _scorer(self) -> Any:
-        return scorer_of(self.scheduler)
+    def _program(self) -> Program:
+        return program_of(self.scheduler)
+
+    def _formula(self) -> P.Formula:
+        room = self._queue.shape[1]
+        if room > self._view.shape[1]:
+            self._view = np.zeros((self._program.rows, room))
+            self._scores = np.zeros(room)
+        steps, numbers, _ = self._program
+        return self._groups.of(P.Formula, steps, numbers, self._view, self._scores)
 
     @override
     def _set_order(self) -> None:
@@ -87,25 +64,11 @@ class PriorityPass(OrderedPass):
         self._c[Q.HALF_LIFE] = self.scheduler.half_life_s
 
     @override
-    def _make_room(self, arrived: int) -> None:
-        super()._make_room(arrived)
-        room = self._queue.shape[1]
-        if room > self._view.shape[1]:
-            self._view = np.zeros((P.COLUMNS, room))
-            self._scores = np.zeros(room)
-
-    @override
-    def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:
+    def advance(self, cluster: S.Cluster, remaining: Int64s, halt: int) -> int:
         if self._known < len(self.engine.jobs):
             self._learn_jobs()
         arrays = self._order(), self._beliefs(), self._held(), *self._plan()
-        if self._scorer is None:
-            stop: int = P.advance_to_scores(cluster, remaining, halt, *arrays)
-        else:
-            stop = P.advance_scored(
-                cluster, remaining, halt, *arrays, self._view, self._scores, self._scorer
-            )
-        return stop
+        return P.advance_scored(cluster, remaining, halt, *arrays, self._formula())
 
     @override
     def schedule(self, ended: Int64s, arrived: Int64s) -> int:
@@ -120,14 +83,14 @@ class PriorityPass(OrderedPass):
             P.one_pass(arrays, order, beliefs, held, *self._plan())
         return FOREVER
 
-    def _score(self, arrays: Any, order: Any, held: Any) -> None:
-        s, view = self.engine.scalars, self._view
-        count = P.fill(arrays, order, held, view)
+    def _score(self, arrays: S.Cluster, order: Q.Order, held: Any) -> None:
+        s, formula = self.engine.scalars, self._formula()
+        count = P.fill(arrays, order, held, self._view)
         now, free, total = int(s[S.NOW]), int(s[S.FREE]), self.engine.up
-        if self._scorer is not None:
-            P.score_by(self._scorer, view, count, now, total, free, self._scores)
+        if len(self._program.steps):
+            P.compute(formula, count, now, total, free)
             if P.take(order, self._scores, count):
                 return
-        # Of a compiled formula without a result this says what is wrong with it.
-        jobs = Queue._make((*view[:, :count], now, total, free))
+        # Of a traced formula without a result this says what is wrong with it.
+        jobs = Queue._make((*self._view[: len(ARRAYS), :count], now, total, free))
         P.take(order, self.scheduler.scores(jobs), count)

@@ -1,26 +1,20 @@
-"""Several compiled clusters: the compiled form of ``environment/engine/lock_step.py``.
-
-The arrays of all clusters are stacked, with the cluster as the first axis; those of
-:mod:`hpcrowd.environment.engine.kernel.loop` are slices of them.
-"""
+"""Several compiled clusters: the compiled form of ``environment/engine/lock_step.py``."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import arrive, complete, next_time, schedule
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
 from hpcrowd.environment.grid.kernel.queue import (
     LEAST_LOADED,
     NONE,
     WORST_FIT,
     Broker,
-    Clusters,
     at_speed,
-    cluster_of,
     count_free,
     fastest,
     first_up_to,
@@ -30,7 +24,7 @@ from hpcrowd.environment.grid.kernel.queue import (
     remove_first,
     with_room,
 )
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64Rows, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 # Phases of an instant.
@@ -54,9 +48,12 @@ BEGIN, ENDING, REACTING, ARRIVING, SENDING_EARLY, PASSING, SENDING_LATE = range(
 ) = range(13)
 
 
-class Instant(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Instant:
     """The common state of the clusters at one instant."""
 
+    jobs: Int64Rows  #: the table of jobs, that of all clusters, shape (columns, jobs)
+    remaining: Int64s  #: how many jobs of each unit are not over, shape (units,)
     g: Int64s  #: the scalars above, shape (GRID_COUNT,)
     over: Int64s  #: rows of jobs over in this phase that users wait for, shape (jobs,)
     units: Int64s  #: units over by that, shape (units,)
@@ -64,8 +61,7 @@ class Instant(NamedTuple):
     dues: Int64s  #: when something happens next on each, s, shape (clusters,)
 
 
-@compiled
-def push_arrivals(jobs, heap, size, rows):
+def push_arrivals(jobs: Int64Rows, heap: Int64Rows, size: int, rows: Int64s) -> int:
     """Submit jobs to the broker at the times in their column SUBMIT; return how many."""
     for job in rows:
         heap_push(heap, size, jobs[S.SUBMIT, job], job)
@@ -73,10 +69,9 @@ def push_arrivals(jobs, heap, size, rows):
     return size
 
 
-@compiled
-def count_units(jobs, instant, remaining):
+def count_units(instant: Instant) -> bool:
     """Count jobs as finished, lower numbers first; return whether a unit has finished."""
-    g, over, units = instant.g, instant.over, instant.units
+    g, over, units, remaining = instant.g, instant.over, instant.units, instant.remaining
     count = g[OVER]
     for i in range(1, count):
         job = over[i]
@@ -87,7 +82,7 @@ def count_units(jobs, instant, remaining):
         over[j] = job
     g[UNITS] = 0
     for i in range(count):
-        unit = jobs[S.UNIT, over[i]]
+        unit = instant.jobs[S.UNIT, over[i]]
         remaining[unit] -= 1
         if remaining[unit] == 0:
             units[g[UNITS]] = unit
@@ -96,8 +91,7 @@ def count_units(jobs, instant, remaining):
     return g[UNITS] > 0
 
 
-@compiled
-def gather(cluster, instant):
+def gather(cluster: Cluster, instant: Instant) -> bool:
     """Put what a cluster noted as over to the others'; return False when there is no room."""
     s, g, over = cluster.s, instant.g, instant.over
     if g[OVER] + s[S.FINISHED_COUNT] > len(over):
@@ -109,10 +103,9 @@ def gather(cluster, instant):
     return True
 
 
-@compiled
-def arrive_at_broker(jobs, instant, broker):
+def arrive_at_broker(instant: Instant, broker: Broker) -> bool:
     """Process the arrivals at the broker now; return False if there is no room."""
-    g, over, heap = instant.g, instant.over, broker.arrivals
+    jobs, g, over, heap = instant.jobs, instant.g, instant.over, broker.arrivals
     while g[EXPECTED] and heap[0, 0] == g[TIME]:
         if g[OVER] == len(over):
             return False
@@ -129,17 +122,15 @@ def arrive_at_broker(jobs, instant, broker):
     return True
 
 
-@compiled
-def has_room(every, k):
+def has_room(cluster: Cluster) -> bool:
     """Return whether a job may join the queue of a cluster."""
-    s, room = every.s[k], every.queue.shape[2]
+    s, room = cluster.s, cluster.queue.shape[1]
     if s[S.QUEUE_TAIL] == room and (s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]):
-        close_gaps(s, every.queue[k])
-    return s[S.QUEUE_TAIL] < room and s[S.RUNNING] < every.ends.shape[2]
+        close_gaps(s, cluster.queue)
+    return s[S.QUEUE_TAIL] < room and s[S.RUNNING] < cluster.ends.shape[1]
 
 
-@compiled
-def deliver(cluster, speed, job):
+def deliver(cluster: Cluster, speed: float, job: int) -> None:
     """Put a job into the queue of a cluster, with its run time there."""
     jobs = cluster.jobs
     jobs[S.CLUSTER, job] = cluster.s[S.NUMBER]
@@ -149,41 +140,36 @@ def deliver(cluster, speed, job):
     enqueue(cluster, job)
 
 
-@compiled
-def choose(every, instant, broker):
+def choose(clusters: list[Cluster], instant: Instant, broker: Broker) -> tuple[int, int]:
     """Return the job that is sent on next and its cluster; -1 if all must wait."""
-    policy = instant.g[BROKER]
+    jobs, policy = instant.jobs, instant.g[BROKER]
     if policy >= LEAST_LOADED:  # these send on at once
         job = first_up_to(broker, instant.g[WIDEST])
         if policy == LEAST_LOADED:
-            return job, least_loaded(every, every.jobs[S.PROCESSORS, job])
-        return job, fastest(every, broker, job)
-    most = count_free(every, broker)
+            return job, least_loaded(clusters, jobs[S.PROCESSORS, job])
+        return job, fastest(clusters, broker, job)
+    most = count_free(clusters, broker)
     job = first_up_to(broker, most)
     if job == UNKNOWN:
         return job, UNKNOWN
-    return job, with_room(broker.free, every.jobs[S.PROCESSORS, job], policy == WORST_FIT)
+    return job, with_room(broker.free, jobs[S.PROCESSORS, job], policy == WORST_FIT)
 
 
-@compiled
-def send_on(every, instant, broker):
+def send_on(clusters: list[Cluster], instant: Instant, broker: Broker) -> int:
     """Send one job on. Return its cluster, -1 if all must wait, -2 if there is no room."""
     g, pending, counts = instant.g, broker.pending, broker.counts
-    for k in range(len(every.s)):
-        need = every.s[k, S.RUNNING] + every.s[k, S.WAITING] + 1
-        if (
-            not has_room(every, k)
-            or need > broker.scratch.shape[1]
-            or counts[k] == pending.shape[1]
-        ):
+    for k in range(len(clusters)):
+        cluster: Cluster = clusters[k]
+        need = cluster.s[S.RUNNING] + cluster.s[S.WAITING] + 1
+        if not has_room(cluster) or need > broker.scratch.shape[1] or counts[k] == pending.shape[1]:
             g[AT] = k
             return -2
-    job, k = choose(every, instant, broker)
+    job, k = choose(clusters, instant, broker)
     if job == UNKNOWN:
         return -1
-    remove_first(broker, every.jobs[S.PROCESSORS, job])
+    remove_first(broker, instant.jobs[S.PROCESSORS, job])
     g[HELD] -= 1
-    deliver(cluster_of(every, k), broker.speeds[k], job)
+    deliver(clusters[k], broker.speeds[k], job)
     if g[BROKER] < LEAST_LOADED:
         pending[k, counts[k]] = job
         counts[k] += 1
@@ -191,91 +177,93 @@ def send_on(every, instant, broker):
     return k
 
 
-@compiled
-def due(every, k):
+def due(cluster: Cluster) -> int:
     """Return when something happens next on a cluster."""
-    return next_time(every.jobs, every.s[k], every.sorted[k], every.heap[k], every.ends[k])
+    return next_time(cluster.jobs, cluster.s, cluster.sorted, cluster.heap, cluster.ends)
 
 
-@compiled
-def next_instant(every, instant, broker):
+def next_instant(clusters: list[Cluster], instant: Instant, broker: Broker) -> int:
     """Return when something happens next, FOREVER for never; count the events so far."""
     g = instant.g
     time = min(broker.arrivals[0, 0] if g[EXPECTED] else FOREVER, g[AGAIN])
     total = g[ARRIVED]
-    for k in range(len(every.s)):
-        instant.dues[k] = due(every, k)
+    for k in range(len(clusters)):
+        cluster: Cluster = clusters[k]
+        instant.dues[k] = due(cluster)
         time = min(time, instant.dues[k])
-        total += every.s[k, S.EVENTS]
+        total += cluster.s[S.EVENTS]
     g[TOTAL] = total
     return time
 
 
-@compiled
-def complete_all(every, remaining, instant):
+def complete_all(clusters: list[Cluster], instant: Instant) -> bool:
     """Complete the jobs that end now, from cluster ``AT`` on; return False if a list is full."""
     g = instant.g
-    while g[AT] < len(every.s):
+    while g[AT] < len(clusters):
         if instant.active[g[AT]]:
-            cluster = cluster_of(every, g[AT])
-            if not (complete(cluster, remaining) and gather(cluster, instant)):
+            cluster: Cluster = clusters[g[AT]]
+            if not (complete(cluster, instant.remaining) and gather(cluster, instant)):
                 return False
         g[AT] += 1
     return True
 
 
-@compiled
-def arrive_all(every, remaining, instant):
+def arrive_all(clusters: list[Cluster], instant: Instant) -> bool:
     """Process the arrivals of now, from cluster ``AT`` on; return False if a list is full."""
     g = instant.g
-    while g[AT] < len(every.s):
+    while g[AT] < len(clusters):
+        cluster: Cluster = clusters[g[AT]]
         # What is over already was noted before there was no room.
-        if due(every, g[AT]) == g[TIME] or every.s[g[AT], S.FINISHED_COUNT]:
-            cluster = cluster_of(every, g[AT])
+        if due(cluster) == g[TIME] or cluster.s[S.FINISHED_COUNT]:
             instant.active[g[AT]] = 1
-            if not (arrive(cluster, remaining) and gather(cluster, instant)):
+            if not (arrive(cluster, instant.remaining) and gather(cluster, instant)):
                 return False
         g[AT] += 1
     return True
 
 
-@compiled
-def schedule_all(every, instant):
+def schedule_all(clusters: list[Cluster], instant: Instant) -> int:
     """Do the passes of clusters from ``AT`` on; return ROOM or PASS where one stops, else DONE."""
-    g, s, active = instant.g, every.s, instant.active
-    while g[AT] < len(s):
+    g, active = instant.g, instant.active
+    while g[AT] < len(clusters):
         k = g[AT]
         if active[k]:
-            if s[k, S.CLOSED]:
-                s[k, S.WAKE] = FOREVER
-            elif s[k, S.POLICY] == S.OUTSIDE:
+            cluster: Cluster = clusters[k]
+            s = cluster.s
+            if s[S.CLOSED]:
+                s[S.WAKE] = FOREVER
+            elif s[S.POLICY] == S.OUTSIDE:
                 active[k] = 0
                 return S.PASS
-            elif not schedule(cluster_of(every, k)):
+            elif not schedule(cluster):
                 return S.ROOM
             active[k] = 0
         g[AT] += 1
     return S.DONE
 
 
-@compiled
-def advance_grid(cluster_arrays, remaining, instant_arrays, broker_arrays, halt, allowed):
+def _pass_to(clusters: list[Cluster], time: int) -> None:
+    """Move the clocks of all clusters."""
+    for k in range(len(clusters)):
+        cluster: Cluster = clusters[k]
+        cluster.s[S.NOW] = time
+
+
+def advance_grid(
+    clusters: list[Cluster], instant: Instant, broker: Broker, halt: int, allowed: int
+) -> int:
     """Run as ``LockStep.advance`` does; return why it stopped, a :class:`Stop`.
 
     After ``ROOM``, ``PASS`` the cluster in question is the one at ``AT``.
     """
-    every = Clusters(*cluster_arrays)
-    instant, broker = Instant(*instant_arrays), Broker(*broker_arrays)
-    jobs, g, active = every.jobs, instant.g, instant.active
-    clusters = len(every.s)
+    g, active = instant.g, instant.active
     early = g[BROKER] >= LEAST_LOADED  # these send on at once
     while True:
         if g[STAGE] == BEGIN:
-            time = next_instant(every, instant, broker)
+            time = next_instant(clusters, instant, broker)
             if time > halt:
                 g[TIME] = max(g[TIME], halt)
-                for k in range(clusters):
-                    every.s[k, S.NOW] = g[TIME]
+                _pass_to(clusters, g[TIME])
                 return S.HALT
             if time == FOREVER:
                 return S.DONE
@@ -283,16 +271,16 @@ def advance_grid(cluster_arrays, remaining, instant_arrays, broker_arrays, halt,
                 return S.PAUSE
             g[TIME] = time
             g[AGAIN] = FOREVER
-            for k in range(clusters):
-                every.s[k, S.NOW] = time
+            _pass_to(clusters, time)
+            for k in range(len(clusters)):
                 active[k] = instant.dues[k] == time
             g[AT] = 0
             g[STAGE] = ENDING
         if g[STAGE] == ENDING:
-            if not complete_all(every, remaining, instant):
+            if not complete_all(clusters, instant):
                 return S.ROOM
             g[STAGE] = REACTING
-            if count_units(jobs, instant, remaining):
+            if count_units(instant):
                 return S.FINISHED
         if g[STAGE] == REACTING:
             if halt <= g[TIME]:
@@ -301,15 +289,16 @@ def advance_grid(cluster_arrays, remaining, instant_arrays, broker_arrays, halt,
             g[STAGE] = ARRIVING
         if g[STAGE] == ARRIVING:
             if g[AT] < 0:
-                if not arrive_at_broker(jobs, instant, broker):
+                if not arrive_at_broker(instant, broker):
                     return S.ROOM
                 g[AT] = 0
-            if not arrive_all(every, remaining, instant):
+            if not arrive_all(clusters, instant):
                 return S.ROOM
             changes = False
-            for k in range(clusters):
-                changes = changes or every.s[k, S.CHANGE_AT] == g[TIME]
-            if count_units(jobs, instant, remaining):
+            for k in range(len(clusters)):
+                cluster: Cluster = clusters[k]
+                changes = changes or cluster.s[S.CHANGE_AT] == g[TIME]
+            if count_units(instant):
                 g[STAGE] = REACTING
                 return S.FINISHED
             if changes:
@@ -318,17 +307,17 @@ def advance_grid(cluster_arrays, remaining, instant_arrays, broker_arrays, halt,
             g[STAGE] = SENDING_EARLY
         if g[STAGE] == SENDING_EARLY:
             while early and g[HELD]:
-                if send_on(every, instant, broker) == -2:
+                if send_on(clusters, instant, broker) == -2:
                     return S.ROOM
             g[AT] = 0
             g[STAGE] = PASSING
         if g[STAGE] == PASSING:
-            stop = schedule_all(every, instant)
+            stop = schedule_all(clusters, instant)
             if stop != S.DONE:
                 return stop
             g[STAGE] = SENDING_LATE
         if g[BROKER] != NONE and g[HELD]:
-            sent = send_on(every, instant, broker)
+            sent = send_on(clusters, instant, broker)
             if sent == -2:
                 return S.ROOM
             if sent >= 0:

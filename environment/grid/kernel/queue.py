@@ -10,77 +10,48 @@ The choice of a cluster is also here; the same policies in plain Python are in
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import floor
-from typing import NamedTuple
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.places import Cluster
-from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64Rows, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 FIRST, LAST = 0, 1
 NEXT, PLACE = 0, 1
 
 
-class Clusters(NamedTuple):
-    """The arrays of each :class:`Cluster`, with the cluster as their first axis."""
-
-    jobs: Int64s  #: the table of jobs, the same for all, shape (columns, jobs)
-    s: Int64s
-    sorted: Int64s
-    heap: Int64s
-    queue: Int64s
-    ends: Int64s
-    expected: Int64s
-    finished: Int64s
-
-
-class Broker(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Broker:
     """The broker's queue, and its data on the clusters."""
 
-    arrivals: Int64s  #: submission (s) and row of jobs that are to arrive, a heap, shape (2, jobs)
+    #: submission (s) and row of jobs that are to arrive, a heap, shape (2, jobs)
+    arrivals: Int64Rows
     #: the earliest place of jobs by size, a heap over ``sizes`` (``tree[1]`` of all), (2 * sizes,)
     tree: Int64s
-    sizes: Int64s  #: the first and the last job of each size, -1 for none, shape (2, sizes)
+    sizes: Int64Rows  #: the first and the last job of each size, -1 for none, shape (2, sizes)
     #: the next job of its size, and the place in the order (:func:`place_of`), -1 when it does not
     #: wait, shape (2, jobs)
-    chain: Int64s
+    chain: Int64Rows
     speeds: Float64s  #: of the nodes of each cluster, shape (clusters,)
-    pending: Int64s  #: rows of jobs of the grid that wait on each cluster, shape (clusters, jobs)
+    #: rows of jobs of the grid that wait on each cluster, shape (clusters, jobs)
+    pending: Int64Rows
     counts: Int64s  #: how many of them, shape (clusters,)
     free: Int64s  #: processors of each cluster that they leave, shape (clusters,)
-    scratch: Int64s  #: room for a heap of the jobs of one cluster, shape (2, jobs)
-
-
-@compiled
-def cluster_of(every, k):
-    """Return one of the clusters."""
-    return Cluster(
-        every.jobs,
-        every.s[k],
-        every.sorted[k],
-        every.heap[k],
-        every.queue[k],
-        every.ends[k],
-        every.expected[k],
-        every.finished[k],
-    )
+    scratch: Int64Rows  #: room for a heap of the jobs of one cluster, shape (2, jobs)
 
 
 #: Places by submission, then by row; there are less than 2**31 rows, and 2**32 seconds are an age.
 ROWS = 1 << 31
 
 
-@compiled
-def place_of(submit, row):
+def place_of(submit: int, row: int) -> int:
     """Return the place of a job in the order of the queue."""
     return submit * ROWS + row
 
 
-@compiled
-def _renew(tree, size, place):
+def _renew(tree: Int64s, size: int, place: int) -> None:
     """Note the place of the first job of a size."""
     node = (len(tree) >> 1) + size
     tree[node] = place
@@ -89,8 +60,7 @@ def _renew(tree, size, place):
         tree[node] = min(tree[2 * node], tree[2 * node + 1])
 
 
-@compiled
-def put(broker, job, size, place):
+def put(broker: Broker, job: int, size: int, place: int) -> None:
     """Put a job into the queue, most often at its end."""
     sizes, chain = broker.sizes, broker.chain
     chain[PLACE, job] = place
@@ -110,8 +80,7 @@ def put(broker, job, size, place):
         chain[NEXT, before] = job
 
 
-@compiled
-def first_up_to(broker, most):
+def first_up_to(broker: Broker, most: int) -> int:
     """Return the first job of at most this many processors, -1 if there is none."""
     tree = broker.tree
     half = len(tree) >> 1
@@ -135,8 +104,7 @@ def first_up_to(broker, most):
     return broker.sizes[FIRST, at - half]
 
 
-@compiled
-def remove_first(broker, size):
+def remove_first(broker: Broker, size: int) -> None:
     """Take the first job of a size out of the queue."""
     tree, sizes, chain = broker.tree, broker.sizes, broker.chain
     job = sizes[FIRST, size]
@@ -155,15 +123,16 @@ def remove_first(broker, size):
 NONE, FIRST_FIT, WORST_FIT, LEAST_LOADED, FASTEST_COMPLETION = range(5)
 
 
-@compiled
-def count_free(every, broker):
+def count_free(clusters: list[Cluster], broker: Broker) -> int:
     """Fill ``free``, forget the jobs that have started since; return the largest number.
 
     Free processors are those not in use, minus those of jobs of the grid that wait there.
     """
-    jobs, pending, counts, free = every.jobs, broker.pending, broker.counts, broker.free
+    pending, counts, free = broker.pending, broker.counts, broker.free
     most = 0
-    for k in range(len(every.s)):
+    for k in range(len(clusters)):
+        cluster: Cluster = clusters[k]
+        jobs = cluster.jobs
         asked, kept = 0, 0
         for i in range(counts[k]):
             job = pending[k, i]
@@ -172,13 +141,12 @@ def count_free(every, broker):
                 pending[k, kept] = job
                 kept += 1
         counts[k] = kept
-        free[k] = every.s[k, S.FREE] - asked
+        free[k] = cluster.s[S.FREE] - asked
         most = max(most, free[k])
     return most
 
 
-@compiled
-def with_room(free, need, worst):
+def with_room(free: Int64s, need: int, worst: bool) -> int:
     """Return the first cluster with room, or the one with the most."""
     found = UNKNOWN
     for k in range(len(free)):
@@ -189,30 +157,29 @@ def with_room(free, need, worst):
     return found
 
 
-@compiled
-def least_loaded(every, need):
+def least_loaded(clusters: list[Cluster], need: int) -> int:
     """Return the large enough cluster with the smallest share of processors used and requested."""
     found = UNKNOWN
     best, over = 0, 1
-    s = every.s
-    for k in range(len(s)):
-        size = s[k, S.CAPACITY]
+    for k in range(len(clusters)):
+        cluster: Cluster = clusters[k]
+        s = cluster.s
+        size = s[S.CAPACITY]
         if size >= need:
-            used = size - s[k, S.FREE] + s[k, S.ASKED]
+            used = size - s[S.FREE] + s[S.ASKED]
             if found == UNKNOWN or used * over < best * size:
                 found, best, over = k, used, size
     return found
 
 
-@compiled
-def at_speed(time, speed):
+def at_speed(time: int, speed: float) -> int:
     """Return a time on nodes of a speed, as ``hpcrowd.environment.quantities.time_at_speed``."""
     return time if time <= 0 else max(floor(time / speed + 0.5), 1)
 
 
-@compiled
-def believed(jobs, s, speed, job):
+def believed(cluster: Cluster, speed: float, job: int) -> int:
     """Return the run time that the scheduler of a cluster would expect."""
+    jobs, s = cluster.jobs, cluster.s
     requested = at_speed(jobs[S.REQUESTED_TIME, job], speed)
     if s[S.EXACT]:
         run = at_speed(jobs[S.RUN_TIME, job], speed)
@@ -220,15 +187,53 @@ def believed(jobs, s, speed, job):
     return (2 * requested * s[S.FACTOR] + s[S.DIVISOR]) // (2 * s[S.DIVISOR])
 
 
-@compiled
-def completion(cluster, scratch, need, length):
+def _push(broker: Broker, size: int, time: int, freed: int) -> None:
+    """Do what ``heap_push`` does in ``scratch``; to pass an array would take as long."""
+    heap = broker.scratch
+    i = size
+    while i > 0:
+        parent = (i - 1) >> 1
+        if heap[0, parent] < time or (heap[0, parent] == time and heap[1, parent] < freed):
+            break
+        heap[0, i] = heap[0, parent]
+        heap[1, i] = heap[1, parent]
+        i = parent
+    heap[0, i] = time
+    heap[1, i] = freed
+
+
+def _pop(broker: Broker, size: int) -> int:
+    """Do what ``heap_pop`` does in ``scratch``."""
+    heap = broker.scratch
+    first = heap[1, 0]
+    size -= 1
+    time, freed = heap[0, size], heap[1, size]
+    i, child = 0, 1
+    while child < size:
+        other = child + 1
+        if other < size and (
+            heap[0, other] < heap[0, child]
+            or (heap[0, other] == heap[0, child] and heap[1, other] < heap[1, child])
+        ):
+            child = other
+        if time < heap[0, child] or (time == heap[0, child] and freed < heap[1, child]):
+            break
+        heap[0, i] = heap[0, child]
+        heap[1, i] = heap[1, child]
+        i, child = child, 2 * child + 1
+    heap[0, i] = time
+    heap[1, i] = freed
+    return first
+
+
+def completion(cluster: Cluster, broker: Broker, need: int, length: int) -> int:
     """Return when a job would end, with the queue served in order, according to estimates."""
-    jobs, s, queue = cluster.jobs, cluster.s, cluster.queue
+    jobs, s, queue, scratch = cluster.jobs, cluster.s, cluster.queue, broker.scratch
     now, free, held = s[S.NOW], s[S.FREE], 0
     for i in range(s[S.RUNNING]):
         job = cluster.ends[1, i]
         end = max(now, jobs[S.START, job] + jobs[S.ESTIMATE, job])
-        heap_push(scratch, held, end, jobs[S.PROCESSORS, job])
+        _push(broker, held, end, jobs[S.PROCESSORS, job])
         held += 1
     time = now
     for i in range(s[S.QUEUE_HEAD], s[S.QUEUE_TAIL] + 1):
@@ -240,26 +245,25 @@ def completion(cluster, scratch, need, length):
             if held == 0:
                 return FOREVER
             time = max(time, scratch[0, 0])
-            free += heap_pop(scratch, held)
+            free += _pop(broker, held)
             held -= 1
         if last:
             break
         free -= wanted
-        heap_push(scratch, held, time + queue[2, i], wanted)
+        _push(broker, held, time + queue[2, i], wanted)
         held += 1
     return time + length
 
 
-@compiled
-def fastest(every, broker, job):
+def fastest(clusters: list[Cluster], broker: Broker, job: int) -> int:
     """Return the large enough cluster where a job would end first."""
-    jobs = every.jobs
-    need = jobs[S.PROCESSORS, job]
     found, best = UNKNOWN, FOREVER
-    for k in range(len(every.s)):
-        if every.s[k, S.CAPACITY] >= need:
-            length = believed(jobs, every.s[k], broker.speeds[k], job)
-            end = completion(cluster_of(every, k), broker.scratch, need, length)
+    for k in range(len(clusters)):
+        cluster: Cluster = clusters[k]
+        need = cluster.jobs[S.PROCESSORS, job]
+        if cluster.s[S.CAPACITY] >= need:
+            length = believed(cluster, broker.speeds[k], job)
+            end = completion(cluster, broker, need, length)
             if found == UNKNOWN or end < best:
                 found, best = k, end
     return found

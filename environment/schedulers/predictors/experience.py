@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from hpcrowd.environment.engine.kernel.arrays import Groups
 from hpcrowd.environment.errors import PredictorError, QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import options_of
@@ -79,8 +80,8 @@ class ComparingPredictor(Predictor):
         self.history = history
         self.bounds = bounds
         self._jobs: JobTable | None = None
-        self._memory: Experience | None = None
-        self._given: tuple[Any, ...] = ()
+        self._arrays: dict[str, Any] = {}
+        self._groups = Groups()
 
     def begin(self, jobs: JobTable) -> None:
         """Take the table of jobs; forget everything earlier."""
@@ -96,33 +97,32 @@ class ComparingPredictor(Predictor):
             bounds[:] = [[column.min(), column.max()] for column in columns]
         wanted = self._most_neighbours
         room = max(len(jobs), FIRST_ROOM)
-        self._memory = Experience(
-            counters=counters,
-            bounds=bounds,
-            keys=np.zeros(wanted, np.int64),
-            best=np.zeros(wanted, np.int64),
+        self._arrays = {
+            "compared": np.array(K.COMPARED),
+            "settings": self._settings,
+            "counters": counters,
             **_arrays(room),
-        )
-        self._given = tuple(self._memory)
+            "bounds": bounds,
+            "keys": np.zeros(wanted, np.int64),
+            "best": np.zeros(wanted, np.int64),
+        }
 
     def arrived(self, rows: Int64s, now: int) -> None:
         """Take note of jobs that joined the queue."""
-        jobs, arrays = self._ready()
-        kernel.meet_all(arrays, jobs.matrix, np.asarray(rows, np.int64))
+        _, memory = self._ready()
+        kernel.meet_all(memory, np.asarray(rows, np.int64))
 
     def ended(self, rows: Int64s, now: int) -> None:
         """Take note of jobs that ended."""
-        jobs, arrays = self._ready()
-        kernel.learn_all(arrays, jobs.matrix, np.asarray(rows, np.int64), now)
+        _, memory = self._ready()
+        kernel.learn_all(memory, np.asarray(rows, np.int64), now)
 
     def predict(self, rows: Int64s, now: int) -> Int64s:
         """Return the predicted run times of jobs that have arrived, s."""
-        jobs, arrays = self._ready()
+        jobs, memory = self._ready()
         rows = np.asarray(rows, np.int64)
         predicted = np.empty(len(rows), np.int64)
-        absent = kernel.predict_all(
-            self._model, arrays, self._settings, jobs.matrix, rows, predicted
-        )
+        absent = kernel.predict_all(self._model, memory, rows, predicted)
         if absent != K.NONE:
             raise PredictorError(
                 f"{self.name}: job {jobs.number[absent]} has not arrived; call "
@@ -132,12 +132,9 @@ class ComparingPredictor(Predictor):
 
     def follow(self, events: Events) -> Int64s:
         """Process events in compiled code, with the same result as one by one."""
-        jobs, arrays = self._ready()
+        jobs, memory = self._ready()
         predicted = np.full(len(jobs), UNKNOWN, np.int64)
-        kernel.follow(
-            self._model, arrays, self._settings, jobs.matrix,
-            events.time, events.row, events.kind, predicted,
-        )  # fmt: skip
+        kernel.follow(self._model, memory, events.time, events.row, events.kind, predicted)
         return predicted
 
     def to_json(self) -> dict[str, Any]:
@@ -148,37 +145,34 @@ class ComparingPredictor(Predictor):
             for name, one in settings.items()
         }
 
-    def _ready(self) -> tuple[JobTable, tuple[Any, ...]]:
-        """Return the table, and the arrays with room for every job of the table."""
-        if self._jobs is None or self._memory is None:
+    def _ready(self) -> tuple[JobTable, Experience]:
+        """Return the table, and what is kept with room for every job of the table."""
+        jobs, arrays = self._jobs, self._arrays
+        if jobs is None:
             raise not_begun(self.name)
-        if len(self._jobs) > self._memory.jobs.shape[0]:
-            self._memory = _grown(self._memory, len(self._jobs))
-            self._given = tuple(self._memory)
-        return self._jobs, self._given
+        old = len(arrays["jobs"])
+        grows = len(jobs) > old
+        if grows:
+            for name, array in _arrays(max(len(jobs), 2 * old)).items():
+                if name != "buckets":
+                    array[:old] = arrays[name]
+                arrays[name] = array
+        memory = self._groups.of(Experience, jobs.matrix, *arrays.values())
+        if grows:
+            K.hash_anew(memory)
+        return jobs, memory
 
 
 def _arrays(room: int) -> dict[str, Any]:
-    """Return empty arrays for so many jobs."""
+    """Return empty arrays for so many jobs, in the order of :class:`Experience`."""
     size = 1 << (BUCKETS * room - 1).bit_length()
     return {
         "jobs": np.full((room, K.JOB_FIELDS), K.NONE, np.int64),
         "classes": np.empty((room, K.CLASS_FIELDS), np.int64),
         "categories": np.empty((room, K.CATEGORY_FIELDS), np.int64),
-        "vectors": np.empty((room, K.NUMERIC + 1)),
         "buckets": np.full((2, size), K.NONE, np.int64),
+        "vectors": np.empty((room, K.NUMERIC + 1)),
     }
-
-
-def _grown(memory: Experience, needed: int) -> Experience:
-    """Return the same with room for ``needed`` jobs and more."""
-    old = memory.jobs.shape[0]
-    arrays = _arrays(max(needed, 2 * old))
-    for name in ("jobs", "classes", "categories", "vectors"):
-        arrays[name][:old] = getattr(memory, name)
-    grown = memory._replace(**arrays)
-    K.hash_anew(grown)
-    return grown
 
 
 def check_whole(name: str, value: Any, least: int) -> int:

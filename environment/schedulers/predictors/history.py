@@ -30,6 +30,7 @@ from hpcrowd.environment.schedulers.predictors.experience import (
     check_whole,
     template_mask,
 )
+from hpcrowd.environment.schedulers.predictors.kernel.experience import Experience
 from hpcrowd.environment.schedulers.predictors.kernel.prediction import HISTORY
 
 
@@ -172,7 +173,7 @@ class HistoryPredictor(ComparingPredictor):
             )
         return self.parameters
 
-    def _ready(self) -> tuple[JobTable, tuple[Any, ...]]:
+    def _ready(self) -> tuple[JobTable, Experience]:
         self._trained()
         return super()._ready()
 

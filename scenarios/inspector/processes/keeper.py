@@ -104,7 +104,7 @@ def _begun(subjects: Sequence[Subject], asked: dict[str, Any]) -> Course:
 
 
 def _warm_up(subject: Subject) -> None:
-    """Simulate a day and look at it, so that compiled code and modules are there for all forks."""
+    """Simulate a day and look at it, so that modules are there for all forks."""
     course = subject.begin({})
     course.advance(course.now + DAY)
     timeline(course, whole=True)

@@ -8,7 +8,7 @@ from hpcrowd import fit, generate
 from hpcrowd.analysis.models.jobs.locality import control_correlation
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.schedulers.correlation import (
+from hpcrowd.environment.schedulers.predictors.correlation import (
     WeeklyCorrelation,
     expected_correlation,
     rank_correlation,

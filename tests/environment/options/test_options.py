@@ -49,7 +49,7 @@ class Order(Scheduler):
 
 
 class Stretch(Priority):
-    compiles = False
+    traced = False
 
     def __init__(self, power: float = 1.0):
         self.power = power

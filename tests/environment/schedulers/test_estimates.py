@@ -1,7 +1,7 @@
 """Estimates that need no history, and what happens to a running job that outruns its own."""
 
 import pytest
-from hpcrowd.environment.schedulers.estimates import INCREMENTS, believed_end
+from hpcrowd.environment.schedulers.arithmetic import INCREMENTS, believed_end
 from hpcrowd.errors import QuantityError
 from hpcrowd.predictors import Estimates, parse_estimates
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Priorities: a formula over the queue, compiled or not, with each kind of backfilling."""
+"""Priorities: a formula over the queue, traced or called, with each kind of backfilling."""
 
 import copy
 import pickle
@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from hpcrowd import jobs_from_trace
+from hpcrowd.environment.engine.passes.priority import program_of
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.schedulers.priority import (
     ARRAYS,
@@ -43,23 +44,22 @@ class Weighed(Priority):
         return self.weight * ratio + jobs.processors - jobs.usage / 1000.0
 
 
-class Uncompiled(Weighed):
-    """The same, which numba is not to compile."""
+class Called(Weighed):
+    """The same, which is not to be traced."""
 
-    compiles = False
+    traced = False
 
 
-class InNumpy(Weighed):
-    """The same, which numba cannot compile."""
+class Branching(Weighed):
+    """The same, which cannot be traced."""
 
     def score(self, jobs):
-        """Use a dictionary."""
-        terms = {"ratio": jobs.waited / jobs.requested, "usage": -jobs.usage / 1000.0}
-        return self.weight * terms.pop("ratio") + jobs.processors + sum(terms.values())
+        """Leave out the usage where there is none."""
+        found = self.weight * (jobs.waited / jobs.requested) + jobs.processors
+        return found - jobs.usage / 1000.0 if jobs.usage.max() > 0 else found
 
 
-#: Those that numba compiles in each process anew, or tries to.
-SLOW = (*SHIPPED, InNumpy)
+KINDS = (*SHIPPED, Weighed, Called, Branching)
 
 
 def queue_of(**given):
@@ -104,31 +104,33 @@ def check_forms(kind, backfill, case):
     assert compiled == plain
 
 
-kinds = [Weighed, Uncompiled, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW)]
+def test_which_formulas_are_traced():
+    """Those that say that they are not to be, or need values on the way, are called."""
+    assert [kind for kind in KINDS if len(program_of(kind()).steps)] == [*SHIPPED, Weighed]
 
 
 @pytest.mark.parametrize("backfill", BACKFILLS)
-@pytest.mark.parametrize("kind", kinds)
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=8)
 @given(case=cases)
-def test_compiled_numpy_and_plain_agree(kind, backfill, case):
-    """The same schedule, compiled, by numpy and plain, whatever happens."""
+def test_traced_called_and_plain_agree(kind, backfill, case):
+    """The same schedule, traced, called with arrays and plain, whatever happens."""
     check_forms(kind, backfill, case)
 
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("backfill", BACKFILLS)
-@pytest.mark.parametrize("kind", [Weighed, *SLOW])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=200)
 @given(case=cases)
-def test_compiled_numpy_and_plain_agree_often(kind, backfill, case):
+def test_traced_called_and_plain_agree_often(kind, backfill, case):
     """The same in many more cases."""
     check_forms(kind, backfill, case)
 
 
 def wrong(name, score):
     """Return a policy with this formula."""
-    return type(name, (Uncompiled,), {"score": lambda self, jobs: score(jobs)})
+    return type(name, (Called,), {"score": lambda self, jobs: score(jobs)})
 
 
 @both
@@ -148,7 +150,7 @@ def test_wrong_formulas(make_jobs, name, score, message, plain):
 
 
 @pytest.mark.parametrize("backfill", ["queue", "conservative"])
-@pytest.mark.parametrize("kind", [Weighed, Uncompiled])
+@pytest.mark.parametrize("kind", [Weighed, Called])
 def test_forks(kth, kind, backfill):
     """A run can be copied in the middle, and goes on as the original does."""
     jobs = jobs_from_trace(kth).jobs.take(np.arange(600))

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd import JobTable, Simulation, State
-from hpcrowd.environment.schedulers.fair_share import Usage, half
+from hpcrowd.environment.schedulers.arithmetic import half
+from hpcrowd.environment.schedulers.fair_share import Usage
 from hpcrowd.errors import QuantityError
 from hpcrowd.policies import EndedJob, SelectiveCategorized, parse_scheduler
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
 from hpcrowd.environment.engine.kernel.nodes.main_pass import (
@@ -24,6 +23,7 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     look,
     select,
 )
+from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, order_of
 from hpcrowd.environment.engine.kernel.nodes.queue import rejoin, waits
 from hpcrowd.environment.engine.kernel.nodes.releases import (
@@ -32,17 +32,17 @@ from hpcrowd.environment.engine.kernel.nodes.releases import (
     note_start,
     start_after_releases,
 )
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 
 
-@compiled
-def _split(g, count, at):
+def _split(g: Site, count: int, at: int) -> int:
     """Split the span that holds a second beyond its first; return how many spans there are."""
     plan, nodes = g.lists, g.spans
     place = _span(plan, count, at)
     if place == count or plan[N.SPAN_BEGIN, place] >= at:
         return count
     for i in range(count, place + 1, -1):
-        for field in (N.SPAN_BEGIN, N.SPAN_END, N.SPAN_NODES):
+        for field in range(N.SPAN_BEGIN, N.SPAN_NODES + 1):
             plan[field, i] = plan[field, i - 1]
     plan[N.SPAN_BEGIN, place + 1], plan[N.SPAN_END, place + 1] = at, plan[N.SPAN_END, place]
     plan[N.SPAN_NODES, place + 1] = count
@@ -51,8 +51,7 @@ def _split(g, count, at):
     return count + 1
 
 
-@compiled
-def _span(plan, count, at):
+def _span(plan: Int64Rows, count: int, at: int) -> int:
     """Return the first span that ends after a second."""
     low, high = 0, count
     while low < high:
@@ -64,38 +63,36 @@ def _span(plan, count, at):
     return low
 
 
-@compiled
-def _keep(g, count, begin, end, shares):
+def _keep(g: Site, count: int, begin: int, end: int, shares: int) -> int:
     """Keep the nodes of a choice from one second to another; return how many spans there are."""
     plan, nodes, chosen = g.lists, g.spans, g.c[N.CHOSEN]
     count = _split(g, count, begin)
     count = _split(g, count, end)
     place = _span(plan, count, begin)
     while place < count and plan[N.SPAN_BEGIN, place] < end:
-        span = nodes[plan[N.SPAN_NODES, place]]
+        span = plan[N.SPAN_NODES, place]
         for i in range(shares):
             node = g.nodes[chosen + N.S_NODE, i]
-            span[node >> 6] &= ~(1 << (node & 63))
+            nodes[span, node >> 6] &= ~(1 << (node & 63))
         place += 1
     return count
 
 
-@compiled
-def _clashes(g, count, begin, end, shares):
+def _clashes(g: Site, count: int, begin: int, end: int, shares: int) -> bool:
     """Return whether some nodes of a choice are kept for others within a time."""
     plan, nodes, chosen = g.lists, g.spans, g.c[N.CHOSEN]
     place = _span(plan, count, begin)
     while place < count and plan[N.SPAN_BEGIN, place] < end:
-        span = nodes[plan[N.SPAN_NODES, place]]
+        span = plan[N.SPAN_NODES, place]
         for i in range(shares):
-            if not has(span, g.nodes[chosen + N.S_NODE, i]):
+            node = g.nodes[chosen + N.S_NODE, i]
+            if not (nodes[span, node >> 6] >> (node & 63)) & 1:
                 return True
         place += 1
     return False
 
 
-@compiled
-def _unplanned(g, count, nodes, found, start, end):
+def _unplanned(g: Site, count: int, nodes: Int64s, found: Int64s, start: int, end: int) -> int:
     """Find the nodes that are free of plans from start to end; return when to try later, or 0."""
     plan, spans = g.lists, g.spans
     copy_set(found, nodes)
@@ -104,25 +101,25 @@ def _unplanned(g, count, nodes, found, start, end):
         after = place + 1 < count
         if plan[N.SPAN_BEGIN, place] > end and (later or not after):
             break
-        span = spans[plan[N.SPAN_NODES, place]]
+        span = plan[N.SPAN_NODES, place]
         if not later and after:
             # Later spans are worth trying if they have nodes that this one lacks.
-            following, more = spans[plan[N.SPAN_NODES, place + 1]], 0
+            following, more = plan[N.SPAN_NODES, place + 1], 0
             for i in range(len(nodes)):
-                more |= nodes[i] & following[i] & ~(found[i] & span[i])
+                more |= nodes[i] & spans[following, i] & ~(found[i] & spans[span, i])
             if more:
                 later = plan[N.SPAN_END, place]
         if plan[N.SPAN_BEGIN, place] > end:
             if not later and after:
                 later = plan[N.SPAN_END, place + 1]
             break
-        keep_only(found, span)
+        for i in range(len(found)):
+            found[i] &= spans[span, i]
         place += 1
     return later
 
 
-@inlined
-def _foretell(g, entry, free, now):
+def _foretell(g: Site, entry: int, free: Int64s, now: int) -> tuple[int, int]:
     """Return when a job could start on some nodes, and how many shares it would hold; -1 for never.
 
     Running jobs end at their limits; ends close to each other count as one.
@@ -145,32 +142,32 @@ def _foretell(g, entry, free, now):
     return begin, shares
 
 
-@compiled
-def _too_many(g, row, partition, stamp):
+def _too_many(g: Site, row: int, partition: int, stamp: int) -> bool:
     """Count jobs of a user, partition or association, and return whether there are too many."""
-    counts, partitions = g.people, g.c[N.PARTITIONS]
-    places = (
-        partition,
-        partitions + g.rows[N.ASSOCIATION, row] * 2,
-        partitions + g.rows[N.USER_OF, row] * 2 + 1,
-    )
-    limits = (g.c[N.BF_PARTITION], g.c[N.BF_ASSOCIATION], g.c[N.BF_USER])
-    for i in range(3):
-        place = places[i]
-        if not limits[i]:
-            continue
-        if counts[N.COUNTED_IN, place] != stamp:
-            counts[N.COUNTED_IN, place], counts[N.COUNTED, place] = stamp, 0
-        if counts[N.COUNTED, place] >= limits[i]:
-            return True
-    for i in range(3):
-        if limits[i]:
-            counts[N.COUNTED, places[i]] += 1
+    c, counts = g.c, g.people
+    association = c[N.PARTITIONS] + g.rows[N.ASSOCIATION, row] * 2
+    user = c[N.PARTITIONS] + g.rows[N.USER_OF, row] * 2 + 1
+    if (
+        _is_full(g, partition, c[N.BF_PARTITION], stamp)
+        or _is_full(g, association, c[N.BF_ASSOCIATION], stamp)
+        or _is_full(g, user, c[N.BF_USER], stamp)
+    ):
+        return True
+    counts[N.COUNTED, partition] += 1
+    counts[N.COUNTED, association] += 1
+    counts[N.COUNTED, user] += 1
     return False
 
 
-@compiled
-def backfill_cycle(g, now):
+def _is_full(g: Site, place: int, most: int, stamp: int) -> bool:
+    """Return whether as many jobs were counted at a place in this cycle as may; 0 is no limit."""
+    counts = g.people
+    if counts[N.COUNTED_IN, place] != stamp:
+        counts[N.COUNTED_IN, place], counts[N.COUNTED, place] = stamp, 0
+    return most != 0 and counts[N.COUNTED, place] >= most
+
+
+def backfill_cycle(g: Site, now: int) -> None:
     """Start what can start, and plan the others."""
     rows, entries, c = g.rows, g.entries, g.c
     note_begin_times(g, now)
@@ -236,8 +233,7 @@ def backfill_cycle(g, now):
     rejoin(g)
 
 
-@inlined
-def _try(g, count, window, entry, now):
+def _try(g: Site, count: int, window: int, entry: int, now: int) -> tuple[int, int, int]:
     """Start or plan a job.
 
     Returns
@@ -328,16 +324,14 @@ def _try(g, count, window, entry, now):
         return 1, counted, count
 
 
-@compiled
-def _copy(g, to, source, shares):
+def _copy(g: Site, to: int, source: int, shares: int) -> None:
     """Copy the shares of a choice from one place to another."""
     for field in range(N.S_GPUS + g.c[N.KINDS]):
         for i in range(shares):
             g.nodes[to + field, i] = g.nodes[source + field, i]
 
 
-@compiled
-def _slot(begin, limit, resolution):
+def _slot(begin: int, limit: int, resolution: int) -> tuple[int, int]:
     """Return begin and end in the plan, rounded to its resolution."""
     end = begin + limit + resolution - 1
     return begin // resolution * resolution, end // resolution * resolution

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.limits import count_submitted
 from hpcrowd.environment.engine.kernel.nodes.main_pass import bar_reserved
 from hpcrowd.environment.engine.kernel.nodes.placement import copy_set, select, take
+from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.queue import (
     hold_chosen,
     occupy,
     put_in_order,
     weigh,
 )
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 
 
-@compiled
-def seat_all(site_arrays, running, entries, counts, starts, shares):
+def seat_all(
+    g: Site, running: Int64s, entries: Int64s, counts: Int64s, starts: Int64s, shares: Int64Rows
+) -> int:
     """Let jobs run since their starts; return the place of one that has no room, -1 for none.
 
     Then nothing is held.
 
     Parameters
     ----------
-    site_arrays
-        The fields of ``kernel.nodes.places.Site``.
+    g
+        All arrays.
     running, starts
         Rows by start, and the starts, s.
     entries, counts
@@ -32,7 +34,6 @@ def seat_all(site_arrays, running, entries, counts, starts, shares):
     shares
         First and end of the shares that each is known to hold; both equal where it is not known.
     """
-    g = N.Site(*site_arrays)
     allowed, lacks = g.sets[N.WORK + 1], -1
     for k in range(len(running)):
         take(g, g.c[N.STOCK], shares[0, k], shares[1, k], -1)
@@ -67,10 +68,8 @@ def seat_all(site_arrays, running, entries, counts, starts, shares):
     return lacks
 
 
-@compiled
-def queue_all(site_arrays, waiting, weighed):
+def queue_all(g: Site, waiting: Int64s, weighed: Int64s) -> None:
     """Let jobs wait whose priorities were computed at the given seconds."""
-    g = N.Site(*site_arrays)
     c, rows, order = g.c, g.rows, g.entries
     for k in range(len(waiting)):
         row = waiting[k]

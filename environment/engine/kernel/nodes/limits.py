@@ -5,13 +5,12 @@ What is to be checked for an option is a list, in Slurm's order, made once in Py
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes.places import Site
 
 
-@compiled
-def asked_or_held(g, shares, d, tres):
+def asked_or_held(g: Site, shares: int, d: int, tres: int) -> int:
     """Return how much of a resource a choice holds; what is asked, without shares."""
     if tres < 0:
         return 0
@@ -33,8 +32,7 @@ def asked_or_held(g, shares, d, tres):
     return found
 
 
-@compiled
-def left_to_run(g, use, tres):
+def left_to_run(g: Site, use: int, tres: int) -> float:
     """Return what running jobs of an account may still use until their limits, times s."""
     found = 0.0  # unlimited memory times s does not fit into 64 bits
     if tres < 0:
@@ -65,8 +63,7 @@ def left_to_run(g, use, tres):
     return found
 
 
-@compiled
-def first_limit(g, first, last, d, limit, shares):
+def first_limit(g: Site, first: int, last: int, d: int, limit: int, shares: int) -> int:
     """Return the word of the first limit of a list that is in the way, 0 if none is.
 
     ``limit`` is the job's time limit, ``shares`` how many are chosen.
@@ -112,15 +109,13 @@ def first_limit(g, first, last, d, limit, shares):
     return 0
 
 
-@compiled
-def count_submitted(g, option, sign):
+def count_submitted(g: Site, option: int, sign: int) -> None:
     """Note that a job joins (1) or has left (-1) the machine."""
     for i in range(g.options[N.USES, option], g.options[N.USES_END, option]):
         g.used[N.ALL_JOBS, g.checks[N.CHARGED, i]] += sign
 
 
-@compiled
-def count_started(g, option, first, last, sign):
+def count_started(g: Site, option: int, first: int, last: int, sign: int) -> None:
     """Note that a job has started (1) or ended (-1) with what it holds."""
     options, used, held = g.options, g.used, g.held
     for i in range(options[N.USES, option], options[N.USES_END, option]):

@@ -6,9 +6,8 @@ the site's reasons, take a while to start, are killed when limits are checked, a
 
 from __future__ import annotations
 
-import math
+from math import ceil
 
-from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop
 from hpcrowd.environment.engine.kernel.loop import next_time
@@ -16,6 +15,7 @@ from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.backfill import backfill_cycle
 from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
 from hpcrowd.environment.engine.kernel.nodes.main_pass import main_pass
+from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.queue import (
     accept,
     finish,
@@ -25,12 +25,12 @@ from hpcrowd.environment.engine.kernel.nodes.queue import (
 )
 from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 from hpcrowd.environment.schedulers.slurm.timing import LOOK_EVERY, MOST_PASSES
 from hpcrowd.environment.stops import FOREVER
 
 
-@compiled
-def complete_on_nodes(g, ended, finished, remaining):
+def complete_on_nodes(g: Site, ended: Int64Rows, finished: Int64s, remaining: Int64s) -> bool:
     """Complete the jobs that end now; return False if a list is full."""
     jobs, s, ends = g.jobs, g.s, g.ends
     while s[S.RUNNING] and ends[0, 0] == s[S.NOW]:
@@ -50,8 +50,7 @@ def complete_on_nodes(g, ended, finished, remaining):
     return True
 
 
-@compiled
-def _over(jobs, s, finished, remaining, job):
+def _over(jobs: Int64Rows, s: Int64s, finished: Int64s, remaining: Int64s, job: int) -> None:
     """Count a job as finished for its user; note the unit if this was its last job."""
     unit = jobs[S.UNIT, job]
     if unit >= 0:
@@ -61,8 +60,7 @@ def _over(jobs, s, finished, remaining, job):
             s[S.FINISHED_COUNT] += 1
 
 
-@compiled
-def _rejected(g, job):
+def _rejected(g: Site, job: int) -> int:
     """Return the word for why the site rejects an arriving job, 0 if it does not."""
     rows = g.rows
     if rows[N.REFUSAL, job]:
@@ -77,8 +75,7 @@ def _rejected(g, job):
     )  # fmt: skip
 
 
-@inlined
-def arrive_on_nodes(cluster, g, remaining):
+def arrive_on_nodes(cluster: Cluster, g: Site, remaining: Int64s) -> bool:
     """Process the arrivals of now; return False if an array is full."""
     jobs, s, arrivals, heap = g.jobs, g.s, cluster.sorted, cluster.heap
     waiting, finished = cluster.queue, cluster.finished
@@ -119,13 +116,12 @@ def arrive_on_nodes(cluster, g, remaining):
             enqueue(cluster, job)
 
 
-@compiled
-def pass_quietly(g, now):
+def pass_quietly(g: Site, now: int) -> None:
     """Note the passes and cycles until now in which the queue was empty."""
     c, amounts = g.c, g.reals[N.AMOUNTS]
     if c[N.ALL_WAITING]:
         return
-    due = math.ceil(c[N.LAST_MAIN] + amounts[N.DELAY])
+    due = ceil(c[N.LAST_MAIN] + amounts[N.DELAY])
     if c[N.WANTED] and due < now:
         c[N.LAST_MAIN], c[N.WANTED], c[N.URGENT] = due, 0, 0
     every = c[N.SCHED_INTERVAL]
@@ -133,14 +129,13 @@ def pass_quietly(g, now):
         last = now - 1 - (now - 1 - c[N.NEXT_FULL]) % every
         c[N.LAST_MAIN], c[N.NEXT_FULL] = max(c[N.LAST_MAIN], last), last + every
     if c[N.BACKFILL]:
-        at = max(math.ceil(amounts[N.NEXT_BACKFILL]), c[N.CHANGED])
+        at = max(ceil(amounts[N.NEXT_BACKFILL]), c[N.CHANGED])
         while at < now and c[N.CHANGED] >= c[N.LAST_BACKFILL]:
             _cycle_at(g, at)
-            at = max(math.ceil(amounts[N.NEXT_BACKFILL]), c[N.CHANGED])
+            at = max(ceil(amounts[N.NEXT_BACKFILL]), c[N.CHANGED])
 
 
-@compiled
-def _cycle_at(g, now):
+def _cycle_at(g: Site, now: int) -> None:
     """Note that a cycle of backfilling happens; after a quiet time the rhythm begins anew."""
     amounts = g.reals[N.AMOUNTS]
     late = max(now - amounts[N.NEXT_BACKFILL], 0.0)
@@ -151,8 +146,7 @@ def _cycle_at(g, now):
         g.c[N.CHANGED], g.c[N.PLANNED_ON] = now, 0
 
 
-@compiled
-def calculated(g, now):
+def calculated(g: Site, now: int) -> bool:
     """Compute usage and priorities for the periods that have ended; False if shares are needed."""
     c, period = g.c, g.c[N.PERIOD]
     while True:
@@ -168,15 +162,14 @@ def calculated(g, now):
         return False
 
 
-@compiled
-def next_pass(g, now):
+def next_pass(g: Site, now: int) -> int:
     """Return when to have a pass although nothing happens; FOREVER if none would help."""
     c, amounts = g.c, g.reals[N.AMOUNTS]
     if _stuck(g):
         return FOREVER
     found = FOREVER
     if c[N.BACKFILL] and c[N.CHANGED] >= c[N.LAST_BACKFILL]:
-        found = min(found, max(math.ceil(amounts[N.NEXT_BACKFILL]), now + 1))
+        found = min(found, max(ceil(amounts[N.NEXT_BACKFILL]), now + 1))
     if c[N.WANTED]:
         found = min(found, max(int(c[N.LAST_MAIN] + amounts[N.DELAY]), now + 1))
     if c[N.SCHED_INTERVAL] > 0:
@@ -191,8 +184,7 @@ def next_pass(g, now):
     return found if found < FOREVER else now + 1
 
 
-@compiled
-def _stuck(g):
+def _stuck(g: Site) -> bool:
     """Return whether the waiting jobs cannot start unless others are submitted."""
     c = g.c
     if c[N.ALL_RUNNING] or c[N.WANTED]:
@@ -208,8 +200,7 @@ def _stuck(g):
     return True
 
 
-@inlined
-def run_controller(g, now):
+def run_controller(g: Site, now: int) -> None:
     """Do the passes that are due at a second."""
     c, amounts = g.c, g.reals[N.AMOUNTS]
     every, since = c[N.SCHED_INTERVAL], now - c[N.LAST_MAIN]
@@ -235,18 +226,15 @@ def run_controller(g, now):
             main_pass(g, now, False)
 
 
-@compiled
-def let_these_end(site_arrays, ended):
+def let_these_end(g: Site, ended: Int64s) -> bool:
     """Let jobs end between two passes; return False if shares are needed first."""
-    g = N.Site(*site_arrays)
     if not let_end(g, ended):
         return False
     g.c[N.ENDED_AT] = 0
     return True
 
 
-@compiled
-def let_end(g, ended):
+def let_end(g: Site, ended: Int64s) -> bool:
     """Let jobs end; return False if shares are needed first, then go on where it was."""
     c, jobs, rows = g.c, g.jobs, g.rows
     while c[N.ENDED_AT] < len(ended):
@@ -262,8 +250,7 @@ def let_end(g, ended):
     return True
 
 
-@inlined
-def pass_on_nodes(g, ended, arrived):
+def pass_on_nodes(g: Site, ended: Int64s, arrived: Int64s) -> bool:
     """Let jobs end and join, then do the passes of now; return False if shares are needed first.
 
     It goes on where it was when it is called again.
@@ -296,8 +283,7 @@ def pass_on_nodes(g, ended, arrived):
     return True
 
 
-@compiled
-def has_room(g, ended, arrived, more):
+def has_room(g: Site, ended: int, arrived: int, more: int) -> bool:
     """Return whether no array can become full in a pass.
 
     It starts no more jobs than wait, on no more nodes than there are, each with a core that was
@@ -318,8 +304,7 @@ def has_room(g, ended, arrived, more):
     )
 
 
-@compiled
-def _sort_stops(g):
+def _sort_stops(g: Site) -> None:
     """Put the jobs that this pass stopped in the order of their rows."""
     stopped = g.lists
     for i in range(g.c[N.STOPPED_BEFORE] + 1, g.c[N.STOPPED]):
@@ -334,8 +319,7 @@ def _sort_stops(g):
             k -= 1
 
 
-@compiled
-def _note_cancelled(g, finished, remaining):
+def _note_cancelled(g: Site, finished: Int64s, remaining: Int64s) -> bool:
     """Count jobs as finished that the pass cancelled; return False if the list is full."""
     c, s = g.c, g.s
     while c[N.STOPPED_BEFORE] < c[N.STOPPED]:
@@ -347,10 +331,8 @@ def _note_cancelled(g, finished, remaining):
     return True
 
 
-@compiled
-def advance_on_nodes(cluster_arrays, remaining, halt, site_arrays):
+def advance_on_nodes(cluster: Cluster, remaining: Int64s, halt: int, g: Site) -> int:
     """Run until users must be notified, ``halt``, or something is needed; return why it stopped."""
-    cluster, g = Cluster(*cluster_arrays), N.Site(*site_arrays)
     s = g.s
     while True:
         if s[S.PHASE] == S.COMPLETIONS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
 from hpcrowd.environment.engine.kernel.nodes.placement import (
@@ -14,16 +13,17 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     select,
     size,
 )
+from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, choose_victims, order_of
 from hpcrowd.environment.engine.kernel.nodes.queue import begin, rejoin, stop, waits
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.stops import FOREVER
 
 # What comes of trying to start a job.
 BEGUN, LIMITED, BUSY, UNAVAILABLE = range(4)
 
 
-@compiled
-def note_begin_times(g, now):
+def note_begin_times(g: Site, now: int) -> None:
     """Note why jobs wait that may not start yet."""
     if g.c[N.NEXT_ELIGIBLE] == FOREVER:
         return
@@ -33,8 +33,7 @@ def note_begin_times(g, now):
             g.rows[N.REASON, row] = N.BEGIN_TIME
 
 
-@compiled
-def bar_reserved(g, row, start, limit, nodes):
+def bar_reserved(g: Site, row: int, start: int, limit: int, nodes: Int64s) -> int:
     """Take nodes out of a set that reservations keep from a job; return the first end of one."""
     ends = 0
     for i in range(g.c[N.RESERVATIONS]):
@@ -51,8 +50,7 @@ def bar_reserved(g, row, start, limit, nodes):
     return ends
 
 
-@compiled
-def try_start(g, entry, now, allowed, by):
+def try_start(g: Site, entry: int, now: int, allowed: Int64s, by: int) -> int:
     """Start a job if it can on some of the allowed nodes, which are changed."""
     rows = g.rows
     row, option = g.entries[N.OWNER, entry], g.entries[N.OPTION, entry]
@@ -91,8 +89,7 @@ def try_start(g, entry, now, allowed, by):
     return BEGUN
 
 
-@compiled
-def _never_fits(g, d, allowed):
+def _never_fits(g: Site, d: int, allowed: Int64s) -> bool:
     """Return whether a job would not fit on some of its nodes if they were free."""
     nodes, future, wanted = g.nodes, g.c[N.FUTURE], g.sets[g.c[N.SETS] + g.demands[N.SET, d]]
     missing = 0
@@ -109,8 +106,7 @@ def _never_fits(g, d, allowed):
     return select(g, future, d, allowed) < 0
 
 
-@compiled
-def within_limits(g, row, option):
+def within_limits(g: Site, row: int, option: int) -> bool:
     """Return whether no number of jobs is at its limit; an earlier limit is forgotten."""
     if not g.c[N.ENFORCED]:
         return True
@@ -123,8 +119,7 @@ def within_limits(g, row, option):
     return word == 0
 
 
-@compiled
-def _limited(g, row, option, shares):
+def _limited(g: Site, row: int, option: int, shares: int) -> bool:
     """Return whether a limit forbids what a job would hold, and note which."""
     if not g.c[N.ENFORCED]:
         return False
@@ -138,8 +133,7 @@ def _limited(g, row, option, shares):
     return word > 0
 
 
-@compiled
-def main_pass(g, now, full):
+def main_pass(g: Site, now: int, full: bool) -> None:
     """Go through the queue by priority; the first that does not fit blocks its partition."""
     rows, entries, c = g.rows, g.entries, g.c
     note_begin_times(g, now)
@@ -216,8 +210,7 @@ def main_pass(g, now, full):
     rejoin(g)
 
 
-@compiled
-def throttled(g, row):
+def throttled(g: Site, row: int) -> bool:
     """Return whether as many tasks of a job's array run as may."""
     most = g.rows[N.THROTTLE, row]
     if most and g.tasks[N.TASKS, g.rows[N.ARRAY, row]] >= most:

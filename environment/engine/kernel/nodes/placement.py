@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes.places import Site
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 
 
-@compiled
-def has(nodes, node):
+def has(nodes: Int64s, node: int) -> int:
     """Return 1 if a set holds a node, else 0."""
-    # With the mask the compiler knows that the place is not negative.
-    return (nodes[(node >> 6) & 0xFFFFFFFF] >> (node & 63)) & 1
+    return (nodes[node >> 6] >> (node & 63)) & 1
 
 
-@inlined
-def bits_of(word):
+def bits_of(word: int) -> int:
     """Return how many bits of a word are set, counted in pairs, nibbles and bytes."""
     word = word - ((word >> 1) & 0x5555555555555555)
     word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
     return (((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F) * 0x0101010101010101) >> 56
 
 
-@compiled
-def has_as_many(nodes, least):
+def has_as_many(nodes: Int64s, least: int) -> bool:
     """Return whether a set holds as many nodes."""
     count = 0
     for i in range(len(nodes)):
@@ -32,8 +29,7 @@ def has_as_many(nodes, least):
     return count >= least
 
 
-@compiled
-def size(nodes):
+def size(nodes: Int64s) -> int:
     """Return how many nodes a set holds."""
     count = 0
     for i in range(len(nodes)):
@@ -41,36 +37,31 @@ def size(nodes):
     return count
 
 
-@compiled
-def copy_set(nodes, others):
+def copy_set(nodes: Int64s, others: Int64s) -> None:
     """Make a set of nodes equal to another one."""
     for i in range(len(nodes)):
         nodes[i] = others[i]
 
 
-@compiled
-def keep_only(nodes, others):
+def keep_only(nodes: Int64s, others: Int64s) -> None:
     """Keep only the nodes of a set that are in another one too."""
     for i in range(len(nodes)):
         nodes[i] &= others[i]
 
 
-@compiled
-def remove(nodes, others):
+def remove(nodes: Int64s, others: Int64s) -> None:
     """Take the nodes of another set out of a set."""
     for i in range(len(nodes)):
         nodes[i] &= ~others[i]
 
 
-@compiled
-def clear(nodes):
+def clear(nodes: Int64s) -> None:
     """Take all nodes out of a set."""
     for i in range(len(nodes)):
         nodes[i] = 0
 
 
-@compiled
-def take(g, stock, first, last, sign):
+def take(g: Site, stock: int, first: int, last: int, sign: int) -> None:
     """Let shares of tenures be held (``sign`` -1) or given back (1); ``stock`` is where."""
     nodes, held = g.nodes, g.held
     for i in range(first, last):
@@ -82,8 +73,7 @@ def take(g, stock, first, last, sign):
             nodes[stock + N.FREE_GPUS + kind, node] += sign * held[N.S_GPUS + kind, i]
 
 
-@compiled
-def free_gpus(g, stock, node, kind):
+def free_gpus(g: Site, stock: int, node: int, kind: int) -> int:
     """Return the free GPUs of a node: of a type, of all with -1, none with -2."""
     if kind >= 0:
         return g.nodes[stock + N.FREE_GPUS + kind, node]
@@ -94,8 +84,7 @@ def free_gpus(g, stock, node, kind):
     return found
 
 
-@inlined
-def usable_cores(g, stock, d, node):
+def usable_cores(g: Site, stock: int, d: int, node: int) -> int:
     """Return how many cores of a node a job could use; 0 if it cannot use the node."""
     gpus = 0
     if g.demands[N.NODE_GPUS, d]:
@@ -106,8 +95,7 @@ def usable_cores(g, stock, d, node):
     )  # fmt: skip
 
 
-@inlined
-def usable_of(g, d, node, cores, memory, jobs, gpus):
+def usable_of(g: Site, d: int, node: int, cores: int, memory: int, jobs: int, gpus: int) -> int:
     """Return how many cores of a node a job could use, given what is free there."""
     demands = g.demands
     whole = demands[N.WHOLE, d]
@@ -134,15 +122,13 @@ def usable_of(g, d, node, cores, memory, jobs, gpus):
     return cores if cores >= demands[N.LEAST_CORES, d] else 0
 
 
-@compiled
-def select(g, stock, d, allowed):
+def select(g: Site, stock: int, d: int, allowed: Int64s) -> int:
     """Choose nodes for a demand; return how many shares are chosen, -1 if it does not fit."""
     look(g, stock, d, allowed)
     return choose(g, stock, d)
 
 
-@compiled
-def _learn_nodes(g, stock, d):
+def _learn_nodes(g: Site, stock: int, d: int) -> None:
     """Note what a job could use of each node of its set now."""
     table, nodes = g.nodes, g.sets[g.c[N.SETS] + g.demands[N.SET, d]]
     counts_gpus, kind = g.demands[N.GPUS, d] > 0, g.demands[N.GPU_KIND, d]
@@ -155,27 +141,14 @@ def _learn_nodes(g, stock, d):
         table[N.BASE, node], table[N.BASE_GPUS, node] = cores, gpus
 
 
-@compiled
-def look(g, stock, d, allowed):
+def look(g: Site, stock: int, d: int, allowed: Int64s) -> None:
     """Note which nodes of a set a job could use, and in ``c`` what they have in all."""
     table, c, places = g.nodes, g.c, g.nodes.shape[1]
     if stock != c[N.STOCK] or c[N.BASE_OF] != d:
         _learn_nodes(g, stock, d)
         c[N.BASE_OF] = d if stock == c[N.STOCK] else -1
-    count, total, most, gpus = 0, 0, 0, 0
-    for i in range(len(allowed)):
-        # Short rows, which the compiler goes through several nodes at a time.
-        word, first, last = allowed[i], i << 6, min((i + 1) << 6, places)
-        base, usable = table[N.BASE, first:last], table[N.USABLE, first:last]
-        if not word:
-            usable[:] = 0
-            continue
-        for bit in range(len(base)):
-            cores = base[bit] & -((word >> bit) & 1)
-            count += cores > 0
-            total += cores
-            most = max(most, cores)
-            usable[bit] = cores
+    count, total, most = _look(table[N.BASE], table[N.USABLE], allowed)
+    gpus = 0
     if g.demands[N.GPUS, d]:
         for node in range(places):
             here = table[N.BASE_GPUS, node] if table[N.USABLE, node] else 0
@@ -184,49 +157,54 @@ def look(g, stock, d, allowed):
     c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS] = count, total, most, gpus
 
 
-@compiled
-def look_again(g, stock, d, tenure, allowed):
+def _look(base: Int64s, usable: Int64s, allowed: Int64s) -> tuple[int, int, int]:
+    """Note the usable cores of allowed nodes; return how many nodes, cores, and most of one."""
+    count, total, most = 0, 0, 0
+    for i in range(len(allowed)):
+        word, first, last = allowed[i], i << 6, min((i + 1) << 6, len(base))
+        if not word:
+            for node in range(first, last):
+                usable[node] = 0
+            continue
+        for node in range(first, last):
+            cores = base[node] & -(word & 1)
+            word >>= 1
+            count += cores > 0
+            total += cores
+            most = max(most, cores)
+            usable[node] = cores
+    return count, total, most
+
+
+def look_again(g: Site, stock: int, d: int, tenure: int, allowed: Int64s) -> None:
     """Let a running job give its shares back, and note what that changes for a demand."""
     held = g.held
     first, last = g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]
     nodes, kind = g.sets[g.c[N.SETS] + g.demands[N.SET, d]], g.demands[N.GPU_KIND, d]
-    c, counts_gpus, sums = g.c, g.demands[N.GPUS, d] > 0, sums_of_usable(g.c)
     take(g, stock, first, last, 1)
     for i in range(first, last):
         node = held[N.S_NODE, i]
         if has(allowed, node) and has(nodes, node):
             cores = usable_cores(g, stock, d, node)
             gpus = free_gpus(g, stock, node, kind)
-            sums = note_usable(g.nodes, counts_gpus, node, cores, gpus, sums)
-    c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS] = sums
+            note_usable(g, d, node, cores, gpus)
 
 
-@inlined
-def note_usable(table, counts_gpus, node, cores, gpus, sums):
-    """Note how many cores of a node a job could use now, and the GPUs there; return the sums.
-
-    ``sums`` are of all nodes: number, cores, most of one, GPUs.
-    """
-    count, total, most, all_gpus = sums
+def note_usable(g: Site, d: int, node: int, cores: int, gpus: int) -> None:
+    """Note how many cores of a node a job could use now, and the GPUs there."""
+    c, table = g.c, g.nodes
     before = table[N.USABLE, node]
     if cores:
-        count += before == 0
-        most = max(most, cores)
-        if counts_gpus:
-            all_gpus += gpus - table[N.GPUS_HERE, node]
+        c[N.U_NODES] += before == 0
+        c[N.U_MOST] = max(c[N.U_MOST], cores)
+        if g.demands[N.GPUS, d]:
+            c[N.U_GPUS] += gpus - table[N.GPUS_HERE, node]
             table[N.GPUS_HERE, node] = gpus
     table[N.USABLE, node] = cores
-    return count, total + cores - before, most, all_gpus
+    c[N.U_CORES] += cores - before
 
 
-@inlined
-def sums_of_usable(c):
-    """Return number, cores, most of one and GPUs of the nodes that were looked at."""
-    return c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS]
-
-
-@compiled
-def may_suffice(g, d):
+def may_suffice(g: Site, d: int) -> bool:
     """Return whether the nodes that were looked at have enough, if chosen well.
 
     No choice has more than the largest nodes that it may take, or than all.
@@ -240,8 +218,7 @@ def may_suffice(g, d):
     )
 
 
-@compiled
-def choose(g, stock, d):
+def choose(g: Site, stock: int, d: int) -> int:
     """Choose among nodes that were looked at; return how many shares are chosen, -1 for none."""
     demands, table, c, places = g.demands, g.nodes, g.c, g.nodes.shape[1]
     if not may_suffice(g, d):
@@ -272,8 +249,7 @@ def choose(g, stock, d):
     return found
 
 
-@compiled
-def _choose(g, stock, d, usable):
+def _choose(g: Site, stock: int, d: int, usable: int) -> int:
     """Choose among usable nodes, cores in a row; return the number of shares, -1 for too few."""
     demands, nodes = g.demands, g.nodes
     # What it still lacks: cores, nodes wanted, nodes left, GPUs; and shares so far.
@@ -316,8 +292,18 @@ def _choose(g, stock, d, usable):
     return _done(g, cores, wanted, gpus, shares)
 
 
-@compiled
-def _use(g, stock, d, usable, node, lacking, wanted, left, gpus, shares):
+def _use(
+    g: Site,
+    stock: int,
+    d: int,
+    usable: int,
+    node: int,
+    lacking: int,
+    wanted: int,
+    left: int,
+    gpus: int,
+    shares: int,
+) -> tuple[int, int, int, int, int]:
     """Use a node; return what is still lacking, and the number of shares."""
     demands, cores = g.demands, g.nodes[usable, node]
     if left == 1 and cores < lacking:
@@ -335,8 +321,7 @@ def _use(g, stock, d, usable, node, lacking, wanted, left, gpus, shares):
     return lacking - cores, wanted - 1, left - 1, gpus, shares + 1
 
 
-@compiled
-def _share(g, stock, d, node, cores, gpus, at):
+def _share(g: Site, stock: int, d: int, node: int, cores: int, gpus: int, at: int) -> None:
     """Note what a job holds on a node of which it uses some cores and GPUs."""
     nodes, demands, chosen, kinds = g.nodes, g.demands, g.c[N.CHOSEN], g.c[N.KINDS]
     nodes[chosen + N.S_NODE, at] = node
@@ -366,8 +351,7 @@ def _share(g, stock, d, node, cores, gpus, at):
         left -= got
 
 
-@compiled
-def _done(g, cores, wanted, gpus, shares):
+def _done(g: Site, cores: int, wanted: int, gpus: int, shares: int) -> int:
     """Return the number of shares, by node, if nothing is lacking; else -1."""
     if cores > 0 or wanted > 0 or gpus > 0:
         return -1
@@ -383,12 +367,11 @@ def _done(g, cores, wanted, gpus, shares):
     return shares
 
 
-@compiled
-def _runs(g, stock, usable, gpus, kind):
+def _runs(g: Site, stock: int, usable: int, gpus: int, kind: int) -> int:
     """Find runs of consecutive usable nodes of equal weight; return their number."""
-    nodes, count = g.nodes, 0
+    nodes, count, usable_here = g.nodes, 0, g.nodes[usable]
     for node in range(nodes.shape[1]):
-        cores = nodes[usable, node]
+        cores = usable_here[node]
         if not cores:
             continue
         joins = count and nodes[N.RUN_END, count - 1] == node
@@ -406,8 +389,7 @@ def _runs(g, stock, usable, gpus, kind):
     return count
 
 
-@compiled
-def _best_run(nodes, count, cores, wanted, gpus):
+def _best_run(nodes: Int64Rows, count: int, cores: int, wanted: int, gpus: int) -> int:
     """Return the run to use next: the smallest that suffices, else the largest."""
     best, best_cores, best_enough = -1, 0, False
     for place in range(count):
@@ -433,8 +415,7 @@ def _best_run(nodes, count, cores, wanted, gpus):
     return best
 
 
-@compiled
-def _ordered(g, stock, usable):
+def _ordered(g: Site, stock: int, usable: int) -> int:
     """Put usable nodes in the order of the rule into ``RUN_FIRST``; return their number."""
     nodes, rule, count = g.nodes, g.c[N.RULE], 0
     for node in range(nodes.shape[1]):
@@ -451,8 +432,7 @@ def _ordered(g, stock, usable):
     return count
 
 
-@compiled
-def _sift(nodes, stock, rule, start, count):
+def _sift(nodes: Int64Rows, stock: int, rule: int, start: int, count: int) -> None:
     """Let a node sink in a heap whose first node is the last in the order of a rule."""
     i, node = start, nodes[N.RUN_FIRST, start]
     while 2 * i + 1 < count:
@@ -468,8 +448,7 @@ def _sift(nodes, stock, rule, start, count):
     nodes[N.RUN_FIRST, i] = node
 
 
-@compiled
-def _later(nodes, stock, rule, one, other):
+def _later(nodes: Int64Rows, stock: int, rule: int, one: int, other: int) -> bool:
     """Return whether a node comes after another one in the order of a rule."""
     if nodes[N.WEIGHT, one] != nodes[N.WEIGHT, other]:
         return nodes[N.WEIGHT, one] > nodes[N.WEIGHT, other]

@@ -2,15 +2,15 @@
 
 Sets of nodes are rows of words with a bit for each node. A job has an *entry* for each partition
 that it may run in; entries of jobs alike share an *option*: what they ask there, their limits, and
-the factors of their priorities that do not change. Tables are few, since compilation takes longer
-with each array that a function takes; so some hold several lists with places of their own.
+the factors of their priorities that do not change. Some tables hold several lists with places of
+their own.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import Float64Rows, Int64Rows, Int64s
 
 #: Stops besides those of ``kernel.places``: factors of fair share are to be computed, or an array
 #: of the controller is to grow.
@@ -173,28 +173,31 @@ TASKS, TASKS_PLANNED, TASKS_CYCLE, FIRST_IN, FIRST_TASK, TASK_ROWS = range(6)
 ) = range(8)  # fmt: skip
 
 
-class Site(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Site:
     """All arrays of a machine under its controller; columns may be more than are in use."""
 
-    jobs: Int64s  #: the table of jobs, as in ``kernel.places.Cluster``
+    jobs: Int64Rows  #: the table of jobs, as in ``kernel.places.Cluster``
     s: Int64s  #: scalars of the engine, likewise
-    ends: Int64s  #: ends of running jobs, a heap, likewise
+    ends: Int64Rows  #: ends of running jobs, a heap, likewise
     c: Int64s  #: settings and scalars of the controller
-    nodes: Int64s  #: by node: what it has, what is free, room to choose
-    sets: Int64s  #: sets of nodes, shape (sets, words)
-    spans: Int64s  #: nodes that nothing planned holds in a span of the plan, shape (spans, words)
-    rules: Int64s  #: of partitions, reservations and QOS, a column for each
-    reals: Any  #: by association: usage and share; and amounts
-    people: Int64s  #: by association: the one above; and counts of backfilling
-    demands: Int64s  #: what is asked of nodes, then TRES, shape (DEMANDS + TRES, demands)
-    options: Int64s  #: shape (OPTIONS, options)
-    weights: Any  #: shape (FACTORS, options)
-    checks: Int64s  #: shape (CHECKS, checks)
-    used: Int64s  #: shape (FIRST_TRES + TRES, accounts of use)
-    rows: Int64s  #: shape (ROWS, jobs)
-    entries: Int64s  #: shape (ENTRIES, entries)
-    ledger: Int64s  #: shape (LEDGER, tenures)
-    held: Int64s  #: shares of tenures, shape (S_GPUS + types, shares)
-    lists: Int64s  #: shape (LISTS, places)
-    tasks: Int64s  #: shape (TASK_ROWS, arrays * partitions)
-    releases: Int64s  #: what backfilling expects, shape (R_GPUS + types, shares)
+    nodes: Int64Rows  #: by node: what it has, what is free, room to choose
+    sets: Int64Rows  #: sets of nodes, shape (sets, words)
+    spans: (
+        Int64Rows  #: nodes that nothing planned holds in a span of the plan, shape (spans, words)
+    )
+    rules: Int64Rows  #: of partitions, reservations and QOS, a column for each
+    reals: Float64Rows  #: by association: usage and share; and amounts
+    people: Int64Rows  #: by association: the one above; and counts of backfilling
+    demands: Int64Rows  #: what is asked of nodes, then TRES, shape (DEMANDS + TRES, demands)
+    options: Int64Rows  #: shape (OPTIONS, options)
+    weights: Float64Rows  #: shape (FACTORS, options)
+    checks: Int64Rows  #: shape (CHECKS, checks)
+    used: Int64Rows  #: shape (FIRST_TRES + TRES, accounts of use)
+    rows: Int64Rows  #: shape (ROWS, jobs)
+    entries: Int64Rows  #: shape (ENTRIES, entries)
+    ledger: Int64Rows  #: shape (LEDGER, tenures)
+    held: Int64Rows  #: shares of tenures, shape (S_GPUS + types, shares)
+    lists: Int64Rows  #: shape (LISTS, places)
+    tasks: Int64Rows  #: shape (TASK_ROWS, arrays * partitions)
+    releases: Int64Rows  #: what backfilling expects, shape (R_GPUS + types, shares)

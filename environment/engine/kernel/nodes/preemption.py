@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.placement import (
     choose,
@@ -11,11 +10,12 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     look,
     look_again,
 )
+from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.queue import fate_of, waits
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 
 
-@compiled
-def copy_stock(g):
+def copy_stock(g: Site) -> int:
     """Copy what is free to the room for it, and return its place."""
     now, future = g.c[N.STOCK], g.c[N.FUTURE]
     for field in range(N.FREE_GPUS + g.c[N.KINDS]):
@@ -24,8 +24,7 @@ def copy_stock(g):
     return future
 
 
-@compiled
-def holds_any(g, tenure, nodes):
+def holds_any(g: Site, tenure: int, nodes: Int64s) -> int:
     """Return how many nodes of a set a tenure holds."""
     count = 0
     for i in range(g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]):
@@ -33,8 +32,7 @@ def holds_any(g, tenure, nodes):
     return count
 
 
-@compiled
-def order_of(g, now):
+def order_of(g: Site, now: int) -> int:
     """Return the row of ``entries`` with the order of a pass: preemptors by QOS go first."""
     if g.c[N.PREEMPTS] != N.BY_QOS:
         return N.PLACED
@@ -73,8 +71,7 @@ def order_of(g, now):
     return N.IN_TURN
 
 
-@compiled
-def candidates(g, entry, now):
+def candidates(g: Site, entry: int, now: int) -> int:
     """Put running jobs that a waiting one may preempt into ``lists[VICTIM]``; return their number.
 
     The first is the first to go.
@@ -120,8 +117,7 @@ def candidates(g, entry, now):
     return count
 
 
-@compiled
-def _sort(victims, first, last):
+def _sort(victims: Int64Rows, first: int, last: int) -> None:
     """Sort by the second and third row; equal ones keep their order."""
     for i in range(first + 1, last):
         row, a, b = victims[N.VICTIM, i], victims[N.FIRST_KEY, i], victims[N.SECOND_KEY, i]
@@ -130,14 +126,13 @@ def _sort(victims, first, last):
             victims[N.FIRST_KEY, k - 1] > a
             or (victims[N.FIRST_KEY, k - 1] == a and victims[N.SECOND_KEY, k - 1] > b)
         ):
-            for field in (N.VICTIM, N.FIRST_KEY, N.SECOND_KEY):
+            for field in range(N.VICTIM, N.SECOND_KEY + 1):
                 victims[field, k] = victims[field, k - 1]
             k -= 1
         victims[N.VICTIM, k], victims[N.FIRST_KEY, k], victims[N.SECOND_KEY, k] = row, a, b
 
 
-@compiled
-def choose_victims(g, d, allowed, count):
+def choose_victims(g: Site, d: int, allowed: Int64s, count: int) -> tuple[int, int]:
     """Choose nodes, and whom to preempt for them.
 
     Candidates, ``count`` of them in ``lists[VICTIM]``, go one by one until it fits; then those that

@@ -5,14 +5,13 @@ The plain form is ``environment.schedulers.slurm.controller``.
 
 from __future__ import annotations
 
-import numpy as np
-
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.limits import count_started, count_submitted
 from hpcrowd.environment.engine.kernel.nodes.placement import take
+from hpcrowd.environment.engine.kernel.nodes.places import Site
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 
 #: Jobs that leave the order one by one; if there are more, all are looked at.
 FEW = 16
@@ -20,8 +19,7 @@ FEW = 16
 # priorities
 
 
-@compiled
-def weigh(g, row, now):
+def weigh(g: Site, row: int, now: int) -> None:
     """Compute the priority of a job in each of its partitions."""
     rows, entries, factors = g.rows, g.entries, g.weights
     rows[N.WEIGHED, row] = now
@@ -38,11 +36,10 @@ def weigh(g, row, now):
         found = found + share * g.reals[N.AMOUNTS, N.WEIGHT_SHARE]
         found = found + factors[N.F_SIZE, option] + factors[N.F_PARTITION, option]
         found = found + factors[N.F_QOS, option] + factors[N.F_TRES, option] - rows[N.NICE, row]
-        entries[N.PRIORITY, entry] = min(max(np.int64(found), 1), N.MOST_PRIORITY)
+        entries[N.PRIORITY, entry] = min(max(int(found), 1), N.MOST_PRIORITY)
 
 
-@compiled
-def order_key(g, entry):
+def order_key(g: Site, entry: int) -> int:
     """Return a number that is smaller for entries that are tried earlier, but for ties."""
     row, option = g.entries[N.OWNER, entry], g.entries[N.OPTION, entry]
     rank = g.rules[N.TIER_RANK, g.options[N.PARTITION, option]]
@@ -51,8 +48,7 @@ def order_key(g, entry):
     return (rank << N.PRIORITY_BITS) + N.MOST_PRIORITY - g.entries[N.PRIORITY, entry]
 
 
-@compiled
-def place_entries(g, row):
+def place_entries(g: Site, row: int) -> None:
     """Put the entries of a job in their places in the order."""
     c, order = g.c, g.entries
     first = g.rows[N.ENTRY, row]
@@ -66,21 +62,18 @@ def place_entries(g, row):
         c[N.ORDERED] += 1
 
 
-@compiled
-def waits(g, entry):
+def waits(g: Site, entry: int) -> bool:
     """Return whether the job of an entry waits."""
     return g.rows[N.STATUS, g.entries[N.OWNER, entry]] == N.WAITING
 
 
-@compiled
-def leaves_order(g, entry):
+def leaves_order(g: Site, entry: int) -> None:
     """Note that the job of an entry waits no more, so that its entries leave the order."""
     g.lists[N.GONE_OF, g.c[N.GONE]] = g.entries[N.OWNER, entry]
     g.c[N.GONE] += 1
 
 
-@compiled
-def sweep(g):
+def sweep(g: Site) -> None:
     """Take the entries of jobs that wait no more out of the order."""
     c, order, to = g.c, g.entries, 0
     if c[N.GONE] <= FEW:
@@ -103,8 +96,7 @@ def sweep(g):
     c[N.GONE] = 0
 
 
-@compiled
-def _place(g, key, row, entry):
+def _place(g: Site, key: int, row: int, entry: int) -> int:
     """Return the place of an entry in the order, or where it belongs."""
     order, low, high = g.entries, 0, g.c[N.ORDERED]
     while low < high:
@@ -116,8 +108,7 @@ def _place(g, key, row, entry):
     return low
 
 
-@compiled
-def order_again(g, now):
+def order_again(g: Site, now: int) -> None:
     """Compute all priorities, and put the queue in order."""
     c, order = g.c, g.entries
     sweep(g)
@@ -129,8 +120,7 @@ def order_again(g, now):
     put_in_order(g)
 
 
-@compiled
-def put_in_order(g):
+def put_in_order(g: Site) -> None:
     """Sort the queue by present priorities."""
     order, count = g.entries, g.c[N.ORDERED]
     for i in range(count):
@@ -138,15 +128,14 @@ def put_in_order(g):
     for start in range(count // 2 - 1, -1, -1):
         _sift(order, start, count)
     for last in range(count - 1, 0, -1):
-        for field in (N.KEY, N.PLACED):
+        for field in range(N.KEY, N.PLACED + 1):
             kept = order[field, 0]
             order[field, 0] = order[field, last]
             order[field, last] = kept
         _sift(order, 0, last)
 
 
-@compiled
-def _sift(order, start, count):
+def _sift(order: Int64Rows, start: int, count: int) -> None:
     """Let an entry sink in a heap whose first entry is the last in the order."""
     i, key, entry = start, order[N.KEY, start], order[N.PLACED, start]
     while 2 * i + 1 < count:
@@ -163,8 +152,7 @@ def _sift(order, start, count):
     order[N.KEY, i], order[N.PLACED, i] = key, entry
 
 
-@compiled
-def _later(order, key, entry, other_key, other):
+def _later(order: Int64Rows, key: int, entry: int, other_key: int, other: int) -> bool:
     """Return whether an entry comes after another one in the order."""
     if key != other_key:
         return key > other_key
@@ -175,8 +163,7 @@ def _later(order, key, entry, other_key, other):
 # usage
 
 
-@compiled
-def charge(g, association, amount, seconds):
+def charge(g: Site, association: int, amount: float, seconds: int) -> None:
     """Charge what ran for the last seconds to an association and those above it."""
     kept = g.reals[N.AMOUNTS, N.LEFT_PER_SECOND] ** float(seconds)  # rounds unlike an int power
     while association >= 0:
@@ -184,8 +171,7 @@ def charge(g, association, amount, seconds):
         association = g.people[N.PARENT, association]
 
 
-@compiled
-def use_up(g):
+def use_up(g: Site) -> None:
     """Compute usage for one calculation period that has ended."""
     c, ledger = g.c, g.ledger
     period = g.c[N.PERIOD]
@@ -220,16 +206,14 @@ def use_up(g):
 # joining and leaving
 
 
-@compiled
-def accept(g, row):
+def accept(g: Site, row: int) -> None:
     """Let an arriving job count on limits."""
     g.rows[N.STATUS, row] = N.ACCEPTED
     g.c[N.ALL_ACCEPTED] += 1
     count_submitted(g, g.entries[N.OPTION, g.rows[N.ENTRY, row]], 1)
 
 
-@compiled
-def join(g, row, now):
+def join(g: Site, row: int, now: int) -> None:
     """Put a job into the queue."""
     rows, c = g.rows, g.c
     if rows[N.STATUS, row] != N.ACCEPTED:
@@ -250,8 +234,7 @@ def join(g, row, now):
     c[N.WANTED], c[N.CHANGED], c[N.LOOKED_AT_ALL] = 1, now, -1
 
 
-@compiled
-def withdraw(g, row):
+def withdraw(g: Site, row: int) -> None:
     """Take a job that waits or was accepted out of the queue."""
     rows, c = g.rows, g.c
     if rows[N.STATUS, row] == N.ACCEPTED:
@@ -264,8 +247,7 @@ def withdraw(g, row):
     sweep(g)
 
 
-@compiled
-def leave(g, row, now):
+def leave(g: Site, row: int, now: int) -> None:
     """Let a job give back what it holds."""
     rows, c, ledger = g.rows, g.c, g.ledger
     tenure = rows[N.TENURE, row]
@@ -296,8 +278,7 @@ def leave(g, row, now):
     rows[N.STATUS, row] = N.AWAY
 
 
-@compiled
-def place_of_end(g, row):
+def place_of_end(g: Site, row: int) -> int:
     """Return the place of a running job among the latest ends, or where it belongs."""
     tenure = g.rows[N.TENURE, row]
     end = g.ledger[N.L_START, tenure] + g.rows[N.LIMIT, row]
@@ -312,8 +293,7 @@ def place_of_end(g, row):
     return low
 
 
-@compiled
-def finish(g, row, now, killed):
+def finish(g: Site, row: int, now: int, killed: bool) -> None:
     """Note that a running job has ended; ``killed`` at its limit or by its user."""
     c, rows = g.c, g.rows
     leave(g, row, now)
@@ -326,8 +306,7 @@ def finish(g, row, now, killed):
         c[N.LAST_MAIN], c[N.WANTED], c[N.URGENT] = now, 0, 0
 
 
-@compiled
-def begin(g, entry, now, shares, by):
+def begin(g: Site, entry: int, now: int, shares: int, by: int) -> None:
     """Let a waiting job begin with the chosen shares."""
     c = g.c
     c[N.ALL_WAITING] -= 1
@@ -338,8 +317,7 @@ def begin(g, entry, now, shares, by):
     _run(g, g.entries[N.OWNER, entry], now)
 
 
-@compiled
-def hold_chosen(g, shares):
+def hold_chosen(g: Site, shares: int) -> int:
     """Let the chosen shares be held; return the place of the first."""
     first, chosen = g.c[N.SHARES], g.c[N.CHOSEN]
     for i in range(shares):
@@ -351,8 +329,7 @@ def hold_chosen(g, shares):
     return first
 
 
-@compiled
-def occupy(g, entry, start, first, last, by):
+def occupy(g: Site, entry: int, start: int, first: int, last: int, by: int) -> None:
     """Note that a job runs from a start on, with shares that are held."""
     rows, entries, c, ledger = g.rows, g.entries, g.c, g.ledger
     row, option = entries[N.OWNER, entry], entries[N.OPTION, entry]
@@ -388,8 +365,7 @@ def occupy(g, entry, start, first, last, by):
     c[N.ALL_RUNNING] += 1
 
 
-@compiled
-def _run(g, row, now):
+def _run(g: Site, row: int, now: int) -> None:
     """Run a job from now on, for as long as it may; limits are checked now and then."""
     jobs, s, c = g.jobs, g.s, g.c
     end = now + jobs[S.RUN_TIME, row] + c[N.LATENCY]
@@ -404,8 +380,7 @@ def _run(g, row, now):
     s[S.ASKED] -= jobs[S.PROCESSORS, row]
 
 
-@compiled
-def stop(g, row, now):
+def stop(g: Site, row: int, now: int) -> None:
     """Stop a running job to make room; requeued ones join the queue after the pass."""
     rows, c, jobs, s = g.rows, g.c, g.jobs, g.s
     fate = fate_of(g, row)
@@ -438,8 +413,7 @@ def stop(g, row, now):
         count_submitted(g, g.entries[N.OPTION, rows[N.ENTRY, row]], -1)
 
 
-@compiled
-def fate_of(g, row):
+def fate_of(g: Site, row: int) -> int:
     """Return what happens to a running job that is preempted."""
     tenure = g.rows[N.TENURE, row]
     fate = g.options[N.FATE, g.ledger[N.L_OPTION, tenure]]
@@ -448,8 +422,7 @@ def fate_of(g, row):
     return fate
 
 
-@compiled
-def _halt(ends, s, row):
+def _halt(ends: Int64Rows, s: Int64s, row: int) -> None:
     """Take a job out of the heap of ends."""
     to = 0
     for i in range(s[S.RUNNING]):
@@ -461,8 +434,7 @@ def _halt(ends, s, row):
     s[S.RUNNING] = to
 
 
-@compiled
-def rejoin(g):
+def rejoin(g: Site) -> None:
     """Put requeued jobs into the order."""
     sweep(g)
     for i in range(g.c[N.AGAIN]):

@@ -6,7 +6,6 @@ a start is foretold by going through the ends once, without releasing anything.
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.placement import (
     bits_of,
@@ -15,11 +14,12 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     may_suffice,
     note_usable,
     size,
-    sums_of_usable,
     take,
     usable_of,
 )
+from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.preemption import copy_stock
+from hpcrowd.environment.jobs import Int64Rows, Int64s
 from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OUT, TIME_WINDOW
 
 #: Number of releases if they have not been laid out.
@@ -32,8 +32,7 @@ FEW_NODES = 4
 AT_ONCE = 64
 
 
-@compiled
-def copy_without(g, victims):
+def copy_without(g: Site, victims: int) -> int:
     """Copy what is free without the first candidates of preemption, and return its place."""
     future = copy_stock(g)
     for i in range(victims):
@@ -42,8 +41,7 @@ def copy_without(g, victims):
     return future
 
 
-@compiled
-def lay_out_releases(g, victims):
+def lay_out_releases(g: Site, victims: int) -> None:
     """Lay out what is free after each end of a running job, but for candidates of preemption."""
     future, to, out, nodes = copy_without(g, victims), 0, g.releases, g.nodes
     g.c[N.STAMP] += 1
@@ -70,8 +68,7 @@ def lay_out_releases(g, victims):
     g.c[N.ALL_RELEASES], g.c[N.EVENTS_OF], g.c[N.CHAINED] = to, -1, 0
 
 
-@compiled
-def note_start(g, row):
+def note_start(g: Site, row: int) -> None:
     """Correct what was laid out for a job that has just started."""
     c, out, held = g.c, g.releases, g.held
     if c[N.ALL_RELEASES] == STALE:
@@ -115,40 +112,40 @@ def note_start(g, row):
     c[N.ALL_RELEASES], c[N.EVENTS_OF], c[N.CHAINED] = count + added, -1, 0
 
 
-@compiled
-def _next_on(out, nodes, i, count):
+def _next_on(out: Int64Rows, nodes: Int64s, i: int, count: int) -> int:
     """Return the first release from ``i`` on that is on one of some nodes, or ``count``."""
-    places = out[N.R_NODE]
-    while i < count and not has(nodes, places[i]):
+    while i < count:
+        node = out[N.R_NODE, i]
+        if (nodes[node >> 6] >> (node & 63)) & 1:
+            break
         i += 1
     return i
 
 
-@compiled
-def _mark_releases(g, nodes):
+def _mark_releases(g: Site, nodes: Int64s) -> None:
     """Mark the releases that are on some nodes."""
-    out, first, count, marks = g.releases, g.nodes[N.FIRST_RELEASE], g.c[N.ALL_RELEASES], N.R_MARKS
+    out, first, count = g.releases, g.nodes[N.FIRST_RELEASE], g.c[N.ALL_RELEASES]
+    marks, following = out[N.R_MARKS], out[N.R_NEXT]
     if not g.c[N.CHAINED]:
         for node in range(len(first)):
             first[node] = -1
         for i in range(count - 1, -1, -1):
-            out[N.R_NEXT, i] = first[out[N.R_NODE, i]]
+            following[i] = first[out[N.R_NODE, i]]
             first[out[N.R_NODE, i]] = i
         g.c[N.CHAINED] = 1
     for place in range((count + 63) >> 6):
-        out[marks, place] = 0
+        marks[place] = 0
     for place in range(len(nodes)):
         word = nodes[place]
         while word:
             i = first[(place << 6) + bits_of((word & -word) - 1)]
             word &= word - 1
             while i >= 0:
-                out[marks, i >> 6] |= 1 << (i & 63)
-                i = out[N.R_NEXT, i]
+                marks[i >> 6] |= 1 << (i & 63)
+                i = following[i]
 
 
-@compiled
-def _next_marked(out, i, count):
+def _next_marked(out: Int64Rows, i: int, count: int) -> int:
     """Return the first release from ``i`` on that is marked, or ``count``."""
     place, last = i >> 6, (count + 63) >> 6
     if place >= last:
@@ -162,8 +159,7 @@ def _next_marked(out, i, count):
     return (place << 6) + bits_of((word & -word) - 1)
 
 
-@compiled
-def start_after_releases(g, d, free, now, victims):
+def start_after_releases(g: Site, d: int, free: Int64s, now: int, victims: int) -> tuple[int, int]:
     """Return when a job could start on nodes that were looked at, and its shares; -1 for never.
 
     Running jobs end at their limits; ends close to each other count as one. The first ``victims``
@@ -176,8 +172,7 @@ def start_after_releases(g, d, free, now, victims):
         c[N.EVENTS_OF], c[N.EVENTS] = d, 0
     count = c[N.ALL_RELEASES]
     window, barrier, given, end = TIME_WINDOW, 0, 0, 0
-    table, counts_gpus, sums = g.nodes, g.demands[N.GPUS, d] > 0, sums_of_usable(c)
-    few = size(free) * FEW_NODES <= table.shape[1]
+    few = size(free) * FEW_NODES <= g.nodes.shape[1]
     if few:
         _mark_releases(g, free)
     i = -1
@@ -197,7 +192,6 @@ def start_after_releases(g, d, free, now, victims):
                     window *= 2
                     if its_end <= barrier + window:
                         break
-                c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS] = sums
                 if may_suffice(g, d):
                     shares = _choose_after(g, d, i, victims)
                     if shares >= 0:
@@ -207,10 +201,7 @@ def start_after_releases(g, d, free, now, victims):
             end = its_end
         if i >= c[N.EVENTS]:
             _learn_events(g, d, i)
-        sums = note_usable(
-            table, counts_gpus, node, out[N.R_USABLE, i], out[N.R_USABLE_GPUS, i], sums
-        )
-    c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS] = sums
+        note_usable(g, d, node, out[N.R_USABLE, i], out[N.R_USABLE_GPUS, i])
     if given and may_suffice(g, d):
         shares = _choose_after(g, d, count, victims)
         if shares >= 0:
@@ -218,8 +209,7 @@ def start_after_releases(g, d, free, now, victims):
     return -1, -1
 
 
-@compiled
-def _learn_events(g, d, last):
+def _learn_events(g: Site, d: int, last: int) -> None:
     """Note what a job could use after releases up to one, and some more."""
     c, out, demands = g.c, g.releases, g.demands
     kind, set_of = demands[N.GPU_KIND, d], g.sets[g.c[N.SETS] + demands[N.SET, d]]
@@ -240,8 +230,7 @@ def _learn_events(g, d, last):
         c[N.EVENTS] = i + 1
 
 
-@compiled
-def _choose_after(g, d, count, victims):
+def _choose_after(g: Site, d: int, count: int, victims: int) -> int:
     """Choose among the nodes that were looked at, after some of the releases."""
     stock = g.c[N.STOCK]
     if g.demands[N.GPUS, d] or g.demands[N.NODE_GPUS, d] or g.c[N.RULE] != N.CONSECUTIVE:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpcrowd.environment.engine.kernel.arrays import wider
 from hpcrowd.environment.engine.kernel.nodes import places as N
-from hpcrowd.environment.engine.kernel.places import wider
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.model import Limits, Preempt

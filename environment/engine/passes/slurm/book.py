@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpcrowd.environment.engine.kernel.arrays import Groups, wider
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.loop import let_these_end
+from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.queue import withdraw
-from hpcrowd.environment.engine.kernel.places import wider
 from hpcrowd.environment.engine.passes.slurm.asked import (
     AskedBook,
     Grown,
     words_of,
 )
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64Rows, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.past import Phases
@@ -47,6 +48,9 @@ RULES = {"slurm": N.CONSECUTIVE, "first-fit": N.FIRST_FIT, "best-fit": N.BEST_FI
 PREEMPTS = {"none": N.NOBODY, "partition": N.BY_PARTITION, "qos": N.BY_QOS}
 
 STARTERS = {N.BY_MAIN: "main", N.BY_BACKFILL: "backfill"}
+
+#: Scalars and ends where no engine is at hand.
+NO_SCALARS, NO_ENDS = np.zeros(0, np.int64), np.zeros((2, 0), np.int64)
 
 
 class Alike(NamedTuple):
@@ -106,6 +110,7 @@ class SlurmBook:
         self.lists = np.zeros((N.LISTS, 16), np.int64)
         self.tasks = np.zeros((N.TASK_ROWS, 0), np.int64)
         self.releases = np.zeros((N.R_GPUS + kinds, 16), np.int64)
+        self._made = Groups()
         self._known = 0
         #: Tenures before this one ended before the run, and are there to be charged only.
         self.first_tenure = 0
@@ -206,19 +211,18 @@ class SlurmBook:
             self.controller.next_backfill,
         ]
 
-    def site(self, jobs: Int64s, scalars: Int64s, ends: Int64s) -> tuple[Any, ...]:
-        """Return the fields of ``kernel.nodes.places.Site``; the first three are the engine's."""
+    def site(self, jobs: Int64Rows, scalars: Int64s, ends: Int64Rows) -> Site:
+        """Return all arrays; the first three are the engine's."""
         demands, options, weights, checks = self.asked.arrays()
         first, sets = int(self.c[N.SETS]), self.asked.sets
         if first + len(sets) > len(self.sets):
             count = len(self.layout)
             more = [words_of(nodes, count) for nodes in sets[len(self.sets) - first :]]
             self.sets = np.concatenate([self.sets, np.stack(more)])
-        return (
-            jobs, scalars, ends, self.c, self.nodes, self.sets, self.spans, self.rules, self.reals,
-            self.people, demands, options, weights, checks, self.used, self.rows,
-            self.entries.array, self.ledger, self.held, self.lists, self.tasks,
-            self.releases,
+        return self._made.of(
+            Site, jobs, scalars, ends, self.c, self.nodes, self.sets, self.spans, self.rules,
+            self.reals, self.people, demands, options, weights, checks, self.used, self.rows,
+            self.entries.array, self.ledger, self.held, self.lists, self.tasks, self.releases,
         )  # fmt: skip
 
     def grow(self, arrived: int, ended: int, more: int) -> None:
@@ -362,10 +366,9 @@ class SlurmBook:
 
     def withdraw(self, row: int) -> None:
         """Take a waiting job out of the queue."""
-        empty = np.zeros((1, 1), np.int64)
-        withdraw(N.Site(*self.site(self.jobs.matrix, empty[0], empty)), row)
+        withdraw(self.site(self.jobs.matrix, NO_SCALARS, NO_ENDS), row)
 
-    def let_end(self, matrix: Int64s, scalars: Int64s, ends: Int64s, ended: Int64s) -> None:
+    def let_end(self, matrix: Int64Rows, scalars: Int64s, ends: Int64Rows, ended: Int64s) -> None:
         """Let jobs end between two passes; the arrays are the engine's."""
         self.grow(0, len(ended), 0)
         while not let_these_end(self.site(matrix, scalars, ends), ended):

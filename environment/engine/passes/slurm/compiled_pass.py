@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, override
 
 from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.arrays import with_room
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.loop import advance_on_nodes
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.passes.base import CompiledPass
 from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
 from hpcrowd.environment.engine.passes.slurm.past import go_on
@@ -40,15 +42,16 @@ class SlurmPass(CompiledPass):
 
     @override
     def inherit(self, before: Any, ended: Int64s) -> None:
-        book, (matrix, scalars, _, _, queue, ends, _, _) = self.book, self.engine.arrays()
-        book.let_end(matrix, scalars, ends, ended)
-        book.leave_out(queue[0, scalars[S.QUEUE_HEAD] : scalars[S.QUEUE_TAIL]])
+        book, engine, s = self.book, self.engine, self.engine.scalars
+        book.let_end(engine.jobs.matrix, s, engine.ends, ended)
+        book.leave_out(engine.queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]])
         book.shown_anew = True
 
     @override
     def go_on(self, past: Past) -> None:
-        matrix, scalars, *_, ends, _, _ = self.engine.arrays()
-        go_on(self.book, past, self.scheduler.associations, (matrix, scalars, ends))
+        engine = self.engine
+        arrays = engine.jobs.matrix, engine.scalars, engine.ends
+        go_on(self.book, past, self.scheduler.associations, arrays)
 
     @override
     def tell(self) -> None:
@@ -70,14 +73,13 @@ class SlurmPass(CompiledPass):
         raise NotImplementedError("a machine of nodes has its passes within advance()")
 
     @override
-    def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:
+    def advance(self, cluster: Cluster, remaining: Int64s, halt: int) -> int:
         book, engine, c = self.book, self.engine, self.book.c
         c[N.LATENCY], c[N.KILL_EVERY] = engine.latency, engine.kill_every
         c[N.KILL_PHASE] = engine.kill_phase
         passes = int(c[N.PASSES])
         while True:
-            matrix, scalars, *_, ends, _, _ = cluster
-            site = book.site(matrix, scalars, ends)
+            site = book.site(engine.jobs.matrix, engine.scalars, engine.ends)
             stop: int = advance_on_nodes(cluster, remaining, halt, site)
             if c[N.PASSES] > passes:
                 passes = int(c[N.PASSES])
@@ -92,14 +94,14 @@ class SlurmPass(CompiledPass):
             self._note_stops()
         return stop
 
-    def _grow(self) -> tuple[Int64s, ...]:
+    def _grow(self) -> Cluster:
         """Give more room to whatever could become full in the pass; return the engine's arrays."""
         book, engine, s = self.book, self.engine, self.engine.scalars
-        rows = engine.arrays()[4][0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
+        rows = engine.queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
         arrived, more = len(rows), int(book.rows[N.COUNT, rows].sum())
         book.grow(arrived, int(s[S.EXPECTED_END]), more)
         need = int(s[S.RUNNING] + book.c[N.ALL_WAITING] + book.c[N.ALL_RUNNING]) + arrived
-        engine.ends = S.with_room(engine.ends, 2 * need)
+        engine.ends = with_room(engine.ends, 2 * need)
         return engine.arrays()
 
     def _note_stops(self) -> None:

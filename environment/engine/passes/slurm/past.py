@@ -8,7 +8,7 @@ import numpy as np
 
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.beginning import queue_all, seat_all
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64Rows, Int64s
 from hpcrowd.environment.machine.demand import demand_of
 from hpcrowd.environment.machine.past import Past, Placed
 from hpcrowd.environment.machine.stock import Holding, Stock
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 #: Columns that the admission of a job changes.
 GRANTED = (Column.PROCESSORS, Column.REQUESTED_TIME)
 
+#: The table, scalars and ends of the engine.
+Arrays = tuple[Int64Rows, Int64s, Int64Rows]
 
-def go_on(book: SlurmBook, past: Past, associations: Int64s, arrays: tuple[Int64s, ...]) -> None:
+
+def go_on(book: SlurmBook, past: Past, associations: Int64s, arrays: Arrays) -> None:
     """Let a book that has just begun go on from a state; the jobs of now have been submitted.
 
     Parameters
@@ -110,7 +113,7 @@ def _note_over(book: SlurmBook, recent: Int64s, cores: Int64s) -> None:
     c[N.TENURES] = c[N.OVER] = count
 
 
-def _seat(book: SlurmBook, past: Past, arrays: tuple[Int64s, ...]) -> int:
+def _seat(book: SlurmBook, past: Past, arrays: Arrays) -> int:
     """Seat the running jobs; return the place of one that has no room, -1 for none."""
     running, held = past.running, int(book.c[N.SHARES])
     entries, counts, holdings = _seats(book, past)
@@ -119,7 +122,7 @@ def _seat(book: SlurmBook, past: Past, arrays: tuple[Int64s, ...]) -> int:
         if row in holdings:
             shares[:, place] = _hold(book, holdings[row])
     starts = book.jobs.start[running]
-    lacks = int(seat_all(book.site(*arrays), running, entries, counts, starts, shares))
+    lacks = seat_all(book.site(*arrays), running, entries, counts, starts, shares)
     if lacks >= 0:
         book.c[N.SHARES] = held
     return lacks

@@ -10,11 +10,10 @@ Several places hold linked lists in arrays; :data:`NONE` ends them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple
 
-from hpcrowd.environment.compilation import compiled, inlined
-from hpcrowd.environment.jobs import Column, Float64s, Int64s
+from hpcrowd.environment.jobs import Column, Float64Rows, Float64s, Int64Rows, Int64s
 
 NONE = -1
 
@@ -76,64 +75,67 @@ BY_SUBMISSION, BY_COMPLETION, BY_CATEGORY = 0, 1, 2
 ) = range(10)
 
 
-class Experience(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Experience:
     """Arrays of what is kept; the rows of each are jobs, classes, categories and so on."""
 
+    table: Int64Rows  #: the table of jobs
+    compared: Int64s  #: see :data:`COMPARED`
+    settings: Float64s  #: of the model
     counters: Int64s
-    jobs: Int64s
-    classes: Int64s
-    categories: Int64s
-    buckets: Int64s  #: heads of hash chains of classes and categories, shape (2, power of two)
-    vectors: Float64s  #: normalized numeric attributes of classes and their length
-    bounds: Float64s  #: least and largest value of each numeric attribute, shape (3, 2)
+    jobs: Int64Rows
+    classes: Int64Rows
+    categories: Int64Rows
+    buckets: Int64Rows  #: heads of hash chains of classes and categories, shape (2, power of two)
+    vectors: Float64Rows  #: normalized numeric attributes of classes and their length
+    bounds: Float64Rows  #: least and largest value of each numeric attribute, shape (3, 2)
     keys: Int64s  #: the best found, best first: how near
     best: Int64s  #: and the job
 
 
-@inlined
-def hashed(values, count, code):
-    """Return a hash of the first values, with ``code`` mixed in."""
+def hashed(values: Int64Rows, row: int, count: int, code: int) -> int:
+    """Return a hash of the first values of a row, with ``code`` mixed in."""
     for which in range(count):
-        code = (code ^ values[which]) * 0x1E3779B97F4A7C15
+        value = values[row, which]
+        # 32 bits times 31: numpy warns of overflows.
+        code = ((code ^ value ^ (value >> 32)) & 0xFFFFFFFF) * 0x4F1BBCDD
         code = code ^ (code >> 29)
     return code
 
 
-@inlined
-def alike(values, others, count):
-    """Return whether the first values are the same."""
+def alike(values: Int64Rows, one: int, other: int, count: int) -> bool:
+    """Return whether the first values of two rows are the same."""
     same = True
     for which in range(count):
-        same = same and values[which] == others[which]
+        same = same and values[one, which] == values[other, which]
     return same
 
 
-@compiled
-def meet(memory, table, row):
+def meet(memory: Experience, row: int) -> None:
     """Take in a job that has arrived: its class, and its place when the history is by submission.
 
     A job that comes again (it was requeued) keeps its place.
     """
     counters, jobs, bounds = memory.counters, memory.jobs, memory.bounds
+    compared = memory.compared
     if jobs[row, SUBMITTED] != NONE:
         return
     for which in range(counters[NUMBERS]):
-        value = float(table[COMPARED[NOMINAL + which], row])
+        value = float(memory.table[compared[NOMINAL + which], row])
         if value < bounds[which, 0]:
             bounds[which, 0] = value
             counters[WIDENED] = 1
         if value > bounds[which, 1]:
             bounds[which, 1] = value
             counters[WIDENED] = 1
-    jobs[row, CLASS] = class_of(memory, table, row)
+    jobs[row, CLASS] = class_of(memory, row)
     jobs[row, SUBMITTED] = counters[JOBS_SEEN]
     counters[JOBS_SEEN] += 1
     if counters[KIND] == BY_SUBMISSION:
         remember(memory, row, jobs[row, SUBMITTED])
 
 
-@compiled
-def learn(memory, row, ran):
+def learn(memory: Experience, row: int, ran: int) -> None:
     """Take in that a job has ended after ``ran`` seconds."""
     counters = memory.counters
     if memory.jobs[row, SUBMITTED] == NONE or memory.jobs[row, RAN] != NONE:
@@ -144,8 +146,7 @@ def learn(memory, row, ran):
     counters[JOBS_KNOWN] += 1
 
 
-@compiled
-def remember(memory, row, rank):
+def remember(memory: Experience, row: int, rank: int) -> None:
     """Put a job at the end of the history, and its class at the head of its category."""
     jobs, classes, categories = memory.jobs, memory.classes, memory.categories
     which = jobs[row, CLASS]
@@ -171,19 +172,19 @@ def remember(memory, row, rank):
     categories[category, FRESHEST] = which
 
 
-@compiled
-def class_of(memory, table, row):
+def class_of(memory: Experience, row: int) -> int:
     """Return the class of a job; it is made when it is new."""
     counters, classes, buckets = memory.counters, memory.classes, memory.buckets
+    table, compared = memory.table, memory.compared
     mask, numbers = counters[CLASS_MASK], counters[NUMBERS]
     new = counters[CLASSES]  # there is a row for each job
     for which in range(NOMINAL + NUMERIC):
         counts = mask >> which & 1 if which < NOMINAL else which < NOMINAL + numbers
-        classes[new, which] = table[COMPARED[which], row] if counts else 0
-    bucket = hashed(classes[new], NOMINAL + NUMERIC, 0) & (buckets.shape[1] - 1)
+        classes[new, which] = table[compared[which], row] if counts else 0
+    bucket = hashed(classes, new, NOMINAL + NUMERIC, 0) & (buckets.shape[1] - 1)
     found = buckets[0, bucket]
     while found != NONE:
-        if alike(classes[found], classes[new], NOMINAL + NUMERIC):
+        if alike(classes, found, new, NOMINAL + NUMERIC):
             return found
         found = classes[found, NEXT_CLASS]
     counters[CLASSES] += 1
@@ -196,18 +197,17 @@ def class_of(memory, table, row):
     return new
 
 
-@compiled
-def category_of(memory, which):
+def category_of(memory: Experience, which: int) -> int:
     """Return the category of a class; it is made when it is new."""
     counters, classes, categories = memory.counters, memory.classes, memory.categories
     buckets, mask = memory.buckets, memory.counters[CATEGORY_MASK]
     new = counters[CATEGORIES]  # there is a row for each job
     for place in range(NOMINAL):
         categories[new, place] = classes[which, place] if mask >> place & 1 else 0
-    bucket = hashed(categories[new], NOMINAL, 1) & (buckets.shape[1] - 1)
+    bucket = hashed(categories, new, NOMINAL, 1) & (buckets.shape[1] - 1)
     found = buckets[1, bucket]
     while found != NONE:
-        if alike(categories[found], categories[new], NOMINAL):
+        if alike(categories, found, new, NOMINAL):
             return found
         found = categories[found, NEXT_CATEGORY]
     counters[CATEGORIES] += 1
@@ -218,8 +218,7 @@ def category_of(memory, which):
     return new
 
 
-@compiled
-def normalize(memory, which):
+def normalize(memory: Experience, which: int) -> None:
     """Make the vector of a class: Eq. 8.4 on each numeric attribute, and its length."""
     classes, vectors, bounds = memory.classes, memory.vectors, memory.bounds
     square = 0.0
@@ -233,8 +232,7 @@ def normalize(memory, which):
     vectors[which, NUMERIC] = sqrt(square)
 
 
-@compiled
-def renew_vectors(memory):
+def renew_vectors(memory: Experience) -> None:
     """Make all vectors anew when the bounds have become wider."""
     if memory.counters[WIDENED]:
         memory.counters[WIDENED] = 0
@@ -242,8 +240,16 @@ def renew_vectors(memory):
             normalize(memory, which)
 
 
-@compiled
-def consider(memory, which, key, order, low, high, found, wanted):
+def consider(
+    memory: Experience,
+    which: int,
+    key: int,
+    order: int,
+    low: int,
+    high: int,
+    found: int,
+    wanted: int,
+) -> int:
     """Put jobs of a class among the best: those that have ended, with low <= number < high.
 
     The nearest (largest ``key``) come first, then the latest. Numbers are RANK or PLACE, as
@@ -274,17 +280,16 @@ def consider(memory, which, key, order, low, high, found, wanted):
     return found
 
 
-@compiled
-def hash_anew(memory):
+def hash_anew(memory: Experience) -> None:
     """Put all classes and categories into empty buckets."""
     counters, classes, categories = memory.counters, memory.classes, memory.categories
     buckets = memory.buckets
     mask = buckets.shape[1] - 1
     for which in range(counters[CLASSES]):
-        bucket = hashed(classes[which], NOMINAL + NUMERIC, 0) & mask
+        bucket = hashed(classes, which, NOMINAL + NUMERIC, 0) & mask
         classes[which, NEXT_CLASS] = buckets[0, bucket]
         buckets[0, bucket] = which
     for which in range(counters[CATEGORIES]):
-        bucket = hashed(categories[which], NOMINAL, 1) & mask
+        bucket = hashed(categories, which, NOMINAL, 1) & mask
         categories[which, NEXT_CATEGORY] = buckets[1, bucket]
         buckets[1, bucket] = which

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import exp, floor, inf, sqrt
 
-from hpcrowd.environment.compilation import compiled, released
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.predictors.kernel.experience import (
     BY_CATEGORY,
     BY_SUBMISSION,
@@ -52,10 +52,9 @@ RESOLUTION = 1e9
 JOBS, CAPPED = range(2)
 
 
-@compiled
-def from_last_two(memory, settings, requested, row):
+def from_last_two(memory: Experience, requested: int, row: int) -> float:
     """Return the mean run time of the user's latest jobs that have ended, s, not rounded."""
-    jobs = memory.jobs
+    jobs, settings = memory.jobs, memory.settings
     # A class is a user: all are as near as each other, and the latest come first.
     high = memory.counters[JOBS_SEEN]
     found = consider(memory, jobs[row, CLASS], 0, RANK, 0, high, 0, int(settings[JOBS]))
@@ -72,12 +71,12 @@ def from_last_two(memory, settings, requested, row):
 WINDOW, NEIGHBOURS, BANDWIDTH, CAP, WEIGHTS = range(5)
 
 
-@compiled
-def from_nearest(memory, settings, requested, row):
+def from_nearest(memory: Experience, requested: int, row: int) -> float:
     """Return the estimate of Eq. 8.3 for a job that has arrived, s, not rounded."""
     counters, jobs, classes = memory.counters, memory.jobs, memory.classes
+    settings = memory.settings
     renew_vectors(memory)
-    wanted, weights = int(settings[NEIGHBOURS]), settings[WEIGHTS:]
+    wanted = int(settings[NEIGHBOURS])
     own = jobs[row, CLASS]
     high = jobs[row, SUBMITTED] if counters[KIND] == BY_SUBMISSION else counters[JOBS_KNOWN]
     low = high - int(settings[WINDOW])
@@ -85,10 +84,10 @@ def from_nearest(memory, settings, requested, row):
     limit = inf
     weight = 0.0
     for place in range(NOMINAL + NUMERIC):
-        weight += weights[place]
+        weight += settings[WEIGHTS + place]
     other = memory.categories[classes[own, CATEGORY], FRESHEST]
     while other != NONE and classes[other, LATEST_RANK] >= low:
-        apart = squares(memory, weights, own, other, limit)
+        apart = squares(memory, own, other, limit)
         if apart <= limit:
             key = -floor(sqrt(apart / weight) * RESOLUTION + 0.5)
             found = consider(memory, other, key, RANK, low, high, found, wanted)
@@ -102,24 +101,22 @@ def from_nearest(memory, settings, requested, row):
     return min(value, float(requested)) if settings[CAP] else value
 
 
-@compiled
-def squares(memory, weights, own, other, limit):
+def squares(memory: Experience, own: int, other: int, limit: float) -> float:
     """Return the sum of Eq. 8.1 for two classes, or less of it where that is above the limit."""
-    classes, vectors = memory.classes, memory.vectors
+    classes, vectors, settings = memory.classes, memory.vectors, memory.settings
     total = 0.0
     for place in range(NOMINAL):
-        if classes[own, place] != classes[other, place]:
-            total += weights[place]
+        # Who differs is hard to foresee, so no branch.
+        total += settings[WEIGHTS + place] * (classes[own, place] != classes[other, place])
     if total > limit:
         return total
     for place in range(NUMERIC):
         away = vectors[own, place] - vectors[other, place]
-        total += weights[NOMINAL + place] * (away * away)
+        total += settings[WEIGHTS + NOMINAL + place] * (away * away)
     return total
 
 
-@compiled
-def weighted_mean(memory, found, bandwidth):
+def weighted_mean(memory: Experience, found: int, bandwidth: float) -> float:
     """Return Eq. 8.3 of the nearest; a bandwidth of 0 stands for the largest of their distances."""
     keys, best, jobs = memory.keys, memory.best, memory.jobs
     width = bandwidth if bandwidth > 0.0 else -keys[found - 1] / RESOLUTION
@@ -143,10 +140,10 @@ PIVOT, SMALL, BIG = 0, 1, 5
 LAST, SIMILAR, ALPHA, BETA = range(4)
 
 
-@compiled
-def from_history(memory, settings, requested, row):
+def from_history(memory: Experience, requested: int, row: int) -> float:
     """Return the estimate of Eq. 8.8 for a job that has arrived, s, not rounded."""
     counters, jobs, classes = memory.counters, memory.jobs, memory.classes
+    settings = memory.settings
     renew_vectors(memory)
     group = SMALL if requested < settings[PIVOT] else BIG
     window, wanted = int(settings[group + LAST]), int(settings[group + SIMILAR])
@@ -177,8 +174,7 @@ def from_history(memory, settings, requested, row):
     return min(mean_and_spread(memory, found, settings[group + ALPHA]), limit)
 
 
-@compiled
-def similarity(memory, own, other):
+def similarity(memory: Experience, own: int, other: int) -> int:
     """Return Eq. 8.5 of two classes, in whole multiples of one part in :data:`RESOLUTION`.
 
     A job that asks for the least of everything has no direction: its similarity is 0.
@@ -193,8 +189,7 @@ def similarity(memory, own, other):
     return floor(product / length * RESOLUTION + 0.5)
 
 
-@compiled
-def mean_and_spread(memory, found, alpha):
+def mean_and_spread(memory: Experience, found: int, alpha: float) -> float:
     """Return Eq. 8.7: mean of the run times plus alpha times their sample deviation."""
     jobs, best = memory.jobs, memory.best
     total = 0
@@ -210,52 +205,42 @@ def mean_and_spread(memory, found, alpha):
     return mean + alpha * sqrt(squares / (found - 1))
 
 
-@compiled
-def predict(model, memory, settings, table, row):
+def predict(model: int, memory: Experience, row: int) -> int:
     """Return what a model predicts of a job that has arrived: s, rounded half up, at least 1."""
-    requested = table[REQUESTED_TIME, row]
+    requested = memory.table[REQUESTED_TIME, row]
     if model == LAST_TWO:
-        value = from_last_two(memory, settings, requested, row)
+        value = from_last_two(memory, requested, row)
     elif model == NEAREST:
-        value = from_nearest(memory, settings, requested, row)
+        value = from_nearest(memory, requested, row)
     else:
-        value = from_history(memory, settings, requested, row)
+        value = from_history(memory, requested, row)
     return max(floor(value + 0.5), 1)
 
 
-# What Python calls takes the arrays of an experience as a plain tuple: numba looks at a named one
-# for two microseconds at every call.
-
-
-@compiled
-def predict_all(model, arrays, settings, table, rows, predicted):
+def predict_all(model: int, memory: Experience, rows: Int64s, predicted: Int64s) -> int:
     """Fill in the predictions of jobs; return the first that has not arrived, or NONE."""
-    memory = Experience(*arrays)
     for place in range(len(rows)):
         if memory.jobs[rows[place], SUBMITTED] == NONE:
             return rows[place]
-        predicted[place] = predict(model, memory, settings, table, rows[place])
+        predicted[place] = predict(model, memory, rows[place])
     return NONE
 
 
-@compiled
-def meet_all(arrays, table, rows):
+def meet_all(memory: Experience, rows: Int64s) -> None:
     """Take in jobs that have arrived."""
-    memory = Experience(*arrays)
     for place in range(len(rows)):
-        meet(memory, table, rows[place])
+        meet(memory, rows[place])
 
 
-@compiled
-def learn_all(arrays, table, rows, now):
+def learn_all(memory: Experience, rows: Int64s, now: int) -> None:
     """Take in that jobs have ended now."""
-    memory = Experience(*arrays)
     for place in range(len(rows)):
-        learn(memory, rows[place], now - table[START, rows[place]])
+        learn(memory, rows[place], now - memory.table[START, rows[place]])
 
 
-@released
-def follow(model, arrays, settings, table, time, row, kind, predicted):
+def follow(
+    model: int, memory: Experience, time: Int64s, row: Int64s, kind: Int64s, predicted: Int64s
+) -> None:
     """Go through events and fill in what is predicted of each job at its arrival, s."""
     at = 0
     while at < len(time):
@@ -264,10 +249,9 @@ def follow(model, arrays, settings, table, time, row, kind, predicted):
             until += 1
         rows = row[at:until]
         if kind[at] == 0:
-            learn_all(arrays, table, rows, time[at])
+            learn_all(memory, rows, time[at])
         else:
-            meet_all(arrays, table, rows)
-            memory = Experience(*arrays)
+            meet_all(memory, rows)
             for job in rows:
-                predicted[job] = predict(model, memory, settings, table, job)
+                predicted[job] = predict(model, memory, job)
         at = until

@@ -79,9 +79,9 @@ def run(jobs, processors, policy, plain):
     return model.run().jobs.matrix.tolist()
 
 
-for seed in range(100):
+for seed in range(20):
     random = np.random.default_rng(seed)
-    count, processors = int(random.integers(20, 120)), int(random.choice([2, 3, 5, 8, 16]))
+    count, processors = int(random.integers(20, 60)), int(random.choice([2, 3, 5, 8, 16]))
     times = random.integers(0, 30, count)
     jobs = JobTable()
     jobs.append(
@@ -105,12 +105,12 @@ for seed in range(100):
     ],
     ids=" ".join,
 )
-def test_schedules_do_not_depend_on_bounds_of_tables(bounds, tmp_path):
+def test_schedules_do_not_depend_on_bounds_of_tables(bounds):
     """Full tables, far moves and other blocks, rare in queues of tests, change no schedule.
 
-    The kernel is compiled anew for them, with a check of every index.
+    The kernel runs as Python, where bounds may be set and numpy checks indexes.
     """
     called = [sys.executable, "-c", CASES, *bounds]
-    own = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(called, env={**os.environ, **own}, capture_output=True, text=True)
+    pure = os.environ | {"HPCROWD_PURE": "1"}
+    done = subprocess.run(called, env=pure, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

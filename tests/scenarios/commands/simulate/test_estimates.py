@@ -21,9 +21,6 @@ from typer.testing import CliRunner
 
 from tests.scenarios.studies.study_cases import job
 
-# Compiles loops that the other quick tests do not need.
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def log(make_trace, tmp_path):
