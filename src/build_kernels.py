@@ -68,15 +68,13 @@ def compiler() -> list[str]:
     return [str(Path(ziglang.__file__).parent / "zig"), "cc"]
 
 
-def build(root: Path = ROOT, say: Callable[[str], Any] = print, only: str = "") -> None:
+def build(root: Path = ROOT, say: Callable[[str], Any] = print) -> None:
     """Compile the modules that are not compiled yet into the folder ``compiled`` of the package.
 
     Parameters
     ----------
     root
         The folder of the project.
-    only
-        Compile modules whose name contains this.
     say
         Takes a line that says what takes long.
 
@@ -115,9 +113,7 @@ def build(root: Path = ROOT, say: Callable[[str], Any] = print, only: str = "") 
             parts = [*shared, text, *_needed(kernel, declared)]
             key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
             mark = target.with_suffix(".key")
-            if only in kernel and not (
-                target.exists() and mark.exists() and mark.read_text() == key
-            ):
+            if not (target.exists() and mark.exists() and mark.read_text() == key):
                 mark.unlink(missing_ok=True)
                 todo.append((source, target, mark, key))
         for module in modules:
@@ -127,10 +123,18 @@ def build(root: Path = ROOT, say: Callable[[str], Any] = print, only: str = "") 
                 (work / parent / "__init__.py").touch()
         if todo:
             command = _found(compiler())
-            say(f"Compiling {len(todo)} modules of the engine, which takes up to a minute ...")
+            say(f"Compiling {len(todo)} modules of the engine, which takes up to two minutes ...")
+            todo.sort(key=lambda one: -one[0].stat().st_size)  # so that cores finish together
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 list(pool.map(lambda one: _compile(work, command, about["SHARED"], *one), todo))
         _write(about["sources_file"](), about["checksum"](package).encode())
+
+
+def products(root: Path = ROOT) -> list[str]:
+    """Return the files of the folder ``compiled`` that belong to this version of Python."""
+    about = runpy.run_path(str(root / "src" / "hpcrowd" / "kernels.py"))
+    made = [about["file_of"](name).name for name in (about["SHARED"], *about["KERNELS"])]
+    return [*made, about["sources_file"]().name]
 
 
 def _needed(name: str, declared: dict[str, str]) -> list[str]:
@@ -188,4 +192,4 @@ def _write(path: Path, content: bytes) -> None:
 
 
 if __name__ == "__main__":
-    build(only=sys.argv[1] if len(sys.argv) > 1 else "")
+    build()
