@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import floor
 
 from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64Rows, Int64s
 from hpcrowd.environment.stops import FOREVER
@@ -187,45 +188,6 @@ def believed(cluster: Cluster, speed: float, job: int) -> int:
     return (2 * requested * s[S.FACTOR] + s[S.DIVISOR]) // (2 * s[S.DIVISOR])
 
 
-def _push(broker: Broker, size: int, time: int, freed: int) -> None:
-    """Do what ``heap_push`` does in ``scratch``; to pass an array would take as long."""
-    heap = broker.scratch
-    i = size
-    while i > 0:
-        parent = (i - 1) >> 1
-        if heap[0, parent] < time or (heap[0, parent] == time and heap[1, parent] < freed):
-            break
-        heap[0, i] = heap[0, parent]
-        heap[1, i] = heap[1, parent]
-        i = parent
-    heap[0, i] = time
-    heap[1, i] = freed
-
-
-def _pop(broker: Broker, size: int) -> int:
-    """Do what ``heap_pop`` does in ``scratch``."""
-    heap = broker.scratch
-    first = heap[1, 0]
-    size -= 1
-    time, freed = heap[0, size], heap[1, size]
-    i, child = 0, 1
-    while child < size:
-        other = child + 1
-        if other < size and (
-            heap[0, other] < heap[0, child]
-            or (heap[0, other] == heap[0, child] and heap[1, other] < heap[1, child])
-        ):
-            child = other
-        if time < heap[0, child] or (time == heap[0, child] and freed < heap[1, child]):
-            break
-        heap[0, i] = heap[0, child]
-        heap[1, i] = heap[1, child]
-        i, child = child, 2 * child + 1
-    heap[0, i] = time
-    heap[1, i] = freed
-    return first
-
-
 def completion(cluster: Cluster, broker: Broker, need: int, length: int) -> int:
     """Return when a job would end, with the queue served in order, according to estimates."""
     jobs, s, queue, scratch = cluster.jobs, cluster.s, cluster.queue, broker.scratch
@@ -233,7 +195,7 @@ def completion(cluster: Cluster, broker: Broker, need: int, length: int) -> int:
     for i in range(s[S.RUNNING]):
         job = cluster.ends[1, i]
         end = max(now, jobs[S.START, job] + jobs[S.ESTIMATE, job])
-        _push(broker, held, end, jobs[S.PROCESSORS, job])
+        heap_push(scratch, held, end, jobs[S.PROCESSORS, job])
         held += 1
     time = now
     for i in range(s[S.QUEUE_HEAD], s[S.QUEUE_TAIL] + 1):
@@ -245,12 +207,12 @@ def completion(cluster: Cluster, broker: Broker, need: int, length: int) -> int:
             if held == 0:
                 return FOREVER
             time = max(time, scratch[0, 0])
-            free += _pop(broker, held)
+            free += heap_pop(scratch, held)
             held -= 1
         if last:
             break
         free -= wanted
-        _push(broker, held, time + queue[2, i], wanted)
+        heap_push(scratch, held, time + queue[2, i], wanted)
         held += 1
     return time + length
 
