@@ -49,8 +49,12 @@ CALLS = {
     ),
 }  # fmt: skip
 
-#: How a function of C reports an exception, by type.
-RAISES = {"int64_t": "except? -1", "bint": "except -1", "double": "except? -1", "int": "except -1"}
+#: How a function of C reports an exception, by type: by a number that it is not likely to return,
+#: since after that number it is asked whether there was one.
+RAISES = {
+    "int64_t": "except? -9223372036854775807", "double": "except? -1.2345678901234567e300",
+    "bint": "except -1", "int": "except -1",
+}  # fmt: skip
 
 #: Numbers of :mod:`math`.
 MATHS = {"pi": math.pi, "inf": math.inf}
