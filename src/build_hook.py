@@ -28,7 +28,7 @@ class CompiledModules(BuildHookInterface):  # type: ignore[type-arg]
             KERNELS["build"](Path(self.root), self.app.display_waiting)
         except RuntimeError as error:
             self.app.abort(str(error))
-        # Not what other versions of Python compiled, or what is no kernel any more.
+        # Not what other versions of Python compiled, or modules that are not kernels any more.
         made = KERNELS["products"](Path(self.root))
         build_data["artifacts"] += [f"/src/hpcrowd/compiled/{name}" for name in made]
         build_data["pure_python"] = False

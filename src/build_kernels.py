@@ -117,9 +117,9 @@ def build(root: Path = ROOT, say: Callable[[str], Any] = print) -> None:
                 mark.unlink(missing_ok=True)
                 todo.append((source, target, mark, key))
         for module in modules:
-            declared = work.joinpath(*module.name.split(".")).with_suffix(".pxd")
-            declared.write_text(module.declarations)
-            for parent in declared.relative_to(work).parents[:-1]:
+            path = work.joinpath(*module.name.split(".")).with_suffix(".pxd")
+            path.write_text(module.declarations)
+            for parent in path.relative_to(work).parents[:-1]:
                 (work / parent / "__init__.py").touch()
         if todo:
             command = _found(compiler())

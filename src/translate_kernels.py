@@ -67,8 +67,8 @@ cdef inline (double, int64_t) frexp(double number):
     cdef double part = frexp_of_c(number, &power)
     return part, power"""
 
-#: Functions with at most so many statements are put in the place of their calls, under names with
-#: this ending, as calls copy the descriptions of arrays.
+#: Functions with at most this number of statements are put in the place of their calls, under names
+#: with this ending, as calls copy the descriptions of arrays.
 MOST_STATEMENTS = 24
 INLINE = "_inline"
 

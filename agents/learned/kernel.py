@@ -12,13 +12,10 @@ from math import cos, log2, log10, pi, sin
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcrowd.agents.learned.trees import HOURS
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.jobs import Float64s, Int64s
-
-Float64Rows = NDArray[np.float64]
+from hpcrowd.environment.jobs import Float64Rows, Float64s, Int64s
 
 #: Longest gap between submissions in a session, s (Zakay and Feitelson 2015, Definition 1).
 SESSION_GAP = HOUR

@@ -315,8 +315,7 @@ class CompiledEngine(Engine):
             # A predictor is called before each pass, so with one all passes happen outside.
             policy = self._policy if self.predictor is None else None  # may change meanwhile
             if policy is None:
-                run = loop.run if self.sleep is None else loop.run_asleep
-                stop = run(self.arrays(), self.units.remaining, halt)
+                stop = loop.run(self.arrays(), self.units.remaining, halt)
             else:
                 stop = policy.advance(self.arrays(), self.units.remaining, halt)
             if stop == Stop.FINISHED:
@@ -371,8 +370,7 @@ class CompiledEngine(Engine):
         if self._policy is not None:
             self._pass()
             return
-        one_pass = loop.schedule if self.sleep is None else loop.schedule_asleep
-        while not one_pass(self.arrays()):
+        while not loop.schedule(self.arrays()):
             self._enlarge()
 
     def _pass(self) -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcrowd.environment.jobs import Float64s, Int64s
-
-Float64Rows = NDArray[np.float64]
+from hpcrowd.environment.jobs import Float64Rows, Float64s, Int64s
 
 #: Most open bags; with more, the one without a job for longest is closed.
 MOST_OPEN = 64

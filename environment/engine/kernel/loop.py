@@ -160,16 +160,6 @@ def arrive(cluster: Cluster, remaining: Int64s) -> bool:
 
 def schedule(cluster: Cluster) -> bool:
     """Do one scheduling pass; return False if an array could become full in it."""
-    return _schedule(cluster, False)
-
-
-def schedule_asleep(cluster: Cluster) -> bool:
-    """Do one scheduling pass as :func:`schedule` does, where idle nodes are switched off."""
-    return _schedule(cluster, True)
-
-
-def _schedule(cluster: Cluster, asleep: bool) -> bool:
-    """Do one scheduling pass; ``asleep`` says whether idle nodes are switched off."""
     s, queue, expected = cluster.s, cluster.queue, cluster.expected
     if s[S.POLICY] == S.RECORDED:
         return True
@@ -182,10 +172,10 @@ def _schedule(cluster: Cluster, asleep: bool) -> bool:
         slide(s, expected)
     s[S.WAKE] = FOREVER
     if s[S.POLICY] == S.EASY:
-        easy_pass(cluster, asleep)
+        easy_pass(cluster)
     else:
-        start_heads(cluster, asleep)
-    if asleep:
+        start_heads(cluster)
+    if s[S.SLEEPS]:
         expect_later(cluster)
     if s[S.QUEUE_GAPS] > 64 and 2 * s[S.QUEUE_GAPS] > s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]:
         close_gaps(s, queue)
@@ -194,11 +184,6 @@ def _schedule(cluster: Cluster, asleep: bool) -> bool:
 
 def run(cluster: Cluster, remaining: Int64s, halt: int) -> int:
     """Run until users must be notified or ``halt``; return why it stopped, a :class:`Stop`."""
-    return _run(cluster, remaining, halt, False)
-
-
-def _run(cluster: Cluster, remaining: Int64s, halt: int, asleep: bool) -> int:
-    """Run as :func:`run` does; ``asleep`` says whether idle nodes are switched off."""
     s = cluster.s
     while True:
         if s[S.PHASE] == S.COMPLETIONS:
@@ -232,18 +217,11 @@ def _run(cluster: Cluster, remaining: Int64s, halt: int, asleep: bool) -> int:
             s[S.WAKE] = FOREVER
             s[S.PHASE] = S.COMPLETIONS
             continue
+        if s[S.SLEEPS] and not prepare(s):
+            return S.ROOM
         if s[S.POLICY] == S.OUTSIDE:
-            if s[S.SLEEPS] and not prepare(s):
-                return S.ROOM
             s[S.PHASE] = S.COMPLETIONS
             return S.PASS
-        if asleep and not prepare(s):
-            return S.ROOM
-        if not _schedule(cluster, asleep):
+        if not schedule(cluster):
             return S.ROOM
         s[S.PHASE] = S.COMPLETIONS
-
-
-def run_asleep(cluster: Cluster, remaining: Int64s, halt: int) -> int:
-    """Run as :func:`run` does, where idle nodes are switched off."""
-    return _run(cluster, remaining, halt, True)

@@ -343,6 +343,28 @@ def close_queue(order: Order) -> None:
     q[HEAD], q[LOOKED] = head, min(looked, to)
 
 
+def take_note(
+    cluster: Cluster,
+    order: Order,
+    beliefs: Beliefs,
+    accounts: Accounts,
+    ended: Int64s,
+    arrived: Int64s,
+) -> bool:
+    """Take note of what ended and arrived; return whether a job waits and a processor is free."""
+    jobs, s, q = cluster.jobs, cluster.s, order.q
+    if s[S.SLEEPS]:
+        expect_later(cluster, order, beliefs)
+    for job in ended:
+        leave(jobs, order, beliefs, accounts, job)
+    for job in arrived:
+        join_queue(jobs, order, job)
+    if s[S.WAITING] == 0:
+        q[FIRST] = q[LAST] = q[GAPS] = q[HOLDS] = q[LOOKED] = 0
+        q[HEAD] = -1
+    return s[S.WAITING] > 0 and s[S.FREE] > 0
+
+
 def ordered_pass(
     cluster: Cluster,
     order: Order,
@@ -354,17 +376,7 @@ def ordered_pass(
     """Do one scheduling pass."""
     jobs, s, q, b = cluster.jobs, cluster.s, order.q, beliefs.b
     now = s[S.NOW]
-    if s[S.SLEEPS]:
-        expect_later(cluster, order, beliefs)
-    for job in ended:
-        leave(jobs, order, beliefs, accounts, job)
-    for job in arrived:
-        join_queue(jobs, order, job)
-    if s[S.WAITING] == 0:
-        q[FIRST] = q[LAST] = q[GAPS] = q[HOLDS] = q[LOOKED] = 0
-        q[HEAD] = -1
-        return
-    if s[S.FREE] < 1:
+    if not take_note(cluster, order, beliefs, accounts, ended, arrived):
         return
     if q[CORRECTS] and correct_ends(beliefs, jobs, now):
         q[HOLDS] = 0

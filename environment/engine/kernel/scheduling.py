@@ -95,32 +95,23 @@ def start_job(cluster: Cluster, job: int) -> None:
 
     Passes believe that it starts now; the next one takes note of a later start.
     """
-    at = cluster.s[S.NOW]
-    if cluster.s[S.SLEEPS]:
-        at += switch_on(cluster.jobs, cluster.s, job)
-    _start_at(cluster, job, at)
-
-
-def _start_at(cluster: Cluster, job: int, at: int) -> None:
-    """Start ``job``, which was waiting."""
     jobs, s = cluster.jobs, cluster.s
+    at = s[S.NOW]
+    if s[S.SLEEPS]:
+        at += switch_on(jobs, s, job)
     run_from(cluster, job, at)
     s[S.FREE] -= jobs[S.PROCESSORS, job]
     s[S.WAITING] -= 1
     s[S.ASKED] -= jobs[S.PROCESSORS, job]
 
 
-def start(cluster: Cluster, job: int, asleep: bool) -> None:
-    """Start ``job`` now, and note when it is expected back if that matters.
+def start(cluster: Cluster, job: int) -> None:
+    """Start ``job``, and note when it is expected back if that matters.
 
-    With ``asleep`` it may have to wait for its nodes, and is expected back accordingly
-    later after the pass.
+    If it has to wait for its nodes, it is expected back accordingly later after the pass.
     """
     jobs, s = cluster.jobs, cluster.s
-    at = s[S.NOW]
-    if asleep:
-        at += switch_on(jobs, s, job)
-    _start_at(cluster, job, at)
+    start_job(cluster, job)
     if s[S.POLICY] == S.EASY:
         expect(s, cluster.expected, s[S.NOW] + jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job])
 
@@ -139,7 +130,7 @@ def expect_later(cluster: Cluster) -> None:
             s[S.STALE] = 1
 
 
-def start_heads(cluster: Cluster, asleep: bool) -> bool:
+def start_heads(cluster: Cluster) -> bool:
     """Start jobs from the head of the queue while they fit; return whether the queue is left."""
     s, queue = cluster.s, cluster.queue
     head, tail = s[S.QUEUE_HEAD], s[S.QUEUE_TAIL]
@@ -149,7 +140,7 @@ def start_heads(cluster: Cluster, asleep: bool) -> bool:
         if need == S.GAP:
             s[S.QUEUE_GAPS] -= 1
         elif need <= s[S.FREE] and queue[2, head] <= longest:
-            start(cluster, queue[0, head], asleep)
+            start(cluster, queue[0, head])
             s[S.STALE] = 1
         else:
             break
@@ -163,14 +154,14 @@ def start_heads(cluster: Cluster, asleep: bool) -> bool:
     return head < tail
 
 
-def easy_pass(cluster: Cluster, asleep: bool) -> None:
+def easy_pass(cluster: Cluster) -> None:
     """EASY backfilling: the head holds a reservation, later jobs start if they do not delay it."""
     s, queue, expected = cluster.s, cluster.queue, cluster.expected
     now = s[S.NOW]
     if s[S.STALE] == 0 and s[S.QUEUE_HEAD] < s[S.QUEUE_TAIL] and s[S.SHADOW] >= now:
         i = s[S.SCANNED]
     else:
-        if not start_heads(cluster, asleep):
+        if not start_heads(cluster):
             s[S.STALE] = 1
             return
         need = queue[1, s[S.QUEUE_HEAD]]
@@ -211,7 +202,7 @@ def easy_pass(cluster: Cluster, asleep: bool) -> None:
             if wanted <= free and length <= longest and (ends_in_time or wanted <= spare):
                 if not ends_in_time:
                     spare -= wanted
-                start(cluster, queue[0, i], asleep)
+                start(cluster, queue[0, i])
                 free -= wanted
                 queue[1, i] = S.GAP
                 s[S.QUEUE_GAPS] += 1

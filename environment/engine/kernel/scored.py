@@ -29,7 +29,6 @@ from hpcrowd.environment.engine.kernel.ordered import (
     HEAD,
     HOLDS,
     LAST,
-    LOOKED,
     NEED,
     ORDER,
     PASSES,
@@ -38,14 +37,12 @@ from hpcrowd.environment.engine.kernel.ordered import (
     SUBMITTED,
     Order,
     close_queue,
-    expect_later,
     has_room,
-    join_queue,
     launch,
-    leave,
     ordered_pass,
     renew_keys,
     score,
+    take_note,
 )
 from hpcrowd.environment.engine.kernel.outlook import earliest, occupy, shortage
 from hpcrowd.environment.engine.kernel.places import Cluster
@@ -84,18 +81,8 @@ def prepare(
     arrived: Int64s,
 ) -> int:
     """Take note of what ended and arrived; return what the pass needs."""
-    jobs, s, q, queue = cluster.jobs, cluster.s, order.q, order.queue
-    if s[S.SLEEPS]:
-        expect_later(cluster, order, beliefs)
-    for job in ended:
-        leave(jobs, order, beliefs, accounts, job)
-    for job in arrived:
-        join_queue(jobs, order, job)
-    if s[S.WAITING] == 0:
-        q[FIRST] = q[LAST] = q[GAPS] = q[HOLDS] = q[LOOKED] = 0
-        q[HEAD] = -1
-        return NOTHING
-    if s[S.FREE] < 1:
+    s, q, queue = cluster.s, order.q, order.queue
+    if not take_note(cluster, order, beliefs, accounts, ended, arrived):
         return NOTHING
     for i in range(q[FIRST], q[LAST]):
         if queue[NEED, i] <= s[S.FREE]:

@@ -164,7 +164,7 @@ class ComparingPredictor(Predictor):
 
 
 def _arrays(room: int) -> dict[str, Any]:
-    """Return empty arrays for so many jobs, in the order of :class:`Experience`."""
+    """Return empty arrays for a number of jobs, in the order of :class:`Experience`."""
     size = 1 << (BUCKETS * room - 1).bit_length()
     return {
         "jobs": np.full((room, K.JOB_FIELDS), K.NONE, np.int64),

@@ -153,11 +153,11 @@ def refused(call, here, line):
     """Return the one line of a request that is refused with exit code 2; nothing is touched."""
     before = {path: path.stat().st_mtime_ns for path in here.rglob("*")}
     code, out, err = call(*shlex.split(line))
-    told = [one for one in err.splitlines() if not one.startswith("Reading")]
-    assert (2, "", 1) == (code, out, len(told)), err
-    assert told[0].startswith("hpcrowd: ")
+    lines = [one for one in err.splitlines() if not one.startswith("Reading")]
+    assert (2, "", 1) == (code, out, len(lines)), err
+    assert lines[0].startswith("hpcrowd: ")
     assert before == {path: path.stat().st_mtime_ns for path in here.rglob("*")}
-    return told[0]
+    return lines[0]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

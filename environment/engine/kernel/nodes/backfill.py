@@ -160,7 +160,7 @@ def _too_many(g: Site, row: int, partition: int, stamp: int) -> bool:
 
 
 def _is_full(g: Site, place: int, most: int, stamp: int) -> bool:
-    """Return whether as many jobs were counted at a place in this cycle as may; 0 is no limit."""
+    """Return whether as many jobs were counted at a place in this cycle as may; 0: any."""
     counts = g.people
     if counts[N.COUNTED_IN, place] != stamp:
         counts[N.COUNTED_IN, place], counts[N.COUNTED, place] = stamp, 0
