@@ -8,8 +8,9 @@ A module is ordinary Python in which functions and attributes of classes are ann
   types of what is assigned to them;
 * numbers that have a name in capital letters become literals, and functions of :mod:`math` those
   of C;
-* a name that stands for an array of an object is replaced by the array, and small functions are
-  put in the place of their calls.
+* a name that stands for an array of an object, or for a row of one (``Row`` in
+  ``environment/engine/kernel/arrays.py``), is replaced by that, and small functions are put in the
+  place of their calls.
 
 Everything else is Cython. Functions and methods whose name begins with an underscore can be called
 in these modules only, and are as fast as in C. Arithmetic and division are those of Python, but
@@ -85,6 +86,9 @@ class Declarations:
         The modules of classes and functions, by name.
     fields
         The C types of the fields of each class, by the names of both.
+    views
+        The array and the row that other attributes of a class stand for, or the column, by the
+        names of both.
     returns
         The C type of what a function returns, by its name, of a method after that of its class, and
         its module before it.
@@ -97,6 +101,7 @@ class Declarations:
         self.returns: dict[tuple[str, str], str] = {}
         self.small: set[tuple[str, str]] = set()
         self.fields: dict[str, dict[str, str]] = {}
+        self.views: dict[str, dict[str, tuple[str, int, bool]]] = {}
 
     def type_of(self, node: ast.expr | None) -> str:
         """Return the type of C for an annotation."""
@@ -141,6 +146,7 @@ class Module(ast.NodeTransformer):
         self._values = values
         self._known = known
         self._class = ""
+        self._views_of: dict[str, dict[str, tuple[str, Any]]] = {}
         self._void = False
         self._count: dict[str, int] = {}
         self._locals: dict[str, str] = {}
@@ -167,12 +173,29 @@ class Module(ast.NodeTransformer):
                 known.fields[node.name] |= {
                     field: known.type_of(item.annotation) for field, item in _fields(node)
                 }
+                known.views[node.name] = dict(self._views(node))
                 for item in node.body:
                     if isinstance(item, ast.FunctionDef):
                         kind = known.type_of(item.returns)
                         known.returns[name, f"{node.name}.{item.name}"] = kind
         self.declarations = "\n".join(self._declared()) + "\n"
         self.text = self._translated()
+
+    def _views(self, node: ast.ClassDef) -> Iterator[tuple[str, tuple[str, int, bool]]]:
+        """Yield names for rows of arrays of a class: the array, the number, whether of a column."""
+        for item in node.body:
+            if isinstance(item, ast.Assign) and _is_field(item):
+                assert isinstance(item.value, ast.Call)
+                target, (array, number) = item.targets[0], item.value.args
+                column = ast.unparse(item.value.func) == "fields"
+                assert isinstance(array, ast.Constant)
+                if isinstance(target, ast.Tuple):
+                    for row, name in enumerate(target.elts):
+                        yield ast.unparse(name), (array.value, row, column)
+                else:
+                    known = number.value if isinstance(number, ast.Constant) else None
+                    row = self._values.get(ast.unparse(number), known)
+                    yield ast.unparse(target), (array.value, row, column)
 
     def _declared(self) -> Iterator[str]:
         """Yield the lines of the .pxd file."""
@@ -223,11 +246,12 @@ class Module(ast.NodeTransformer):
     def _kinds_of(self, node: ast.FunctionDef, class_name: str) -> dict[str, str]:
         """Return the types of the local variables of a function that have one of C."""
         self._class = class_name
-        given = {one.arg for one in node.args.args}
+        self.visit_FunctionDef(copy.deepcopy(node))
+        left_out = {one.arg for one in node.args.args} | set(self._aliases)
         return {
             name: kind
-            for name, kind in self._locals_of(node).items()
-            if name not in given and kind not in ("", "object")
+            for name, kind in self._locals.items()
+            if name not in left_out and kind not in ("", "object")
         }
 
     def _signature(self, node: ast.FunctionDef, class_name: str) -> Iterator[str]:
@@ -252,7 +276,8 @@ class Module(ast.NodeTransformer):
         """Return the source of Cython."""
         tree = self.visit(self._tree)
         lines = ast.unparse(ast.fix_missing_locations(tree)).split("\n")
-        return "\n".join(["# cython: language_level=3", *lines, *self._copying()])
+        views = [f"views_{name} = {places!r}" for name, places in self._views_of.items()]
+        return "\n".join(["# cython: language_level=3", *lines, *views, *self._copying()])
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.AST] | None:
         """Leave out what the .pxd file imports."""
@@ -277,9 +302,31 @@ class Module(ast.NodeTransformer):
             assert isinstance(made, ast.FunctionDef)
             made.args.defaults = [item.value for _, item in fields if item.value is not None]
             node.body.append(made)
-        node.body = [item for item in node.body if not isinstance(item, ast.AnnAssign)]
+        node.body = [item for item in node.body if not _is_field(item)]
         self.generic_visit(node)
+        views = self._known.views[node.name]
+        if views:  # for callers in Python
+            places = {
+                name: (array, (..., row) if column else row)
+                for name, (array, row, column) in views.items()
+            }
+            lines = (
+                f"def __getattr__(self, name):\n"
+                f"    if name not in views_{node.name}: raise AttributeError(name)\n"
+                f"    array, at = views_{node.name}[name]\n"
+                f"    return numpy.asarray(getattr(self, array))[at]\n"
+            )
+            node.body += ast.parse(lines).body
+            self._views_of[node.name] = places
         return node
+
+    def _kind_of_view(self, class_name: str, name: str) -> str:
+        """Return the type of what a name for a row of an array stands for."""
+        array, row, column = self._known.views[class_name][name]
+        whole = ast.Attribute(_typed(class_name), array, ast.Load())
+        if column:
+            return f"{_element(self._kind(whole))}[:]"
+        return self._part(whole, ast.Constant(row))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Translate a function; its arguments have types in the .pxd file."""
@@ -328,12 +375,10 @@ class Module(ast.NodeTransformer):
         for name, old in pairs:
             value = self.visit(old)
             kind = self._kind(value)
-            if isinstance(name, ast.Name) and isinstance(value, ast.Attribute) and "[" in kind:
-                base = value.value
-                steady = isinstance(base, ast.Name) and self._count.get(base.id, 0) <= 1
-                if steady and self._count[name.id] == 1:
-                    self._aliases[name.id] = value
-                    continue
+            stands = "[" in kind or kind in self._known.fields
+            if isinstance(name, ast.Name) and stands and self._steady(value, name.id):
+                self._aliases[name.id] = value
+                continue
             kept.append((self.visit(name), value))
         if not kept:
             return None
@@ -345,6 +390,14 @@ class Module(ast.NodeTransformer):
             [ast.Tuple([name for name, _ in kept], ast.Store())],
             ast.Tuple([value for _, value in kept], ast.Load()),
         )
+
+    def _steady(self, node: ast.expr, name: str) -> bool:
+        """Return whether a name is always that of one attribute, or row of one, of one object."""
+        if self._count[name] > 1 or not (isinstance(node, ast.Attribute) or hasattr(node, "view")):
+            return False
+        while isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        return isinstance(node, ast.Name) and self._count.get(node.id, 0) <= 1
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         """Translate a local variable, whose type is in the .pxd file."""
@@ -374,13 +427,33 @@ class Module(ast.NodeTransformer):
         return _literal(node.value) if _is_whole(node.value) else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Put numbers of other modules in the place of their names."""
+        """Put numbers of other modules, and rows of arrays, in the place of their names."""
         if isinstance(node.value, ast.Name):
             found = self._number(f"{node.value.id}.{node.attr}")
             if found is not None:
                 return found
+        view = self._known.views.get(self._kind(node.value), {}).get(node.attr)
         self.generic_visit(node)
-        return node
+        if view is None:
+            return node
+        array, row, column = view
+        whole = ast.Attribute(node.value, array, ast.Load())
+        place: list[ast.expr] = [ast.Constant(row)]
+        if column:
+            place.insert(0, ast.Slice())
+        made = ast.Subscript(whole, _index(place), node.ctx)
+        made.view = row, column  # type: ignore[attr-defined]
+        return made
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Let a place in a row be one index."""
+        self.generic_visit(node)
+        if not hasattr(node.value, "view"):
+            return node
+        row, column = node.value.view
+        places = [*node.slice.elts] if isinstance(node.slice, ast.Tuple) else [node.slice]
+        places.insert(len(places) if column else 0, ast.Constant(row))
+        return ast.Subscript(node.value.value, _index(places), node.ctx)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         """Let numbers that are shifted have 64 bits; in C a literal has 32."""
@@ -482,12 +555,15 @@ class Module(ast.NodeTransformer):
             case ast.Constant(value=value):
                 return {bool: "bint", int: "int64_t", float: "double"}.get(type(value), "")
             case ast.Name(id=name):
-                known = self._locals.get(name, "")
+                known = getattr(node, "kind", "") or self._locals.get(name, "")
                 return known or self._kind(ast.Constant(self._values.get(name)))
             case ast.Attribute(value=value, attr=name):
                 if isinstance(value, ast.Name) and f"{value.id}.{name}" in self._values:
                     return "int64_t" if _is_whole(self._values[f"{value.id}.{name}"]) else "double"
-                return self._known.fields.get(self._kind(value), {}).get(name, "")
+                kind = self._kind(value)
+                if name in self._known.views.get(kind, ()):
+                    return self._kind_of_view(kind, name)
+                return self._known.fields.get(kind, {}).get(name, "")
             case ast.Compare() | ast.UnaryOp(op=ast.Not()):
                 return "bint"
             case ast.UnaryOp(operand=operand):
@@ -570,6 +646,18 @@ class Module(ast.NodeTransformer):
             yield f"copyreg.pickle({name}, parts_{name})"
 
 
+def _index(places: list[ast.expr]) -> ast.expr:
+    """Return what is between the brackets of an index."""
+    return ast.Tuple(places, ast.Load()) if len(places) > 1 else places[0]
+
+
+def _typed(kind: str) -> ast.Name:
+    """Return a name that stands for something of a type."""
+    name = ast.Name("one", ast.Load())
+    name.kind = kind  # type: ignore[attr-defined]
+    return name
+
+
 def _size(node: ast.AST) -> int:
     """Return how many statements there are in a function."""
     return sum(isinstance(one, ast.stmt) for one in ast.walk(node))
@@ -579,6 +667,13 @@ def _fields(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign]]:
     for item in node.body:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
             yield item.target.id, item
+
+
+def _is_field(item: ast.stmt) -> bool:
+    """Return whether a statement of a class says what attributes it has."""
+    if isinstance(item, ast.Assign) and isinstance(item.value, ast.Call):
+        return ast.unparse(item.value.func) in ("Row", "rows", "fields")
+    return isinstance(item, ast.AnnAssign)
 
 
 def _assigned(node: ast.FunctionDef) -> dict[str, int]:
@@ -636,7 +731,17 @@ def _call(name: str, *arguments: ast.expr) -> ast.expr:
 
 def constants(package: Path, path: Path) -> dict[str, Any]:
     """Return the numbers of a module, and tuples of them, by their names in it."""
-    return {name: v for name, v in _names(package, path).items() if not isinstance(v, type)}
+    found = dict[str, Any]()
+    for name, value in _names(package, path).items():
+        if isinstance(value, type):
+            found |= (
+                {f"{name}.{one.name}": int(one) for one in value}
+                if issubclass(value, IntEnum)
+                else {}
+            )
+        else:
+            found[name] = value
+    return found
 
 
 @cache

@@ -16,12 +16,25 @@ import numpy as np
 
 from hpcrowd.environment.engine.base import MOST_PLANNED, Engine, events_for
 from hpcrowd.environment.engine.kernel import loop
-from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel import sleeping as L
 from hpcrowd.environment.engine.kernel.arrays import wider, with_room, without
-from hpcrowd.environment.engine.kernel.heap import heap_push
-from hpcrowd.environment.engine.kernel.places import Cluster
-from hpcrowd.environment.engine.kernel.sleeping import make_room, prepare
+from hpcrowd.environment.engine.kernel.cluster import (
+    COMPLETIONS,
+    EASY,
+    FCFS,
+    GAP,
+    OUTSIDE,
+    QUEUE_ROWS,
+    RECORDED,
+    Cluster,
+    ClusterState,
+    Expected,
+    Jobs,
+    Queue,
+)
+from hpcrowd.environment.engine.kernel.heap import Heap, heap_push
+from hpcrowd.environment.engine.kernel.scheduling import prepare
+from hpcrowd.environment.engine.kernel.sleeping import ROWS as LEDGER_ROWS
+from hpcrowd.environment.engine.kernel.sleeping import Ledger, balance, give, make_room
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
     compiled_pass,
@@ -29,7 +42,7 @@ from hpcrowd.environment.engine.passes.base import (
     runs_compiled,
 )
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import Column, Int64Rows, Int64s, JobTable
+from hpcrowd.environment.jobs import Column, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
@@ -43,25 +56,14 @@ if TYPE_CHECKING:
     from hpcrowd.environment.power.sleep import DelayedStart, SleepRule
 
 #: Policies of the compiled loop itself, by name.
-POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
+POLICIES = {"fcfs": FCFS, "easy": EASY, "recorded": RECORDED}
 
 #: Places that arrays have at first.
 FIRST_ROOM = 1024
 
+NONE: Int64s = np.zeros(0, np.int64)
 
-class Owned:
-    """An array of an engine; when it is replaced, compiled code gets another ``Cluster``."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, engine: CompiledEngine, owner: type) -> Int64s:
-        found: Int64s = engine.__dict__[self._name]
-        return found
-
-    def __set__(self, engine: CompiledEngine, array: Int64s) -> None:
-        engine.__dict__[self._name] = array
-        engine._cluster = None
+NO_JOBS = Jobs(np.zeros((len(Column), 0), np.int64))
 
 
 class CompiledEngine(Engine):
@@ -76,8 +78,9 @@ class CompiledEngine(Engine):
 
     Attributes
     ----------
-    scalars, ends
-        What passes of policies work on; see ``hpcrowd.environment.engine.kernel``.
+    state, cluster
+        What compiled code works on; see ``hpcrowd.environment.engine.kernel.cluster``. The jobs of
+        the latter are up to date in :meth:`arrays`.
 
     Raises
     ------
@@ -91,68 +94,52 @@ class CompiledEngine(Engine):
         super().__init__(jobs, processors, **options)
         if isinstance(scheduler, str):
             scheduler = parse_scheduler(scheduler)
-        self._cluster: Cluster | None = None
         self._matrix: Int64s | None = None
-        s = self.scalars = np.zeros(S.COUNT, np.int64)
-        self._state = memoryview(s)  # yields plain integers, several times faster
-        s[S.WAKE] = FOREVER
-        s[S.FACTOR] = s[S.DIVISOR] = 1
+        state = self.state = ClusterState()
         if isinstance(self.estimates, Estimates):  # a predictor's are set later
-            s[S.EXACT] = self.estimates.kind == "exact"
+            state.exact = self.estimates.kind == "exact"
             if self.estimates.kind == "factor":
-                s[S.FACTOR], s[S.DIVISOR] = self.estimates.ratio.as_integer_ratio()
-        s[S.KILL] = self.kill
-        s[S.NUMBER] = self.number
-        s[S.SHARED] = self.shared
-        s[S.FREE] = processors
+                state.factor, state.divisor = self.estimates.ratio.as_integer_ratio()
+        state.kill, state.number, state.shared = self.kill, self.number, self.shared
+        state.free = processors
         self._set_platform()
-        s[S.STALE] = 1
-        self._sorted = np.zeros(0, np.int64)
-        self._heap = np.zeros((2, FIRST_ROOM), np.int64)
-        self._queue = np.zeros((S.QUEUE_ROWS, FIRST_ROOM), np.int64)
-        self.ends = np.zeros((2, FIRST_ROOM), np.int64)
-        self._expected = np.zeros((2, FIRST_ROOM), np.int64)
+        pairs = np.zeros((2, FIRST_ROOM), np.int64)
         self._finished = np.zeros(FIRST_ROOM, np.int64)
+        self.cluster = Cluster(
+            Jobs(jobs.matrix), state, NONE, Heap(pairs.copy()),
+            Queue(np.zeros((QUEUE_ROWS, FIRST_ROOM), np.int64)), Heap(pairs.copy()),
+            Expected(pairs), self._finished,
+            Ledger(np.zeros((LEDGER_ROWS, 0), np.int64), NONE),
+        )  # fmt: skip
+        self._room = FIRST_ROOM  # for arrivals
         self._pending: list[Int64s] = []
-        self._foretold: Int64s = np.zeros(0, np.int64)
-        self._unheard: Int64s = np.zeros(0, np.int64)
+        self._foretold = self._unheard = NONE
         self._policy: CompiledPass | None = None
         self._set_policy(scheduler)
 
-    scalars = Owned()
-    _sorted = Owned()
-    _heap = Owned()
-    _queue = Owned()
-    ends = Owned()
-    _expected = Owned()
-    _finished = Owned()
-
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made of the arrays, as those of a copy are others."""
-        return vars(self) | {"_cluster": None}
+        """Leave out the table of jobs as compiled code has it, which a copy makes of its own."""
+        one = self.cluster
+        alone = Cluster(
+            NO_JOBS, one.state, one.sorted, one.arrivals, one.queue, one.ends, one.expected,
+            one.finished, one.ledger,
+        )  # fmt: skip
+        return vars(self) | {"cluster": alone, "_matrix": None, "_finished": None}
 
     def arrays(self) -> Cluster:
-        """Return the arrays as compiled code takes them; others after the next submission."""
+        """Return the state and arrays as compiled code takes them."""
         matrix = self.jobs.matrix
-        if self._cluster is None or self._matrix is not matrix:
-            self._matrix = matrix
-            self._cluster = Cluster(
-                matrix, self.scalars, self._sorted, self._heap, self._queue, self.ends,
-                self._expected, self._finished,
-            )  # fmt: skip
-        return self._cluster
+        if self._matrix is not matrix:  # the table has grown, or this is a copy
+            self._matrix, self.cluster.jobs = matrix, Jobs(matrix)
+            self._finished = np.asarray(self.cluster.finished)
+        return self.cluster
 
     @override
     def _begin_sleep(self, rule: SleepRule, node: NodePower, begin: int) -> None:
         from hpcrowd.environment.power.sleep import ledger_of
 
-        self._keep(ledger_of(rule, node, self.processors, begin, FIRST_ROOM))
-
-    def _keep(self, ledger: Int64s) -> None:
-        """Keep a ledger of idle nodes behind the scalars."""
-        s = self.scalars = np.concatenate((self.scalars[: S.COUNT], ledger))
-        self._state = memoryview(s)
-        s[S.SLEEPS] = 1
+        self.cluster.ledger = ledger_of(rule, node, self.processors, begin, FIRST_ROOM)
+        self.state.sleeps = True
 
     @property
     @override
@@ -161,41 +148,37 @@ class CompiledEngine(Engine):
             return []
         from hpcrowd.environment.power.sleep import noted_starts
 
-        return self._delayed + noted_starts(self.scalars[S.COUNT :])
+        return self._delayed + noted_starts(self.cluster.ledger)
 
     @override
     def _latest_delays(self) -> Iterator[DelayedStart]:
         from hpcrowd.environment.power.sleep import noted_starts
 
-        noted = noted_starts(self.scalars[S.COUNT :])
+        noted = noted_starts(self.cluster.ledger)
         return chain(reversed(noted), reversed(self._delayed))
 
     def _make_ledger_room(self) -> None:
         """Give more room to the ledger of idle nodes, if a pass could need it."""
-        from hpcrowd.environment.power.sleep import wider_ledger
+        from hpcrowd.environment.power.sleep import widen_ledger
 
-        ledger, waiting = self.scalars[S.COUNT :], self._state[S.WAITING]
+        ledger, waiting = self.cluster.ledger, self.state.waiting
         if not make_room(ledger, waiting):
-            wider_one, noted = wider_ledger(ledger, waiting)
-            self._delayed += noted
-            self._keep(wider_one)
+            self._delayed += widen_ledger(ledger, waiting)
 
     def _balance(self, early: list[DelayedStart]) -> None:
         """Bring the ledger of idle nodes up to date; jobs ``early`` stopped before their start."""
+        ledger = self.cluster.ledger
         for one in early:
             self._make_ledger_room()
-            processors = self.jobs.processors[one.row]
-            ledger = self.scalars[S.COUNT :]
-            L.give(ledger, self.now, processors, one.start, ledger[:0])
+            give(ledger, self.now, self.jobs.processors[one.row], one.start)
         self._make_ledger_room()
-        ledger = self.scalars[S.COUNT :]
-        L.balance(ledger, self.now, self.free)
-        ledger[L.SEEN] = ledger[L.DELAYED]
+        balance(ledger, self.now, self.free)
+        ledger.seen = ledger.delayed
 
     @property
     @override
     def now(self) -> int:
-        return self._state[S.NOW]
+        return self.state.now
 
     @property
     @override
@@ -205,45 +188,40 @@ class CompiledEngine(Engine):
     @property
     @override
     def free(self) -> int:
-        return int(self.scalars[S.FREE])
+        return self.state.free
 
     @property
     @override
     def events(self) -> int:
-        return int(self.scalars[S.EVENTS])
+        return self.state.events
 
     @property
     @override
     def waiting(self) -> Int64s:
-        queue = self._queue[:, self.scalars[S.QUEUE_HEAD] : self.scalars[S.QUEUE_TAIL]]
-        waiting: Int64s = queue[0, queue[1] != S.GAP]
+        queue, present = self.cluster.queue, slice(self.state.queue_head, self.state.queue_tail)
+        waiting: Int64s = queue.job[present][queue.need[present] != GAP]
         if self._policy is not None:  # the queue holds what the policy has not seen yet
             waiting = np.concatenate((self._policy.waiting, waiting))
         return waiting
 
     @property
-    def queue(self) -> Int64Rows:
-        """The queue, see ``kernel.places.Cluster``."""
-        return self._queue
-
-    @property
     @override
     def queue_length(self) -> int:
-        return self._state[S.WAITING]
+        return self.state.waiting
 
     @property
     @override
     def asked(self) -> int:
-        return self._state[S.ASKED]
+        return self.state.asked
 
     @property
     @override
     def unseen(self) -> Int64s:
         if self._policy is not None:
-            s = self.scalars
-            return self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]].copy()
+            state = self.state
+            return self.cluster.queue.job[state.queue_head : state.queue_tail].copy()
         waiting = self.waiting
-        if self.scalars[S.PHASE] == S.COMPLETIONS:
+        if self.state.phase == COMPLETIONS:
             return waiting[:0]
         unseen: Int64s = waiting[self.jobs.enqueued[waiting] == self.now]
         return unseen
@@ -251,18 +229,18 @@ class CompiledEngine(Engine):
     @property
     @override
     def running(self) -> Int64s:
-        return self.ends[1, : self.scalars[S.RUNNING]].copy()
+        return self.cluster.ends.job[: self.state.running].copy()
 
     @property
     @override
     def arriving(self) -> bool:
-        s = self.scalars
-        return bool(self._pending or s[S.HEAP_SIZE] or s[S.SORTED_NEXT] < s[S.SORTED_END])
+        state = self.state
+        return bool(self._pending or state.arriving or state.sorted_next < state.sorted_end)
 
     @override
     def next_time(self) -> int:
         self._accept()
-        return loop.next_time(self.jobs.matrix, self.scalars, self._sorted, self._heap, self.ends)
+        return loop.next_time(self.arrays())
 
     @override
     def _expect(self, rows: Int64s) -> None:
@@ -271,14 +249,14 @@ class CompiledEngine(Engine):
     @override
     def _join(self, row: int) -> None:
         self._accept()
-        s = self.scalars
-        self._reserve(int(s[S.HEAP_SIZE]) + 1)
-        heap_push(self._heap, s[S.HEAP_SIZE], s[S.NOW], row)
-        s[S.HEAP_SIZE] += 1
+        state = self.state
+        self._reserve(state.arriving + 1)
+        heap_push(self.cluster.arrivals, state.arriving, state.now, row)
+        state.arriving += 1
 
     @override
     def submit_unit(self, unit: int, at: int) -> None:
-        if at < self._state[S.NOW]:
+        if at < self.state.now:
             self._check_future(at)
         units = self.units
         first, last = units.bounds[unit], units.bounds[unit + 1]
@@ -286,18 +264,19 @@ class CompiledEngine(Engine):
         changes = timeline is not None and not timeline.quiet
         if self.speed != 1 or changes or self._on_nodes:
             self._take(units.rows[first:last])
-        self._reserve(self._state[S.HEAP_SIZE] + last - first)
+        self._reserve(self.state.arriving + last - first)
         loop.submit_unit(self.arrays(), at, first, last, units.rows)
 
     @override
     def withdraw(self, rows: Int64s) -> None:
         self._accept()
-        s = self.scalars
-        left = self._sorted[s[S.SORTED_NEXT] : s[S.SORTED_END]]
+        state = self.state
+        coming = np.asarray(self.cluster.sorted)
+        left = coming[state.sorted_next : state.sorted_end]
         left = left[~np.isin(left, rows)]
-        s[S.SORTED_END] = s[S.SORTED_NEXT] + len(left)
-        self._sorted[s[S.SORTED_NEXT] : s[S.SORTED_END]] = left
-        s[S.HEAP_SIZE] = without(self._heap, int(s[S.HEAP_SIZE]), rows)
+        state.sorted_end = state.sorted_next + len(left)
+        coming[state.sorted_next : state.sorted_end] = left
+        state.arriving = without(self.cluster.arrivals, state.arriving, rows)
 
     @override
     def _take_note(self, ended: Int64s, left: Int64s) -> None:
@@ -307,10 +286,10 @@ class CompiledEngine(Engine):
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         if self._pending:
             self._accept()
-        self._state[S.FINISHED_COUNT] = 0
+        self.state.finished = 0
         if self._policy is not None and self._policy.looks_at_all:
-            events = events_for(self._state[S.WAITING], events, MOST_PLANNED)
-        self._state[S.ALLOWANCE] = events
+            events = events_for(self.state.waiting, events, MOST_PLANNED)
+        self.state.allowance = events
         while True:
             # A predictor is called before each pass, so with one all passes happen outside.
             policy = self._policy if self.predictor is None else None  # may change meanwhile
@@ -336,18 +315,18 @@ class CompiledEngine(Engine):
         rows = np.array(self.change(), np.int64)
         self._accept()
         if len(rows) > len(self._finished):
-            self._finished = np.zeros(2 * len(rows), np.int64)
+            self._finished = self.cluster.finished = np.zeros(2 * len(rows), np.int64)
         loop.count_over(self.arrays(), self.units.remaining, rows)
         self.finished = self._told()
         return bool(self.finished)
 
     @override
     def pass_to(self, time: int) -> None:
-        self.scalars[S.NOW] = time
+        self.state.now = time
 
     @override
     def complete(self) -> list[int]:
-        self.scalars[S.FINISHED_COUNT] = 0
+        self.state.finished = 0
         while not loop.complete(self.arrays(), self.units.remaining):
             self._enlarge()
         return self._told()
@@ -355,7 +334,7 @@ class CompiledEngine(Engine):
     @override
     def arrive(self) -> list[int]:
         self._accept()
-        self.scalars[S.FINISHED_COUNT] = 0
+        self.state.finished = 0
         while not loop.arrive(self.arrays(), self.units.remaining):
             self._enlarge()
         return self._told()
@@ -363,9 +342,9 @@ class CompiledEngine(Engine):
     @override
     def schedule(self) -> None:
         if self.closed:
-            self.scalars[S.WAKE] = FOREVER
+            self.state.wake = FOREVER
             return
-        while self._state[S.SLEEPS] and not prepare(self.scalars):
+        while self.state.sleeps and not prepare(self.arrays()):
             self._make_ledger_room()
         if self._policy is not None:
             self._pass()
@@ -375,20 +354,20 @@ class CompiledEngine(Engine):
 
     def _pass(self) -> None:
         """Run the pass of a policy outside the loop."""
-        s, policy = self.scalars, self._policy
+        state, policy, cluster = self.state, self._policy, self.cluster
         assert policy is not None
-        ended = self._expected[0, : s[S.EXPECTED_END]]
-        arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
+        ended = self.cluster.expected.ended[: state.expected_end]
+        arrived = self.cluster.queue.job[state.queue_head : state.queue_tail]
         self._foretell(ended, arrived)
-        need = int(s[S.RUNNING] + s[S.WAITING])
-        if need >= self.ends.shape[1]:
-            self.ends = wider(self.ends, 2 * need)
-        s[S.WAKE] = policy.schedule(ended, arrived)
-        s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
+        need = int(state.running + state.waiting)
+        if need >= cluster.ends.table.shape[1]:
+            cluster.ends.table = wider(cluster.ends.table, 2 * need)
+        state.wake = policy.schedule(ended, arrived)
+        state.expected_end = state.queue_head = state.queue_tail = 0
 
     def _told(self) -> list[int]:
         """Return the jobs or units that the last phase noted as finished."""
-        told: list[int] = self._finished[: self._state[S.FINISHED_COUNT]].tolist()
+        told: list[int] = self._finished[: self.state.finished].tolist()
         return told
 
     def _accept(self) -> None:
@@ -398,59 +377,57 @@ class CompiledEngine(Engine):
         pending = self._pending
         rows = pending[0] if len(pending) == 1 else np.concatenate(pending)
         pending.clear()
-        if (
-            self.scalars[S.SORTED_NEXT] == self.scalars[S.SORTED_END]
-            and len(rows) > FIRST_ROOM // 8
-        ):
+        if self.state.sorted_next == self.state.sorted_end and len(rows) > FIRST_ROOM // 8:
             at = self.jobs.matrix[Column.SUBMIT, rows]
-            self._sorted = rows[np.lexsort((rows, at))]
-            self.scalars[S.SORTED_NEXT], self.scalars[S.SORTED_END] = 0, len(rows)
+            self.cluster.sorted = rows[np.lexsort((rows, at))]
+            self.state.sorted_next, self.state.sorted_end = 0, len(rows)
         else:
-            self._reserve(int(self.scalars[S.HEAP_SIZE]) + len(rows))
+            self._reserve(self.state.arriving + len(rows))
             loop.submit_jobs(self.arrays(), rows)
 
     def _reserve(self, arrivals: int) -> None:
-        if arrivals > self._heap.shape[1]:
-            self._heap = wider(self._heap, 2 * arrivals)
+        if arrivals > self._room:
+            self._room = 2 * arrivals
+            self.cluster.arrivals.table = wider(self.cluster.arrivals.table, self._room)
 
     def _enlarge(self) -> None:
         """Give more room to whatever array is full."""
-        if self._state[S.SLEEPS]:
+        if self.state.sleeps:
             self._make_ledger_room()
-        s = self.scalars
-        if s[S.QUEUE_TAIL] >= self._queue.shape[1]:
-            self._queue = wider(self._queue, 2 * self._queue.shape[1])
-        if s[S.FINISHED_COUNT] >= len(self._finished):
-            self._finished = wider(self._finished, 2 * len(self._finished))
-        need = int(s[S.RUNNING] + s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
-        if need >= self.ends.shape[1]:
-            self.ends = wider(self.ends, 2 * need)
-        waiting = int(s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD])
-        if int(s[S.EXPECTED_END]) + waiting >= self._expected.shape[1]:
-            self._expected = wider(self._expected, 2 * (int(s[S.EXPECTED_END]) + waiting))
+        state, cluster = self.state, self.cluster
+        queue, ends, expected = cluster.queue, cluster.ends, cluster.expected
+        if state.queue_tail >= queue.table.shape[1]:
+            queue.table = wider(queue.table, 2 * queue.table.shape[1])
+        if state.finished >= len(self._finished):
+            self._finished = cluster.finished = wider(self._finished, 2 * len(self._finished))
+        waiting = state.queue_tail - state.queue_head
+        if state.running + waiting >= ends.table.shape[1]:
+            ends.table = wider(ends.table, 2 * (state.running + waiting))
+        if state.expected_end + waiting >= expected.table.shape[1]:
+            expected.table = wider(expected.table, 2 * (state.expected_end + waiting))
 
     def _set_policy(self, scheduler: Scheduler | None) -> None:
         """Use the loop, or a pass outside it, for the scheduler."""
         self.scheduler, self._policy = scheduler, None
         self._on_nodes = scheduler is not None and scheduler.nodes
         if scheduler is None:
-            self.scalars[S.POLICY] = S.RECORDED
+            self.state.policy = RECORDED
         elif is_built_in(scheduler) and self.predictor is None:
-            self.scalars[S.POLICY] = POLICIES[scheduler.name]
+            self.state.policy = POLICIES[scheduler.name]
         else:
             policy = compiled_pass(scheduler)
             if policy is None:
                 raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
-            self.scalars[S.POLICY] = S.OUTSIDE
+            self.state.policy = OUTSIDE
             self._policy = policy(scheduler, self)
 
     def _set_platform(self) -> None:
         """Pass the present platform to the kernel."""
-        s = self.scalars
-        s[S.CAPACITY] = self.largest
-        s[S.CHANGE_AT], s[S.CLOSED] = self.change_at, self.closed
-        s[S.CLOSES], s[S.REOPENS] = self.closes, self.reopens
-        s[S.PACE], s[S.PACE_ONE] = self.pace.as_integer_ratio()
+        state = self.state
+        state.capacity = self.largest
+        state.change_at, state.closed = self.change_at, self.closed
+        state.closes, state.reopens = self.closes, self.reopens
+        state.pace, state.pace_one = self.pace.as_integer_ratio()
 
     @override
     def catch_up(self) -> None:
@@ -489,28 +466,30 @@ class CompiledEngine(Engine):
     @override
     def take_over(self, waiting: Int64s, running: Int64s) -> None:
         early = self._stopped_early(running)
-        jobs, s = self.jobs, self.scalars
+        jobs, state = self.jobs, self.state
         waiting = waiting[np.lexsort((waiting, jobs.enqueued[waiting]))]
         running = running[np.lexsort((running, jobs.end[running]))]  # a sorted array is a heap
-        self.ends = with_room(self.ends, 2 * (len(running) + len(waiting)))
-        self.ends[:, : len(running)] = jobs.end[running], running
-        s[S.RUNNING], s[S.WAITING] = len(running), len(waiting)
-        s[S.ASKED] = jobs.processors[waiting].sum()
-        s[S.FREE] = self.up
+        cluster, together = self.cluster, 2 * (len(running) + len(waiting))
+        cluster.ends.table = with_room(cluster.ends.table, together)
+        cluster.ends.time[: len(running)] = jobs.end[running]
+        cluster.ends.job[: len(running)] = running
+        state.running, state.waiting = len(running), len(waiting)
+        state.asked = int(jobs.processors[waiting].sum())
+        state.free = self.up
         if self.scheduler is not None:
-            s[S.FREE] -= jobs.processors[running].sum()
-        if s[S.SLEEPS]:
+            state.free -= int(jobs.processors[running].sum())
+        if state.sleeps:
             self._balance(early)
-            s = self.scalars  # others if the ledger grew
-        self._queue = with_room(self._queue, 2 * len(waiting))
-        estimates = jobs.estimate[waiting]
-        self._queue[: S.LEAST_NEED, : len(waiting)] = waiting, jobs.processors[waiting], estimates
-        self._queue[S.LEAST_NEED :] = 0
-        s[S.QUEUE_HEAD] = s[S.QUEUE_GAPS] = s[S.SCANNED] = 0
-        s[S.QUEUE_TAIL] = len(waiting)
-        s[S.STALE] = 1
-        s[S.EXPECTED_FIRST] = s[S.EXPECTED_END] = 0
-        s[S.WAKE] = s[S.NOW]
+        queue = cluster.queue
+        queue.table = with_room(queue.table, 2 * len(waiting))
+        queue.job[: len(waiting)], queue.need[: len(waiting)] = waiting, jobs.processors[waiting]
+        queue.length[: len(waiting)] = jobs.estimate[waiting]
+        queue.least_need[:] = queue.least_length[:] = 0
+        state.queue_head = state.queue_gaps = state.scanned = 0
+        state.queue_tail = len(waiting)
+        state.stale = True
+        state.expected_first = state.expected_end = 0
+        state.wake = state.now
         self._foretold = waiting  # estimates are made once, when a job arrives
         self._set_platform()
         before = self._policy
@@ -518,13 +497,13 @@ class CompiledEngine(Engine):
         if before is not None and self._policy is not None:
             self._policy.inherit(before, self._unheard)
         self._unheard = self._unheard[:0]
-        if s[S.POLICY] == S.EASY:
+        if state.policy == EASY:
             expected = jobs.start[running] + jobs.estimate[running]
             order = np.argsort(expected, kind="stable")
-            self._expected = with_room(self._expected, 2 * (len(running) + len(waiting)))
-            processors = jobs.processors[running]
-            self._expected[:, : len(running)] = expected[order], processors[order]
-            s[S.EXPECTED_END] = len(running)
+            cluster.expected.table = with_room(cluster.expected.table, together)
+            cluster.expected.end[: len(running)] = expected[order]
+            cluster.expected.processors[: len(running)] = jobs.processors[running][order]
+            state.expected_end = len(running)
 
     @override
     def inform(self) -> None:
@@ -536,14 +515,14 @@ class CompiledEngine(Engine):
 
     @override
     def settle(self) -> None:
-        s = self.scalars
+        state = self.state
         if self._policy is not None:
-            ended = self._expected[0, : s[S.EXPECTED_END]]
-            arrived = self._queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
+            ended = self.cluster.expected.ended[: state.expected_end]
+            arrived = self.cluster.queue.job[state.queue_head : state.queue_tail]
             self._foretell(ended, arrived)
             self._foretold = self.waiting
             self._unheard = np.concatenate((self._unheard, ended))
-            s[S.EXPECTED_END] = 0
+            state.expected_end = 0
 
     def _foretell(self, ended: Int64s, arrived: Int64s) -> None:
         """Notify the predictor, but not again of arrivals that a new pass is shown again."""

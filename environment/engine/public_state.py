@@ -95,6 +95,7 @@ def public_state(engines: tuple[Engine, ...], held: int = 0, asked: int = 0) -> 
 
 
 def _planned(engine: Engine, processors: int, requested_time: int) -> int:
+    from hpcrowd.environment.engine.kernel.cluster import Jobs
     from hpcrowd.environment.engine.kernel.outlook import expected_start
 
     if engine.scheduler is None:
@@ -110,7 +111,7 @@ def _planned(engine: Engine, processors: int, requested_time: int) -> int:
     windows = np.array(engine.windows, np.int64).reshape(-1, 2)
     room = 2 + 2 * (len(running) + len(waiting) + len(windows))
     start = expected_start(
-        engine.jobs.matrix, engine.now, engine.up, running, waiting, windows,
+        Jobs(engine.jobs.matrix), engine.now, engine.up, running, waiting, windows,
         np.zeros((2, room), np.int64), processors, length,
     )  # fmt: skip
     return int(start)

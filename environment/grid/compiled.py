@@ -14,9 +14,10 @@ from typing import override
 import numpy as np
 
 from hpcrowd.environment.engine.base import Engine, events_for
-from hpcrowd.environment.engine.compiled import CompiledEngine
-from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel.arrays import Groups, wider, with_room, without
+from hpcrowd.environment.engine.compiled import NO_JOBS, CompiledEngine
+from hpcrowd.environment.engine.kernel.arrays import wider, with_room, without
+from hpcrowd.environment.engine.kernel.cluster import EASY, FCFS, Jobs
+from hpcrowd.environment.engine.kernel.heap import Heap
 from hpcrowd.environment.engine.lock_step import BrokerQueue, LockStep
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.grid.dispatch import Dispatch
@@ -54,7 +55,7 @@ def dispatches_compiled(engines: Sequence[Engine], policy: GridPolicy) -> bool:
     return type(policy) in COMPILED and all(
         isinstance(engine, CompiledEngine)
         and engine.timeline is None
-        and (type(policy) is not FastestCompletion or engine.scalars[S.POLICY] in (S.FCFS, S.EASY))
+        and (type(policy) is not FastestCompletion or engine.state.policy in (FCFS, EASY))
         for engine in engines
     )
 
@@ -71,39 +72,32 @@ class BrokerArrays:
 
     Attributes
     ----------
-    scalars, arrivals, tree, sizes, chain, speeds, pending, counts, free, scratch
-        See :mod:`hpcrowd.environment.grid.kernel.loop`, and ``Broker`` in ``queue`` beside it.
+    instant, broker
+        See :mod:`hpcrowd.environment.grid.kernel.loop`, and ``queue`` beside it.
     """
 
     def __init__(self, engines: Sequence[Engine], policy: int = Q.NONE) -> None:
         widest = max(engine.processors for engine in engines)
-        leaves = 1 << widest.bit_length()
-        self.scalars = np.zeros(G.GRID_COUNT, np.int64)
-        self.scalars[G.BROKER], self.scalars[G.WIDEST] = policy, widest
-        self.scalars[G.AGAIN] = FOREVER
-        self.arrivals = np.zeros((2, FIRST_ROOM), np.int64)
-        self.tree = np.full(2 * leaves, FOREVER)
-        self.sizes = np.full((2, leaves), UNKNOWN)
-        self.chain = np.full((2, FIRST_ROOM), UNKNOWN)
-        self.speeds = np.array([engine.speed for engine in engines], np.float64)
-        self.pending = np.zeros((len(engines), FIRST_ROOM), np.int64)
-        self.counts = np.zeros(len(engines), np.int64)
-        self.free = np.zeros(len(engines), np.int64)
-        self.scratch = np.zeros((2, FIRST_ROOM), np.int64)
-        self._groups = Groups()
-
-    def of_kernel(self) -> Q.Broker:
-        """Return the arrays as compiled code takes them; others once one has grown."""
-        return self._groups.of(
-            Q.Broker, self.arrivals, self.tree, self.sizes, self.chain, self.speeds, self.pending,
-            self.counts, self.free, self.scratch,
+        leaves, count = 1 << widest.bit_length(), len(engines)
+        whole = np.zeros(count, np.int64)
+        pairs = np.zeros((2, FIRST_ROOM), np.int64)
+        self.broker = Q.Broker(
+            Heap(pairs.copy()), np.full(2 * leaves, FOREVER), np.full((2, leaves), UNKNOWN),
+            np.full((2, FIRST_ROOM), UNKNOWN),
+            np.array([engine.speed for engine in engines], np.float64),
+            np.zeros((count, FIRST_ROOM), np.int64), whole.copy(), whole.copy(), Heap(pairs),
         )  # fmt: skip
+        over = np.zeros(FIRST_OVER, np.int64)
+        self.instant = G.Instant(
+            NO_JOBS, np.zeros(0, np.int64), over, over.copy(), whole.copy(), whole, policy, widest
+        )
 
     def enlarge(self, jobs: int) -> None:
         """Make room for ``jobs`` jobs that wait or run on a cluster."""
-        self.scratch = with_room(self.scratch, 2 * jobs + 2)
-        if (self.counts == self.pending.shape[1]).any():
-            self.pending = wider(self.pending, 2 * self.pending.shape[1])
+        broker = self.broker
+        broker.scratch.table = with_room(broker.scratch.table, 2 * jobs + 2)
+        if max(broker.counts) == broker.pending.shape[1]:
+            broker.pending = wider(broker.pending, 2 * broker.pending.shape[1])
 
 
 class CompiledDispatch(Dispatch):
@@ -124,7 +118,7 @@ class CompiledDispatch(Dispatch):
     @property
     @override
     def waiting(self) -> Int64s:
-        place = self.arrays.chain[Q.PLACE]
+        place = self.arrays.broker.place
         held = np.flatnonzero(place != UNKNOWN)
         ordered: Int64s = held[np.argsort(place[held])]
         return ordered
@@ -137,33 +131,33 @@ class CompiledDispatch(Dispatch):
     @override
     def next_time(self) -> int:
         arrays = self.arrays
-        return int(arrays.arrivals[0, 0]) if arrays.scalars[G.EXPECTED] else FOREVER
+        return int(arrays.broker.arrivals.time[0]) if arrays.instant.expected else FOREVER
 
     @override
     def withdraw(self, rows: Int64s) -> None:
-        arrays, g = self.arrays, self.arrays.scalars
-        g[G.EXPECTED] = without(arrays.arrivals, int(g[G.EXPECTED]), rows)
+        instant = self.arrays.instant
+        instant.expected = without(self.arrays.broker.arrivals, instant.expected, rows)
 
     @override
     def _let_go(self, rows: Int64s) -> None:
-        arrays, jobs = self.arrays, self.jobs
+        broker, jobs = self.arrays.broker, self.jobs
         held = self.waiting
-        arrays.scalars[G.HELD] -= len(rows)
-        arrays.tree[:], arrays.sizes[:], arrays.chain[:] = FOREVER, UNKNOWN, UNKNOWN
-        broker = arrays.of_kernel()
+        self.arrays.instant.held -= len(rows)
+        broker.tree[:], broker.sizes[:], broker.chain[:] = FOREVER, UNKNOWN, UNKNOWN
         for row in held[~np.isin(held, rows)].tolist():
             place = Q.place_of(jobs.submit[row], row)
             Q.put(broker, row, jobs.processors[row], place)
 
     @override
     def _expect(self, rows: Int64s, times: Int64s) -> None:
-        arrays, g = self.arrays, self.arrays.scalars
-        arrays.arrivals = with_room(arrays.arrivals, 2 * int(g[G.EXPECTED] + len(rows)))
-        missing = len(self.jobs) - arrays.chain.shape[1]
-        if missing > 0:
-            more = np.full((2, max(missing, arrays.chain.shape[1])), UNKNOWN)
-            arrays.chain = np.concatenate((arrays.chain, more), axis=1)
-        g[G.EXPECTED] = G.push_arrivals(self.jobs.matrix, arrays.arrivals, g[G.EXPECTED], rows)
+        broker, instant = self.arrays.broker, self.arrays.instant
+        arrivals = broker.arrivals
+        arrivals.table = with_room(arrivals.table, 2 * (instant.expected + len(rows)))
+        known = broker.chain.shape[1]
+        if len(self.jobs) > known:
+            broker.chain = wider(broker.chain, max(len(self.jobs), 2 * known), UNKNOWN)
+        table = Jobs(self.jobs.matrix)
+        instant.expected = G.push_arrivals(table, arrivals, instant.expected, rows)
 
 
 def compiled_lock_step(
@@ -196,66 +190,58 @@ class CompiledLockStep(LockStep):
         super().__init__(engines, units, dispatch)
         self._compiled = engines
         self._waiting = 0  # when the engines last paused
-        self._broker = BrokerArrays(engines) if dispatch is None else dispatch.arrays
-        self._groups = Groups()
-        self._active = np.zeros(len(engines), np.int64)
-        self._dues = np.zeros(len(engines), np.int64)
-        self._over = np.zeros(FIRST_OVER, np.int64)
-        self._units = np.zeros(FIRST_OVER, np.int64)
+        self._arrays = BrokerArrays(engines) if dispatch is None else dispatch.arrays
 
     @property
     @override
     def events(self) -> int:
-        return int(self._broker.scalars[G.TOTAL])
+        return self._arrays.instant.events
 
     @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
-        g, engines = self._broker.scalars, self._compiled
+        instant, engines = self._arrays.instant, self._compiled
         allowed = min(self.events + events_for(self._waiting, events), FOREVER)
         while True:
             for engine in engines:
                 engine._accept()
-            instant = self._groups.of(
-                G.Instant, self.units.jobs.matrix, self.units.remaining, g, self._over,
-                self._units, self._active, self._dues,
-            )  # fmt: skip
+            instant.jobs, instant.remaining = Jobs(self.units.jobs.matrix), self.units.remaining
             clusters = [engine.arrays() for engine in engines]
-            stop = G.advance_grid(clusters, instant, self._broker.of_kernel(), halt, allowed)
-            self.now = int(g[G.TIME])
+            stop = G.advance_grid(clusters, instant, self._arrays.broker, halt, allowed)
+            self.now = instant.time
             self.dispatch.pass_to(self.now)
             if stop == Stop.FINISHED:
-                self.finished = self._units[: g[G.UNITS]].tolist()
+                self.finished = np.asarray(instant.units)[: instant.finished].tolist()
             elif stop == Stop.ROOM:
-                self._enlarge(int(g[G.AT]))
+                self._enlarge(instant.at)
                 continue
             elif stop == Stop.PASS:
-                engines[g[G.AT]].schedule()
+                engines[instant.at].schedule()
                 continue
             elif stop == Stop.CHANGE:
                 changed: list[Engine] = []
                 self._change(changed)
                 for place, engine in enumerate(engines):
-                    self._active[place] |= engine in changed
+                    instant.active[place] |= engine in changed
                 if not self.finished:
                     continue
                 stop = Stop.FINISHED
             elif stop == Stop.PAUSE:
-                self._waiting = int(sum(engine.queue_length for engine in engines) + g[G.HELD])
+                self._waiting = sum(engine.queue_length for engine in engines) + instant.held
             return Stop(stop)
 
     @override
     def look_again(self) -> None:
-        g = self._broker.scalars
-        if g[G.HELD]:
-            g[G.AGAIN] = g[G.TIME]
+        instant = self._arrays.instant
+        if instant.held:
+            instant.again = instant.time
 
     def _enlarge(self, place: int) -> None:
         """Give more room to whatever array is full."""
-        engine = self._compiled[place]
-        noted = self._broker.scalars[G.OVER] + engine.scalars[S.FINISHED_COUNT]
-        if noted >= len(self._over):
-            self._over = np.append(self._over, np.zeros(noted, np.int64))
-            self._units = np.zeros_like(self._over)
+        engine, instant = self._compiled[place], self._arrays.instant
+        noted = instant.noted + engine.state.finished
+        if noted >= len(instant.over):
+            instant.over = wider(instant.over, len(instant.over) + noted)
+            instant.units = np.zeros_like(instant.over)
         if place >= 0:
             engine._enlarge()
-            self._broker.enlarge(len(engine.running) + len(engine.waiting))
+            self._arrays.enlarge(len(engine.running) + len(engine.waiting))

@@ -188,61 +188,48 @@ def _whole(processors: int, node: NodePower) -> int:
     return -(-processors // node.processors) * node.processors
 
 
-def ledger_of(rule: SleepRule, node: NodePower, processors: int, begin: int, room: int) -> Int64s:
+def ledger_of(
+    rule: SleepRule, node: NodePower, processors: int, begin: int, room: int, moves: int = 0
+) -> L.Ledger:
     """Return the ledger of the compiled code: all processors are idle since ``begin``.
 
     Parameters
     ----------
     rule, node, processors, begin
         As for :class:`IdleNodes`.
-    room
-        Blocks, entries and starts that it has room for, each.
+    room, moves
+        Entries, and noted moves, that it has room for.
     """
-    made = np.zeros(L.HEAD + L.EACH * room, np.int64)
-    made[[L.AFTER, L.ON_TIME, L.OFF_TIME]] = rule.after, node.on_time, node.off_time
-    made[[L.NODE, L.SPARE]] = node.processors, _whole(rule.spare, node)
-    made[[L.IDLE, L.LAST, L.ROOM]] = processors, 1, room
-    made[L.HEAD], made[L.HEAD + room] = begin, processors
+    made = L.Ledger(np.zeros((L.ROWS, room), np.int64), np.zeros(4 * moves, np.int64))
+    made.after, made.on_time, made.off_time = rule.after, node.on_time, node.off_time
+    made.node, made.spare = node.processors, _whole(rule.spare, node)
+    made.idle, made.last = processors, 1
+    made.since[0], made.held[0] = begin, processors
     return made
 
 
-def wider_ledger(ledger: Int64s, starts: int) -> tuple[Int64s, list[DelayedStart]]:
-    """Return a ledger with room for a pass with as many starts, and the starts noted so far.
+def widen_ledger(ledger: L.Ledger, starts: int) -> list[DelayedStart]:
+    """Give a ledger room for a pass with as many starts; return the starts noted so far.
 
     Those that the policy has not taken note of stay in the ledger, too, at its front.
     """
-    old = int(ledger[L.ROOM])
-    blocks, offs = ledger[L.LAST] - ledger[L.FIRST], ledger[L.OFF_LAST] - ledger[L.OFF_FIRST]
-    pending = ledger[L.DELAYED] - ledger[L.SEEN]
-    room = max(old, 4 * int(blocks + offs + starts + pending) + 64)
-    made = np.zeros(L.HEAD + L.EACH * room, np.int64)
-    made[: L.HEAD] = ledger[: L.HEAD]
-    made[L.ROOM] = room
-    for part, first, count in (
-        (0, ledger[L.FIRST], blocks),
-        (1, ledger[L.FIRST], blocks),
-        (2, ledger[L.OFF_FIRST], offs),
-        (3, ledger[L.OFF_FIRST], offs),
-    ):
-        begin = L.HEAD + part * old + first
-        place = L.HEAD + part * room
-        made[place : place + count] = ledger[begin : begin + count]
-    made[[L.FIRST, L.OFF_FIRST]] = 0
-    made[L.LAST], made[L.OFF_LAST] = blocks, offs
-    seen, delayed = int(ledger[L.SEEN]), int(ledger[L.DELAYED])
-    noted = noted_starts(ledger)
-    made[L.SEEN], made[L.DELAYED] = 0, delayed - seen
-    place = L.HEAD + 4 * room
-    left = np.array(noted[seen:], np.int64).ravel()
-    made[place : place + len(left)] = left
-    return made, noted[:seen]
+    blocks, offs = ledger.last - ledger.first, ledger.off_last - ledger.off_first
+    pending, old = ledger.delayed - ledger.seen, np.asarray(ledger.table)
+    room = max(old.shape[1], 4 * (blocks + offs + starts + pending) + 64)
+    made = np.zeros((L.ROWS, room), np.int64)
+    made[:2, :blocks] = old[:2, ledger.first : ledger.last]
+    made[2:4, :offs] = old[2:4, ledger.off_first : ledger.off_last]
+    made[4:, :pending] = old[4:, ledger.seen : ledger.delayed]
+    noted = noted_starts(ledger)[: ledger.seen]
+    ledger.first, ledger.last, ledger.off_first, ledger.off_last = 0, blocks, 0, offs
+    ledger.seen, ledger.delayed, ledger.table = 0, pending, made
+    return noted
 
 
-def noted_starts(ledger: Int64s) -> list[DelayedStart]:
+def noted_starts(ledger: L.Ledger) -> list[DelayedStart]:
     """Return the delayed starts in a ledger, in order."""
-    place = L.HEAD + 4 * int(ledger[L.ROOM])
-    starts = ledger[place : place + 3 * int(ledger[L.DELAYED])].reshape(-1, 3)
-    return [DelayedStart(*one) for one in starts.tolist()]
+    starts = np.asarray(ledger.table)[4:, : ledger.delayed].T.tolist()
+    return [DelayedStart(*one) for one in starts]
 
 
 class Stopped(Protocol):
@@ -411,23 +398,22 @@ def sleep_states(
     begun, over, held = acquired[kept], released[kept], processors[kept]
     order = np.argsort(over, kind="stable")
     never = SleepRule(max(2 * (whole_end - begin), 1))
-    ledger = ledger_of(rule or never, node, size, begin, 2 * len(kept) + 8)
     at = np.full(len(kept), UNKNOWN)
-    moves = np.zeros(4 * (4 * len(kept) + 64), np.int64)
+    room = 4 * len(kept) + 64
     while True:
-        fresh = ledger.copy()
-        short = L.replay(fresh, begun, over, order, held, whole_end, at, moves)
+        ledger = ledger_of(rule or never, node, size, begin, 2 * len(kept) + 8, room)
+        short = L.replay(ledger, begun, over, order, held, whole_end, at)
         if short >= 0:
             raise QuantityError(
                 f"sleep states: {held[short]} processors taken at {begun[short]} s, "
-                f"{fresh[L.IDLE]} of {size} are without a job; give all runs of this machine"
+                f"{ledger.idle} of {size} are without a job; give all runs of this machine"
             )
-        if 4 * fresh[L.MOVES] <= len(moves):
+        if ledger.noted <= room:
             break
-        moves = np.zeros(4 * int(fresh[L.MOVES]), np.int64)
+        room = ledger.noted
     starts[kept] = at
-    noted = moves[: 4 * int(fresh[L.MOVES])].reshape(-1, 4)
-    switched = int(fresh[L.SWITCHED_ON]), int(fresh[L.SWITCHED_OFF])
+    noted = np.asarray(ledger.moves)[: 4 * ledger.noted].reshape(-1, 4)
+    switched = ledger.switched_on, ledger.switched_off
     return _states(noted, size, begin, whole_end, starts, switched)
 
 

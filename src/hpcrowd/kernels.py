@@ -19,9 +19,9 @@ from typing import Any, override
 #: The modules, each after those whose classes it uses.
 KERNELS = (
     "hpcrowd.environment.schedulers.arithmetic",
-    "hpcrowd.environment.engine.kernel.places",
     "hpcrowd.environment.engine.kernel.heap",
     "hpcrowd.environment.engine.kernel.sleeping",
+    "hpcrowd.environment.engine.kernel.cluster",
     "hpcrowd.environment.engine.kernel.scheduling",
     "hpcrowd.environment.engine.kernel.loop",
     "hpcrowd.environment.engine.kernel.accounts",
@@ -33,7 +33,7 @@ KERNELS = (
     "hpcrowd.environment.engine.kernel.profile",
     "hpcrowd.environment.engine.kernel.gains",
     "hpcrowd.environment.engine.kernel.plan",
-    "hpcrowd.environment.engine.kernel.nodes.places",
+    "hpcrowd.environment.engine.kernel.nodes.site",
     "hpcrowd.environment.engine.kernel.nodes.placement",
     "hpcrowd.environment.engine.kernel.nodes.limits",
     "hpcrowd.environment.engine.kernel.nodes.queue",

@@ -20,9 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor, frexp, inf, sqrt
 
+from hpcrowd.environment.engine.kernel.arrays import Row, fields
 from hpcrowd.environment.jobs import Float64s, Int64Rows, Int64s
 
-START, END, FOREVER = 0, 1, 2**63 - 1
+HEAD, FOREVER = 0, 2**63 - 1
 STEPS = (60, 300)
 
 
@@ -33,6 +34,9 @@ class Table:
     rows: Int64Rows
     weights: Float64s
     count: int = 0
+
+    start, end = fields("rows", 2)
+    head = Row("rows", HEAD)
 
 
 def share(part: int, whole: int) -> float:
@@ -47,15 +51,23 @@ def both(a: int, b: int) -> tuple[int, float]:
 
 def scan(table: Table, limit: int) -> int:
     """Go through the rows."""
-    rows, found, least = table.rows, 0, FOREVER
-    for i in range(len(rows)):
-        lasts = rows[i, END] - rows[i, START]
-        short = lasts < limit and rows[i, START]
+    end, found, least = table.end, 0, FOREVER
+    for i in range(len(table.rows)):
+        lasts = end[i] - table.start[i]
+        short = lasts < limit and table.start[i]
         if short:
             found += 1
         least = min(least, lasts)
         table.count += 1 if short else 0
     return least * 1000 + found
+
+
+def move_head(table: Table, by: int) -> int:
+    """Change the first row."""
+    head = table.head
+    head[1] += by
+    table.head[0] = table.end[0] - 1
+    return head[0]
 
 
 def word(node: int) -> int:
@@ -99,7 +111,8 @@ def answers(module):
     table = module.Table(np.array([[0, 50], [7, 30], [9, 1009]]), np.array([0.25, 4.0, 0.75]))
     return [
         module.share(3, 4), module.both(-7, 2), module.both(7, -2), module.scan(table, 100),
-        table.count, module.word(3), module.word(40), module.word(62), module.rounded(1234.75),
+        table.count, module.move_head(table, 5), table.head.tolist(), table.end.tolist(),
+        module.word(3), module.word(40), module.word(62), module.rounded(1234.75),
         module.rounded(-0.3), module.heaviest(table),
     ]  # fmt: skip
 
@@ -108,11 +121,9 @@ def loaded(path):
     """Import a module from a file."""
     spec = importlib.util.spec_from_file_location("sample", path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["sample"] = module
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "sample", module)
         spec.loader.exec_module(module)
-    finally:
-        del sys.modules["sample"]
     return module
 
 

@@ -21,14 +21,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hpcrowd.environment.engine.kernel.arrays import rows
 from hpcrowd.environment.engine.kernel.profile import (
-    HEAD,
     LAST_NODE,
-    NEXT,
-    NOW,
-    PREVIOUS,
-    STEPS,
-    TIME,
     Profile,
     begin_in,
     is_free,
@@ -40,11 +35,8 @@ from hpcrowd.environment.engine.kernel.profile import (
 from hpcrowd.environment.jobs import Int64Rows, Int64s, Int64Steps
 from hpcrowd.environment.stops import FOREVER
 
-# Columns of noted holes: from and to (s); jobs that fit have at most MOST processors, and more than
-# LEAST, as many as were free before; from and to of the gain in it (s); whether it was made in this
-# walk through the queue.
-FROM, TO, MOST, LEAST, GAIN_BEGIN, GAIN_END, LATE = range(7)
-COLUMNS = 7
+#: Rows of noted holes.
+HOLE_ROWS = 7
 
 #: Jobs without a place that are remembered for a time span.
 MEMORY = 16
@@ -74,19 +66,12 @@ JOBS_A_COST = 16
 #: Binary logarithm of the walks in which a cost fades, so that the other way is tried again.
 FORGOTTEN = 10
 
-# Places in ``m`` after those of the profile: noted holes; earliest gain that not all jobs have
-# looked at, and that of this walk; spans in use; walks until the shortest jobs are looked up
-# again, -1 if they are not known; whether ``noted`` has two time spans instead of holes; whether
-# holes are to be noted; what walks cost lately with spans and with holes, in steps for each
-# :data:`JOBS_A_COST` waiting jobs.
-NOTED, GAIN_FROM, LATE_FROM, SPANS_USED, FRESH, WHOLE, HOLES, SPAN_COST, HOLE_COST = range(5, 14)
-
 
 @dataclass(eq=False, slots=True)
 class Gains:
     """The noted gains, and the shortest waiting jobs."""
 
-    noted: Int64Rows  #: see FROM, shape (COLUMNS, GAINS + TOGETHER); the last two are for a moment
+    noted: Int64Rows  #: holes, shape (HOLE_ROWS, GAINS + TOGETHER); the last two are for a moment
     #: by time span, how many refused jobs are remembered; of each its processors, its length (s),
     #: and the time before which it found no place, shape (2, 1 + 3 * MEMORY)
     refused: Int64Rows
@@ -98,6 +83,20 @@ class Gains:
     #: earlier, by span and class, shape (SPANS, CLASSES)
     longest: Int64Rows
     stack: Int64Rows  #: begins (s) and processors of holes that are not over, shape (2, nodes)
+    count: int = 0  #: noted holes
+    gain_from: int = FOREVER  #: earliest gain that not all jobs have looked at
+    late_from: int = FOREVER  #: and that of this walk
+    spans: int = 1  #: in use
+    fresh: int = 0  #: walks until the shortest jobs are looked up again, -1 if they are not known
+    whole: bool = False  #: ``noted`` has two time spans instead of holes
+    holes: bool = False  #: these are to be noted
+    span_cost: int = 0  #: of walks with spans lately, in steps for each JOBS_A_COST waiting jobs
+    hole_cost: int = 0  #: and with holes
+
+    #: Of a noted hole its begin and end (s); jobs that fit have at most ``most`` processors, and
+    #: more than ``least``, as many as were free before; begin and end of the gain in it (s);
+    #: whether it was made in this walk through the queue.
+    begin, end, most, least, gain_begin, gain_end, late = rows("noted", HOLE_ROWS)
 
 
 def class_of(processors: int) -> int:
@@ -108,7 +107,7 @@ def class_of(processors: int) -> int:
     return min(4 * shift + (processors >> shift), CLASSES - 1)
 
 
-def forget_jobs(gains: Gains, m: Int64s, starts: Int64Steps) -> None:
+def forget_jobs(gains: Gains, starts: Int64Steps) -> None:
     """Begin new spans, at these starts (s) of waiting jobs; no job is known."""
     spans = len(starts)
     for k in range(spans):
@@ -121,14 +120,14 @@ def forget_jobs(gains: Gains, m: Int64s, starts: Int64Steps) -> None:
     for k in range(spans):
         for kind in range(CLASSES):
             gains.shortest[k, kind] = FOREVER
-    m[SPANS_USED] = spans
-    if not m[WHOLE]:
-        _measure_noted(gains, m)
+    gains.spans = spans
+    if not gains.whole:
+        _measure_noted(gains)
 
 
-def _span_of(gains: Gains, m: Int64s, time: int) -> int:
+def _span_of(gains: Gains, time: int) -> int:
     """Return the last span that begins at ``time`` or before."""
-    span, count = 0, m[SPANS_USED]
+    span, count = 0, gains.spans
     while count > 1:
         half = count >> 1
         span += half * int(gains.begins[span + half] <= time)
@@ -136,38 +135,38 @@ def _span_of(gains: Gains, m: Int64s, time: int) -> int:
     return span
 
 
-def know_job(gains: Gains, m: Int64s, start: int, processors: int, length: int) -> None:
+def know_job(gains: Gains, start: int, processors: int, length: int) -> None:
     """Note a waiting job, by itself: see :func:`spread` for many."""
-    for span in range(_span_of(gains, m, start) + 1):
+    for span in range(_span_of(gains, start) + 1):
         for kind in range(class_of(processors), CLASSES):
             if gains.shortest[span, kind] <= length:
                 break
             gains.shortest[span, kind] = length
 
 
-def know_many(gains: Gains, m: Int64s, start: int, kind: int, length: int) -> None:
+def know_many(gains: Gains, start: int, kind: int, length: int) -> None:
     """Note a waiting job, of many; :func:`spread` comes after them."""
-    span = _span_of(gains, m, start)
+    span = _span_of(gains, start)
     gains.shortest[span, kind] = min(gains.shortest[span, kind], length)
 
 
-def spread(gains: Gains, m: Int64s) -> None:
+def spread(gains: Gains) -> None:
     """Let what is known of a span and class hold for earlier spans and higher classes."""
     shortest = gains.shortest
-    for span in range(m[SPANS_USED] - 1, -1, -1):
+    for span in range(gains.spans - 1, -1, -1):
         least = FOREVER
         for kind in range(CLASSES):
-            if span + 1 < m[SPANS_USED]:
+            if span + 1 < gains.spans:
                 shortest[span, kind] = min(shortest[span, kind], shortest[span + 1, kind])
             least = min(least, shortest[span, kind])
             shortest[span, kind] = least
 
 
-def _widen(gains: Gains, m: Int64s, begin: int, length: int, processors: int) -> None:
+def _widen(gains: Gains, begin: int, length: int, processors: int) -> None:
     """Note how long a hole is, for jobs that need as much or less and start later."""
     longest = gains.longest
     most = class_of(processors)
-    for span in range(_span_of(gains, m, begin), m[SPANS_USED]):
+    for span in range(_span_of(gains, begin), gains.spans):
         if longest[span, most] >= length:
             return
         for kind in range(most, -1, -1):
@@ -176,96 +175,88 @@ def _widen(gains: Gains, m: Int64s, begin: int, length: int, processors: int) ->
             longest[span, kind] = length
 
 
-def note(
-    gains: Gains, m: Int64s, begin: int, end: int, most: int, gain: tuple[int, int, int, int]
-) -> None:
+def note(gains: Gains, begin: int, end: int, most: int, gain: tuple[int, int, int, int]) -> None:
     """Note a hole of at most so many processors from ``begin`` to ``end``.
 
-    ``gain`` has the other columns: LEAST, GAIN_BEGIN, GAIN_END and LATE.
+    ``gain`` has the others of its rows: ``least``, ``gain_begin``, ``gain_end`` and ``late``.
     """
-    noted = gains.noted
     least, gain_begin, gain_end, late = gain
-    if m[WHOLE]:
-        note_span(gains, m, gain_begin, gain_end, most, late)
+    if gains.whole:
+        note_span(gains, gain_begin, gain_end, most, late)
         return
-    for k in range(m[NOTED] - 1, max(m[NOTED] - RECENT, 0) - 1, -1):
+    for k in range(gains.count - 1, max(gains.count - RECENT, 0) - 1, -1):
         if (
-            noted[FROM, k] <= begin
-            and noted[TO, k] >= end
-            and noted[MOST, k] >= most
-            and noted[LEAST, k] <= least
-            and noted[GAIN_BEGIN, k] <= gain_begin
-            and noted[GAIN_END, k] >= gain_end
+            gains.begin[k] <= begin
+            and gains.end[k] >= end
+            and gains.most[k] >= most
+            and gains.least[k] <= least
+            and gains.gain_begin[k] <= gain_begin
+            and gains.gain_end[k] >= gain_end
         ):
-            noted[LATE, k] |= late
+            gains.late[k] |= late
             return
-    if m[NOTED] == GAINS:
-        note_span(gains, m, gain_begin, gain_end, most, late)
+    if gains.count == GAINS:
+        note_span(gains, gain_begin, gain_end, most, late)
         return
-    _widen(gains, m, begin, end - begin, most)
-    k = m[NOTED]
-    noted[FROM, k], noted[TO, k], noted[MOST, k], noted[LATE, k] = begin, end, most, late
-    noted[LEAST, k], noted[GAIN_BEGIN, k], noted[GAIN_END, k] = least, gain_begin, gain_end
-    m[NOTED] += 1
+    _widen(gains, begin, end - begin, most)
+    k = gains.count
+    gains.begin[k], gains.end[k], gains.most[k], gains.late[k] = begin, end, most, late
+    gains.least[k], gains.gain_begin[k], gains.gain_end[k] = least, gain_begin, gain_end
+    gains.count += 1
 
 
-def note_span(gains: Gains, m: Int64s, begin: int, end: int, most: int, late: int) -> None:
+def note_span(gains: Gains, begin: int, end: int, most: int, late: int) -> None:
     """Note, instead of single holes, the time in which processors became free.
 
     There is one time span for earlier gains and one for those of this walk.
     """
-    noted = gains.noted
-    if not m[WHOLE]:
+    if not gains.whole:
         for k in range(2):
-            _clear_span(noted[:, GAINS + k])
-        for k in range(m[NOTED]):
-            _stretch(
-                noted[:, GAINS + noted[LATE, k]],
-                noted[GAIN_BEGIN, k],
-                noted[GAIN_END, k],
-                noted[MOST, k],
-            )
+            _clear_span(gains, GAINS + k)
+        for k in range(gains.count):
+            whole = GAINS + gains.late[k]
+            _stretch(gains, whole, gains.gain_begin[k], gains.gain_end[k], gains.most[k])
         for k in range(2):
-            _copy(noted, k, GAINS + k)
-            noted[LATE, k], gains.refused[k, 0] = k, 0
-        m[NOTED], m[WHOLE] = 2, 1
-    _stretch(noted[:, late], begin, end, most)
+            _copy(gains, k, GAINS + k)
+            gains.late[k], gains.refused[k, 0] = k, 0
+        gains.count, gains.whole = 2, True
+    _stretch(gains, late, begin, end, most)
     refused = gains.refused[late]
     for k in range(1, 1 + 3 * refused[0], 3):
         refused[k + 2] = min(refused[k + 2], begin - refused[k + 1] + 1)
 
 
-def _clear_span(span: Int64Steps) -> None:
+def _clear_span(gains: Gains, k: int) -> None:
     """Make a time span empty."""
-    span[FROM], span[TO], span[MOST] = FOREVER, 0, 0
+    gains.begin[k], gains.end[k], gains.most[k] = FOREVER, 0, 0
 
 
-def _copy(noted: Int64Rows, to: int, row: int) -> None:
+def _copy(gains: Gains, to: int, row: int) -> None:
     """Copy a row of the noted gains."""
-    for column in range(COLUMNS):
-        noted[column, to] = noted[column, row]
+    for column in range(HOLE_ROWS):
+        gains.noted[column, to] = gains.noted[column, row]
 
 
-def _stretch(span: Int64Steps, begin: int, end: int, most: int) -> None:
+def _stretch(gains: Gains, k: int, begin: int, end: int, most: int) -> None:
     """Stretch a time span over another."""
-    span[FROM] = min(span[FROM], begin)
-    span[TO] = max(span[TO], end)
-    span[MOST] = max(span[MOST], most)
+    gains.begin[k] = min(gains.begin[k], begin)
+    gains.end[k] = max(gains.end[k], end)
+    gains.most[k] = max(gains.most[k], most)
 
 
-def gained(m: Int64s, begin: int, late: int) -> None:
+def gained(gains: Gains, begin: int, late: int) -> None:
     """Note when processors became free, and whether that was in this walk."""
-    m[GAIN_FROM] = min(m[GAIN_FROM], begin)
+    gains.gain_from = min(gains.gain_from, begin)
     if late:
-        m[LATE_FROM] = min(m[LATE_FROM], begin)
+        gains.late_from = min(gains.late_from, begin)
 
 
-def _matters(gains: Gains, m: Int64s, begin: int, end: int, processors: int) -> bool:
+def _matters(gains: Gains, begin: int, end: int, processors: int) -> bool:
     """Return whether a waiting job that starts after ``begin`` may fit into a hole."""
     kind = class_of(processors)
     if gains.shortest[0, kind] > end - begin:
         return False
-    return gains.shortest[_span_of(gains, m, begin), kind] <= end - begin
+    return gains.shortest[_span_of(gains, begin), kind] <= end - begin
 
 
 def examine(
@@ -284,22 +275,21 @@ def examine(
     late
         Whether it was made in this walk.
     """
-    nodes, m = profile.nodes, profile.m
     least = FOREVER  # free before
     node = first
     while node != last:
-        if nodes[nodes[node, NEXT], TIME] > since(profile, node):
+        if profile.time[profile.next[node]] > since(profile, node):
             least = min(least, level(profile, node) - processors)
-        node = nodes[node, NEXT]
+        node = profile.next[node]
     kind = 1  # processors of the smallest waiting job
     while kind < 8 and gains.shortest[0, kind] == FOREVER:
         kind += 1
     least = max(least, kind - 1)
     left = first
-    while left != m[HEAD] and level(profile, nodes[left, PREVIOUS]) > least:
-        left = nodes[left, PREVIOUS]
-        m[STEPS] += 1
-    gain = least, since(profile, first), nodes[last, TIME], late
+    while left != profile.head and level(profile, profile.previous[left]) > least:
+        left = profile.previous[left]
+        profile.steps += 1
+    gain = least, since(profile, first), profile.time[last], late
     _note_holes(profile, gains, left, 0, FOREVER, gain)
 
 
@@ -311,15 +301,15 @@ def _note_holes(
     Steps from ``node`` on are examined, and only times from ``low`` to ``high`` count. A hole ends
     where the begun ones, which are ever higher, have to come down. ``gain`` is as in :func:`note`.
     """
-    nodes, m, stack = profile.nodes, profile.m, gains.stack
+    stack = gains.stack
     least, gain_begin, gain_end, _ = gain
     depth = 0
     while True:
-        m[STEPS] += 1
+        profile.steps += 1
         time = max(since(profile, node), low)
         over = node == LAST_NODE or time >= high
-        if not over and nodes[nodes[node, NEXT], TIME] <= time:
-            node = nodes[node, NEXT]
+        if not over and profile.time[profile.next[node]] <= time:
+            node = profile.next[node]
             continue
         time = min(time, high)
         free = 0 if over else level(profile, node)
@@ -332,47 +322,46 @@ def _note_holes(
                 most > free
                 and since_when < gain_end
                 and time > gain_begin
-                and _matters(gains, m, since_when, time, most)
+                and _matters(gains, since_when, time, most)
             ):
-                note(gains, m, since_when, time, most, gain)
+                note(gains, since_when, time, most, gain)
         if free > least:
             stack[0, depth], stack[1, depth] = since_when, free
             depth += 1
         elif over or time >= gain_end:
             return
-        node = nodes[node, NEXT]
+        node = profile.next[node]
 
 
-def _gain_of(noted: Int64Rows, k: int) -> tuple[int, int, int, int]:
+def _gain_of(gains: Gains, k: int) -> tuple[int, int, int, int]:
     """Return the rows that :func:`note` takes as ``gain``."""
-    return noted[LEAST, k], noted[GAIN_BEGIN, k], noted[GAIN_END, k], noted[LATE, k]
+    return gains.least[k], gains.gain_begin[k], gains.gain_end[k], gains.late[k]
 
 
 def fill(profile: Profile, gains: Gains, node: int) -> None:
     """Replace those of the latest holes by their rest that a job fills, which begins at a node."""
-    nodes, noted, m = profile.nodes, gains.noted, profile.m
     time = since(profile, node)
-    k = m[NOTED]
+    k = gains.count
     lowest = max(k - RECENT, 0)
     while k > lowest:
         k -= 1
-        begin, end, most, gain = noted[FROM, k], noted[TO, k], noted[MOST, k], _gain_of(noted, k)
+        begin, end, most, gain = gains.begin[k], gains.end[k], gains.most[k], _gain_of(gains, k)
         if not begin <= time < end:
             continue
         step = node
-        while step != m[HEAD] and nodes[step, TIME] > begin:
-            step = nodes[step, PREVIOUS]
+        while step != profile.head and profile.time[step] > begin:
+            step = profile.previous[step]
         first = step
-        while step != LAST_NODE and nodes[step, TIME] < end:
-            lasts = nodes[nodes[step, NEXT], TIME] > since(profile, step)
+        while step != LAST_NODE and profile.time[step] < end:
+            lasts = profile.time[profile.next[step]] > since(profile, step)
             if lasts and level(profile, step) < most:
-                m[NOTED] -= 1
-                _copy(noted, k, m[NOTED])
+                gains.count -= 1
+                _copy(gains, k, gains.count)
                 _note_holes(profile, gains, first, begin, end, gain)
-                if m[WHOLE]:
+                if gains.whole:
                     return
                 break
-            step = nodes[step, NEXT]
+            step = profile.next[step]
 
 
 def _refused_until(refused: Int64s, processors: int, length: int) -> int:
@@ -402,14 +391,13 @@ def _jump_in_span(
     profile: Profile, gains: Gains, k: int, processors: int, length: int, start: int
 ) -> int:
     """Return the earliest start in a time span, or ``start`` itself."""
-    span = gains.noted[:, k]
-    until = min(span[TO], start)
-    if span[FROM] >= until or processors > span[MOST]:
+    until = min(gains.end[k], start)
+    if gains.begin[k] >= until or processors > gains.most[k]:
         return start
     known = _refused_until(gains.refused[k], processors, length)
     if known >= until:
         return start
-    begin = begin_in(profile, span[FROM], span[TO], processors, length, start, known)
+    begin = begin_in(profile, gains.begin[k], gains.end[k], processors, length, start, known)
     if begin >= 0:
         return begin
     _refuse(gains.refused[k], processors, length, until)
@@ -420,42 +408,39 @@ def jump(
     profile: Profile, gains: Gains, processors: int, kind: int, length: int, start: int
 ) -> int:
     """Return the earliest start in what became free, before ``start``, or ``start`` itself."""
-    m = profile.m
-    if m[WHOLE]:
+    if gains.whole:
         found = _jump_in_span(profile, gains, 0, processors, length, start)
         return min(found, _jump_in_span(profile, gains, 1, processors, length, start))
     if (
-        m[NOTED] == 0
-        or gains.longest[m[SPANS_USED] - 1, kind] < length
-        or gains.longest[_span_of(gains, m, start), kind] < length
+        gains.count == 0
+        or gains.longest[gains.spans - 1, kind] < length
+        or gains.longest[_span_of(gains, start), kind] < length
     ):
         return start
     return _jump_into_hole(profile, gains, processors, length, start)
 
 
-def _misses(noted: Int64Rows, k: int, processors: int, length: int, before: int) -> int:
+def _misses(gains: Gains, k: int, processors: int, length: int, before: int) -> int:
     """Return a number below 0 if a job does not fit into a hole before a time."""
     return (
-        (before - 1 - noted[FROM, k])
-        | (noted[MOST, k] - processors)
-        | (processors - 1 - noted[LEAST, k])
-        | (noted[TO, k] - noted[FROM, k] - length)
+        (before - 1 - gains.begin[k])
+        | (gains.most[k] - processors)
+        | (processors - 1 - gains.least[k])
+        | (gains.end[k] - gains.begin[k] - length)
     )
 
 
-def _next_hole(
-    noted: Int64Rows, k: int, count: int, processors: int, length: int, before: int
-) -> int:
+def _next_hole(gains: Gains, k: int, count: int, processors: int, length: int, before: int) -> int:
     """Return the first hole, from one on, into which a job fits before a time; else ``count``."""
     while k < count:
         if k % TOGETHER == 0:
             misses = -1
             for j in range(k, k + TOGETHER):
-                misses &= _misses(noted, j, processors, length, before)
+                misses &= _misses(gains, j, processors, length, before)
             if misses < 0:
                 k += TOGETHER
                 continue
-        if _misses(noted, k, processors, length, before) >= 0:
+        if _misses(gains, k, processors, length, before) >= 0:
             return k
         k += 1
     return count
@@ -465,81 +450,83 @@ def _jump_into_hole(
     profile: Profile, gains: Gains, processors: int, length: int, start: int
 ) -> int:
     """Return the earliest start in the noted holes, or ``start``; measure filled holes again."""
-    noted, m = gains.noted, profile.m
     found = start
-    m[STEPS] += m[NOTED] >> 3  # a look is about an eighth of a step
+    profile.steps += gains.count >> 3  # a look is about an eighth of a step
     k = 0
     while True:
-        k = _next_hole(noted, k, m[NOTED], processors, length, found)
-        if k == m[NOTED]:
+        k = _next_hole(gains, k, gains.count, processors, length, found)
+        if k == gains.count:
             return found
-        begin, end = noted[FROM, k], noted[TO, k]
-        node = node_at(profile, max(begin, m[NOW]))
-        if is_free(profile, node, processors, max(begin, m[NOW]) + length):
+        begin, end = gains.begin[k], gains.end[k]
+        node = node_at(profile, max(begin, profile.now))
+        if is_free(profile, node, processors, max(begin, profile.now) + length):
             found = min(found, since(profile, run_begin(profile, node, processors)))
             k += 1
             continue
-        gain = _gain_of(noted, k)
-        m[NOTED] -= 1
-        _copy(noted, k, m[NOTED])
+        gain = _gain_of(gains, k)
+        gains.count -= 1
+        _copy(gains, k, gains.count)
         _note_holes(profile, gains, node, begin, end, gain)
-        if m[WHOLE]:
+        if gains.whole:
             found = _jump_in_span(profile, gains, 0, processors, length, start)
             return min(found, _jump_in_span(profile, gains, 1, processors, length, start))
 
 
-def _measure_noted(gains: Gains, m: Int64s) -> None:
+def _measure_noted(gains: Gains) -> None:
     """Measure the noted holes again."""
-    noted = gains.noted
-    for span in range(m[SPANS_USED]):
+    for span in range(gains.spans):
         for kind in range(CLASSES):
             gains.longest[span, kind] = 0
-    for k in range(m[NOTED]):
-        _widen(gains, m, noted[FROM, k], noted[TO, k] - noted[FROM, k], noted[MOST, k])
+    for k in range(gains.count):
+        _widen(gains, gains.begin[k], gains.end[k] - gains.begin[k], gains.most[k])
 
 
-def _choose(m: Int64s, waiting: int) -> None:
+def _choose(gains: Gains, steps: int, waiting: int) -> None:
     """Decide whether to note holes from now on, by the steps of this walk and of earlier ones."""
-    cost = m[STEPS] * JOBS_A_COST // max(waiting, MANY_STEPS)
-    if m[HOLES] and m[WHOLE]:  # too many holes: spans were searched all the same
-        m[SPAN_COST] = cost
+    cost = steps * JOBS_A_COST // max(waiting, MANY_STEPS)
+    if gains.holes and gains.whole:  # too many holes: spans were searched all the same
+        gains.span_cost = cost
         return
-    this, other = (HOLE_COST, SPAN_COST) if m[HOLES] else (SPAN_COST, HOLE_COST)
-    m[this] = cost
-    m[other] -= (m[other] >> FORGOTTEN) + 1
-    if cost > max(MANY_STEPS * JOBS_A_COST, m[other]):
-        m[HOLES] = 1 - m[HOLES]
+    if gains.holes:
+        gains.hole_cost = cost
+        gains.span_cost -= (gains.span_cost >> FORGOTTEN) + 1
+        other = gains.span_cost
+    else:
+        gains.span_cost = cost
+        gains.hole_cost -= (gains.hole_cost >> FORGOTTEN) + 1
+        other = gains.hole_cost
+    if cost > max(MANY_STEPS * JOBS_A_COST, other):
+        gains.holes = not gains.holes
 
 
-def age(gains: Gains, m: Int64s, waiting: int) -> None:
+def age(profile: Profile, gains: Gains, waiting: int) -> None:
     """After a walk through the queue: forget older gains, keep those made in the walk.
 
     ``waiting`` is the length of the queue.
     """
-    noted = gains.noted
-    m[GAIN_FROM], m[LATE_FROM] = m[LATE_FROM], FOREVER
-    _choose(m, waiting)
-    m[STEPS] = 0
-    if m[GAIN_FROM] == FOREVER:
-        m[NOTED] = m[WHOLE] = 0
-    elif m[WHOLE]:
-        _copy(noted, 0, 1)
-        noted[LATE, 0] = 0
-        _clear_span(noted[:, 1])
+    gains.gain_from, gains.late_from = gains.late_from, FOREVER
+    _choose(gains, profile.steps, waiting)
+    profile.steps = 0
+    if gains.gain_from == FOREVER:
+        gains.count, gains.whole = 0, False
+    elif gains.whole:
+        _copy(gains, 0, 1)
+        gains.late[0] = 0
+        _clear_span(gains, 1)
         for k in range(gains.refused.shape[1]):
             gains.refused[0, k] = gains.refused[1, k]
         gains.refused[1, 0] = 0
-        if m[HOLES]:  # they may be anywhere, and are measured when a job does not fit
-            noted[GAIN_BEGIN, 0], noted[GAIN_END, 0] = noted[FROM, 0], noted[TO, 0]
-            noted[FROM, 0], noted[TO, 0], noted[LEAST, 0] = 0, FOREVER, 0
-            m[NOTED], m[WHOLE] = 1, 0
+        if gains.holes:  # they may be anywhere, and are measured when a job does not fit
+            gains.gain_begin[0], gains.gain_end[0] = gains.begin[0], gains.end[0]
+            gains.begin[0], gains.end[0], gains.least[0] = 0, FOREVER, 0
+            gains.count, gains.whole = 1, False
     else:
         kept = 0
-        for k in range(m[NOTED]):
-            if noted[LATE, k]:
-                _copy(noted, kept, k)
-                noted[LATE, kept] = 0
+        for k in range(gains.count):
+            if gains.late[k]:
+                _copy(gains, kept, k)
+                gains.late[kept] = 0
                 kept += 1
-        m[NOTED] = kept
-    if m[HOLES]:
-        _measure_noted(gains, m)
+        gains.count = kept
+    if gains.holes:
+        _measure_noted(gains)

@@ -1,29 +1,41 @@
-"""Binary heaps of (time, job) in rows 0 and 1 of an array; ties in time go by job."""
+"""Binary heaps of (time, job); ties in time go by job."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from hpcrowd.environment.engine.kernel.arrays import rows
 from hpcrowd.environment.jobs import Int64Rows
 
 
-def heap_push(heap: Int64Rows, size: int, time: int, job: int) -> None:
-    """Put (time, job) into the binary heap in rows 0 and 1 of ``heap``, which holds ``size``."""
+@dataclass(eq=False, slots=True)
+class Heap:
+    """Times (s) and jobs, of which the first is the least."""
+
+    table: Int64Rows  #: shape (2, entries)
+
+    time, job = rows("table", 2)
+
+
+def heap_push(heap: Heap, size: int, time: int, job: int) -> None:
+    """Put (time, job) into a heap of ``size`` entries."""
     i = size
     while i > 0:
         parent = (i - 1) >> 1
-        if heap[0, parent] < time or (heap[0, parent] == time and heap[1, parent] < job):
+        if heap.time[parent] < time or (heap.time[parent] == time and heap.job[parent] < job):
             break
-        heap[0, i] = heap[0, parent]
-        heap[1, i] = heap[1, parent]
+        heap.time[i] = heap.time[parent]
+        heap.job[i] = heap.job[parent]
         i = parent
-    heap[0, i] = time
-    heap[1, i] = job
+    heap.time[i] = time
+    heap.job[i] = job
 
 
-def heap_pop(heap: Int64Rows, size: int) -> int:
+def heap_pop(heap: Heap, size: int) -> int:
     """Take the first of ``size`` entries out of the heap and return its job."""
-    first = heap[1, 0]
+    first = heap.job[0]
     size -= 1
-    time, job = heap[0, size], heap[1, size]
+    time, job = heap.time[size], heap.job[size]
     i = 0
     while True:
         child = 2 * i + 1
@@ -31,15 +43,15 @@ def heap_pop(heap: Int64Rows, size: int) -> int:
             break
         other = child + 1
         if other < size and (
-            heap[0, other] < heap[0, child]
-            or (heap[0, other] == heap[0, child] and heap[1, other] < heap[1, child])
+            heap.time[other] < heap.time[child]
+            or (heap.time[other] == heap.time[child] and heap.job[other] < heap.job[child])
         ):
             child = other
-        if time < heap[0, child] or (time == heap[0, child] and job < heap[1, child]):
+        if time < heap.time[child] or (time == heap.time[child] and job < heap.job[child]):
             break
-        heap[0, i] = heap[0, child]
-        heap[1, i] = heap[1, child]
+        heap.time[i] = heap.time[child]
+        heap.job[i] = heap.job[child]
         i = child
-    heap[0, i] = time
-    heap[1, i] = job
+    heap.time[i] = time
+    heap.job[i] = job
     return first

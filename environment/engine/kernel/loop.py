@@ -8,9 +8,16 @@ completions, users' reactions, arrivals, then one scheduling pass.
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.cluster import (
+    ARRIVALS,
+    COMPLETIONS,
+    EASY,
+    OUTSIDE,
+    REACTIONS,
+    RECORDED,
+    Cluster,
+)
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
-from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import (
     close_gaps,
     easy_pass,
@@ -18,210 +25,206 @@ from hpcrowd.environment.engine.kernel.scheduling import (
     estimate,
     expect_later,
     forget,
+    prepare,
     run_from,
     slide,
     start_heads,
     turned_away,
 )
-from hpcrowd.environment.engine.kernel.sleeping import prepare
-from hpcrowd.environment.jobs import Int64Rows, Int64s
-from hpcrowd.environment.stops import FOREVER
+from hpcrowd.environment.jobs import Int64s, State
+from hpcrowd.environment.stops import FOREVER, Stop
 
 
 def submit_unit(cluster: Cluster, at: int, first: int, last: int, unit_rows: Int64s) -> None:
     """Submit the jobs ``unit_rows[first:last]`` from ``at`` on, spaced as recorded."""
-    jobs, s, heap = cluster.jobs, cluster.s, cluster.heap
-    shift = at - jobs[S.RECORDED_SUBMIT, unit_rows[first]]
+    jobs, state, heap = cluster.jobs, cluster.state, cluster.arrivals
+    shift = at - jobs.recorded_submit[unit_rows[first]]
     for i in range(first, last):
         job = unit_rows[i]
-        time = jobs[S.RECORDED_SUBMIT, job] + shift
-        jobs[S.SUBMIT, job] = time
-        jobs[S.CLUSTER, job] = s[S.NUMBER]
-        heap_push(heap, s[S.HEAP_SIZE], time, job)
-        s[S.HEAP_SIZE] += 1
+        time = jobs.recorded_submit[job] + shift
+        jobs.submit[job] = time
+        jobs.cluster[job] = state.number
+        heap_push(heap, state.arriving, time, job)
+        state.arriving += 1
 
 
 def submit_jobs(cluster: Cluster, rows: Int64s) -> None:
     """Submit jobs at the times in their column SUBMIT."""
-    jobs, s = cluster.jobs, cluster.s
+    jobs, state = cluster.jobs, cluster.state
     for job in rows:
-        heap_push(cluster.heap, s[S.HEAP_SIZE], jobs[S.SUBMIT, job], job)
-        s[S.HEAP_SIZE] += 1
+        heap_push(cluster.arrivals, state.arriving, jobs.submit[job], job)
+        state.arriving += 1
 
 
-def _over(cluster: Cluster, remaining: Int64s, job: int) -> None:
+def over(cluster: Cluster, remaining: Int64s, job: int) -> None:
     """Count a job as finished for its user; note the unit if this was its last job.
 
     If another object counts, note the job.
     """
-    s, finished = cluster.s, cluster.finished
-    unit = cluster.jobs[S.UNIT, job]
+    state, finished = cluster.state, cluster.finished
+    unit = cluster.jobs.unit[job]
     if unit >= 0:
-        if s[S.SHARED]:
-            finished[s[S.FINISHED_COUNT]] = job
-            s[S.FINISHED_COUNT] += 1
+        if state.shared:
+            finished[state.finished] = job
+            state.finished += 1
             return
         remaining[unit] -= 1
         if remaining[unit] == 0:
-            finished[s[S.FINISHED_COUNT]] = unit
-            s[S.FINISHED_COUNT] += 1
+            finished[state.finished] = unit
+            state.finished += 1
 
 
 def count_over(cluster: Cluster, remaining: Int64s, rows: Int64s) -> None:
     """Count jobs as finished that a platform change ended; ``finished`` has room for them."""
     for job in rows:
-        _over(cluster, remaining, job)
+        over(cluster, remaining, job)
 
 
-def next_time(
-    jobs: Int64Rows, s: Int64s, arrivals: Int64s, heap: Int64Rows, ends: Int64Rows
-) -> int:
+def next_time(cluster: Cluster) -> int:
     """Return the time of the next completion or arrival, or of a change that may matter."""
+    state, arrivals = cluster.state, cluster.arrivals
     time = FOREVER
-    if s[S.RUNNING]:
-        time = ends[0, 0]
-    if s[S.HEAP_SIZE] and heap[0, 0] < time:
-        time = heap[0, 0]
-    if s[S.SORTED_NEXT] < s[S.SORTED_END]:
-        time = min(time, jobs[S.SUBMIT, arrivals[s[S.SORTED_NEXT]]])
-    if s[S.WAITING] and s[S.WAKE] < time:
-        time = s[S.WAKE]
-    if s[S.CHANGE_AT] < time and (time < FOREVER or s[S.WAITING]):
-        time = s[S.CHANGE_AT]
+    if state.running:
+        time = cluster.ends.time[0]
+    if state.arriving and arrivals.time[0] < time:
+        time = arrivals.time[0]
+    if state.sorted_next < state.sorted_end:
+        time = min(time, cluster.jobs.submit[cluster.sorted[state.sorted_next]])
+    if state.waiting and state.wake < time:
+        time = state.wake
+    if state.change_at < time and (time < FOREVER or state.waiting):
+        time = state.change_at
     return time
 
 
 def complete(cluster: Cluster, remaining: Int64s) -> bool:
     """Complete the jobs that end now; return False if a list is full."""
-    jobs, s, ends, expected = cluster.jobs, cluster.s, cluster.ends, cluster.expected
-    now = s[S.NOW]
-    while s[S.RUNNING] and ends[0, 0] == now:
-        if s[S.FINISHED_COUNT] == len(cluster.finished) or s[S.EXPECTED_END] == expected.shape[1]:
+    jobs, state, ends, expected = cluster.jobs, cluster.state, cluster.ends, cluster.expected
+    now = state.now
+    while state.running and ends.time[0] == now:
+        if state.finished == len(cluster.finished) or state.expected_end == expected.table.shape[1]:
             return False
-        job = heap_pop(ends, s[S.RUNNING])
-        s[S.RUNNING] -= 1
-        s[S.EVENTS] += 1
-        s[S.ALLOWANCE] -= 1
-        state = S.COMPLETED
-        if s[S.KILL] and jobs[S.RUN_TIME, job] > jobs[S.REQUESTED_TIME, job]:
-            state = S.KILLED
-        jobs[S.STATE, job] = state
-        if s[S.POLICY] != S.RECORDED:
-            s[S.FREE] += jobs[S.PROCESSORS, job]
-            s[S.STALE] = 1
-            if s[S.POLICY] == S.EASY:
-                forget(
-                    s, expected, jobs[S.START, job] + jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job]
-                )
-            elif s[S.POLICY] == S.OUTSIDE:
-                expected[0, s[S.EXPECTED_END]] = job
-                s[S.EXPECTED_END] += 1
-        _over(cluster, remaining, job)
+        job = heap_pop(ends, state.running)
+        state.running -= 1
+        state.events += 1
+        state.allowance -= 1
+        outran = state.kill and jobs.run_time[job] > jobs.requested_time[job]
+        jobs.state[job] = State.KILLED if outran else State.COMPLETED
+        if state.policy != RECORDED:
+            state.free += jobs.processors[job]
+            state.stale = True
+            if state.policy == EASY:
+                forget(state, expected, jobs.start[job] + jobs.estimate[job], jobs.processors[job])
+            elif state.policy == OUTSIDE:
+                expected.ended[state.expected_end] = job
+                state.expected_end += 1
+        over(cluster, remaining, job)
     return True
 
 
 def arrive(cluster: Cluster, remaining: Int64s) -> bool:
     """Process the arrivals of now; return False if an array is full."""
-    jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
+    jobs, state, arrivals = cluster.jobs, cluster.state, cluster.arrivals
     queue, ends = cluster.queue, cluster.ends
-    now = s[S.NOW]
+    now = state.now
     while True:
         job = -1
-        if s[S.SORTED_NEXT] < s[S.SORTED_END]:
-            candidate = arrivals[s[S.SORTED_NEXT]]
-            if jobs[S.SUBMIT, candidate] == now:
+        if state.sorted_next < state.sorted_end:
+            candidate = cluster.sorted[state.sorted_next]
+            if jobs.submit[candidate] == now:
                 job = candidate
-        from_heap = s[S.HEAP_SIZE] > 0 and heap[0, 0] == now and (job < 0 or heap[1, 0] < job)
+        from_heap = state.arriving > 0 and arrivals.time[0] == now
+        from_heap = from_heap and (job < 0 or arrivals.job[0] < job)
         if job < 0 and not from_heap:
             return True
-        if s[S.QUEUE_TAIL] == queue.shape[1]:
-            if s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]:
-                close_gaps(s, queue)
-            if s[S.QUEUE_TAIL] > queue.shape[1] // 2:
+        if state.queue_tail == queue.table.shape[1]:
+            if state.queue_gaps or state.queue_head:
+                close_gaps(state, queue)
+            if state.queue_tail > queue.table.shape[1] // 2:
                 return False
-        if s[S.RUNNING] == ends.shape[1] or s[S.FINISHED_COUNT] == len(cluster.finished):
+        if state.running == ends.table.shape[1] or state.finished == len(cluster.finished):
             return False
         if from_heap:
-            job = heap_pop(heap, s[S.HEAP_SIZE])
-            s[S.HEAP_SIZE] -= 1
+            job = heap_pop(arrivals, state.arriving)
+            state.arriving -= 1
         else:
-            s[S.SORTED_NEXT] += 1
-        s[S.EVENTS] += 1
-        s[S.ALLOWANCE] -= 1
-        if turned_away(jobs, job, s[S.CAPACITY]):
-            _over(cluster, remaining, job)
-        elif s[S.POLICY] == S.RECORDED:
-            jobs[S.ENQUEUED, job] = now
-            estimate(jobs, s, job)
-            run_from(cluster, job, now + jobs[S.RECORDED_START, job] - jobs[S.RECORDED_SUBMIT, job])
+            state.sorted_next += 1
+        state.events += 1
+        state.allowance -= 1
+        if turned_away(jobs, job, state.capacity):
+            over(cluster, remaining, job)
+        elif state.policy == RECORDED:
+            jobs.enqueued[job] = now
+            estimate(jobs, state, job)
+            run_from(cluster, job, now + jobs.recorded_start[job] - jobs.recorded_submit[job])
         else:
             enqueue(cluster, job)
 
 
 def schedule(cluster: Cluster) -> bool:
     """Do one scheduling pass; return False if an array could become full in it."""
-    s, queue, expected = cluster.s, cluster.queue, cluster.expected
-    if s[S.POLICY] == S.RECORDED:
+    state, queue, expected = cluster.state, cluster.queue, cluster.expected
+    if state.policy == RECORDED:
         return True
-    waiting = s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]
-    if s[S.RUNNING] + waiting > cluster.ends.shape[1]:
+    waiting = state.queue_tail - state.queue_head
+    if state.running + waiting > cluster.ends.table.shape[1]:
         return False
-    if s[S.EXPECTED_END] + waiting > expected.shape[1]:
-        if s[S.EXPECTED_FIRST] < waiting:
+    if state.expected_end + waiting > expected.table.shape[1]:
+        if state.expected_first < waiting:
             return False
-        slide(s, expected)
-    s[S.WAKE] = FOREVER
-    if s[S.POLICY] == S.EASY:
+        slide(state, expected)
+    state.wake = FOREVER
+    if state.policy == EASY:
         easy_pass(cluster)
     else:
         start_heads(cluster)
-    if s[S.SLEEPS]:
+    if state.sleeps:
         expect_later(cluster)
-    if s[S.QUEUE_GAPS] > 64 and 2 * s[S.QUEUE_GAPS] > s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]:
-        close_gaps(s, queue)
+    if state.queue_gaps > 64 and 2 * state.queue_gaps > state.queue_tail - state.queue_head:
+        close_gaps(state, queue)
     return True
 
 
 def run(cluster: Cluster, remaining: Int64s, halt: int) -> int:
     """Run until users must be notified or ``halt``; return why it stopped, a :class:`Stop`."""
-    s = cluster.s
+    state = cluster.state
     while True:
-        if s[S.PHASE] == S.COMPLETIONS:
-            time = next_time(cluster.jobs, s, cluster.sorted, cluster.heap, cluster.ends)
+        if state.phase == COMPLETIONS:
+            time = next_time(cluster)
             if time > halt:
-                s[S.NOW] = max(s[S.NOW], halt)
-                return S.HALT
+                state.now = max(state.now, halt)
+                return Stop.HALT
             if time == FOREVER:
-                return S.DONE
-            if s[S.ALLOWANCE] <= 0 and not s[S.FINISHED_COUNT]:
-                return S.PAUSE
-            s[S.NOW] = time
+                return Stop.DONE
+            if state.allowance <= 0 and not state.finished:
+                return Stop.PAUSE
+            state.now = time
             if not complete(cluster, remaining):
-                return S.ROOM
-            s[S.PHASE] = S.REACTIONS
-            if s[S.FINISHED_COUNT]:
-                return S.FINISHED
-        if s[S.PHASE] == S.REACTIONS:
-            if halt <= s[S.NOW]:
-                return S.HALT
-            s[S.PHASE] = S.ARRIVALS
+                return Stop.ROOM
+            state.phase = REACTIONS
+            if state.finished:
+                return Stop.FINISHED
+        if state.phase == REACTIONS:
+            if halt <= state.now:
+                return Stop.HALT
+            state.phase = ARRIVALS
         if not arrive(cluster, remaining):
-            return S.ROOM
-        if s[S.FINISHED_COUNT]:
-            s[S.PHASE] = S.REACTIONS
-            return S.FINISHED
-        if s[S.CHANGE_AT] == s[S.NOW]:
-            s[S.PHASE] = S.REACTIONS  # reactions of users also arrive now
-            return S.CHANGE
-        if s[S.CLOSED]:
-            s[S.WAKE] = FOREVER
-            s[S.PHASE] = S.COMPLETIONS
+            return Stop.ROOM
+        if state.finished:
+            state.phase = REACTIONS
+            return Stop.FINISHED
+        if state.change_at == state.now:
+            state.phase = REACTIONS  # reactions of users also arrive now
+            return Stop.CHANGE
+        if state.closed:
+            state.wake = FOREVER
+            state.phase = COMPLETIONS
             continue
-        if s[S.SLEEPS] and not prepare(s):
-            return S.ROOM
-        if s[S.POLICY] == S.OUTSIDE:
-            s[S.PHASE] = S.COMPLETIONS
-            return S.PASS
+        if state.sleeps and not prepare(cluster):
+            return Stop.ROOM
+        if state.policy == OUTSIDE:
+            state.phase = COMPLETIONS
+            return Stop.PASS
         if not schedule(cluster):
-            return S.ROOM
-        s[S.PHASE] = S.COMPLETIONS
+            return Stop.ROOM
+        state.phase = COMPLETIONS

@@ -10,22 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.accounts import (
-    KEY,
-    SEEN,
-    SHARE,
-    USAGE,
     Accounts,
     allowed,
     change_usage,
     hold,
     usage,
 )
+from hpcrowd.environment.engine.kernel.arrays import rows
 from hpcrowd.environment.engine.kernel.believed import (
-    BLOCKS,
-    SHADOW_TIME,
-    SPARE_THEN,
     WIDTH,
     Beliefs,
     believe,
@@ -33,38 +26,12 @@ from hpcrowd.environment.engine.kernel.believed import (
     forget_end,
     reserve,
 )
+from hpcrowd.environment.engine.kernel.cluster import GAP, LOOKS, Cluster, Jobs
 from hpcrowd.environment.engine.kernel.loop import run
-from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import start_job
 from hpcrowd.environment.engine.kernel.sleeping import next_pending, pending
-from hpcrowd.environment.jobs import Float64s, Int64Rows, Int64s
-from hpcrowd.environment.stops import FOREVER
-
-# Rows of ``queue``.
-ROW, NEED, BELIEF, SUBMITTED, Q_ROWS = range(5)
-
-# Places in ``q``.
-(
-    FIRST,  # of the queue
-    LAST,
-    GAPS,  # places in the queue left by jobs that started
-    HEAD,  # the job that blocks the others, -1 not known
-    HOLDS,  # the results of the last pass still hold
-    LOOKED,  # the queue before here was refused by the last pass
-    PASSES,
-    ORDER,
-    COLUMN,  # of the table, by which the order goes; -1 for none
-    BACKFILL,
-    CORRECTS,  # jobs that outrun their estimates are expected to run on for a while
-    LIMITED,
-    CHARGED,  # usage is charged
-    RESERVATIONS,  # jobs that hold them in a plan that each pass makes; 0 for passes without one
-    DEPTH,  # jobs behind the head that such a pass looks at
-    Q_COUNT,
-) = range(16)
-
-# Places in ``c``.
-SIGN, HALF_LIFE, ALPHA, LIMIT, DECLINE, C_COUNT = range(6)
+from hpcrowd.environment.jobs import Column, Float64s, Int64Rows, Int64s
+from hpcrowd.environment.stops import FOREVER, Stop
 
 # Orders of the queue; those from SLOWDOWN on change as time goes on.
 (
@@ -85,150 +52,170 @@ SIGN, HALF_LIFE, ALPHA, LIMIT, DECLINE, C_COUNT = range(6)
 
 #: Columns of the first of these orders, which go by one.
 KEY_COLUMNS = (
-    *(S.ENQUEUED, S.ESTIMATE, S.REQUESTED_TIME, S.PROCESSORS),
-    *(S.USER, S.GROUP, S.QUEUE),
+    *(Column.ENQUEUED, Column.ESTIMATE, Column.REQUESTED_TIME, Column.PROCESSORS),
+    *(Column.USER, Column.GROUP, Column.QUEUE),
 )
 
 # Orders of backfilling.
 NONE, AS_QUEUED, AS_SUBMITTED, SHORTEST, LARGEST, BEST_FIT = range(6)
 
 
+#: Rows of the queue of an order.
+QUEUE_ROWS = 4
+
+
 @dataclass(eq=False, slots=True)
 class Order:
     """The policy's queue and its order."""
 
-    q: Int64s  #: the scalars above, shape (Q_COUNT,)
-    c: Float64s  #: the numbers of the policy, shape (C_COUNT,)
-    #: row, processors, estimate (s) and submission (s), by submission and job number,
-    #: shape (Q_ROWS, waiting)
-    queue: Int64Rows
+    queue: Int64Rows  #: by submission and job number, shape (QUEUE_ROWS, waiting)
     keys: Float64s  #: the place of each in the order of the queue, small ones first, (waiting,)
     chosen: Int64s  #: room for places in the queue, shape (waiting,)
     priorities: Float64s  #: of jobs by row, where the order goes by them, shape (jobs,)
+    first: int = 0  #: place in the queue
+    last: int = 0
+    gaps: int = 0  #: places in the queue left by jobs that started
+    head: int = -1  #: the job that blocks the others, -1 not known
+    holds: bool = False  #: the results of the last pass still hold
+    looked: int = 0  #: the queue before here was refused by the last pass
+    passes: int = 0
+    by: int = BY_SUBMIT
+    column: int = -1  #: of the table, by which the order goes; -1 for none
+    backfill: int = NONE
+    corrects: bool = False  #: jobs that outrun their estimates are expected to run on for a while
+    limited: bool = False
+    charged: bool = False  #: usage is charged
+    reservations: int = 0  #: jobs that hold them in a plan that each pass makes; 0 for none
+    depth: int = 0  #: jobs behind the head that such a pass looks at
+    sign: float = 1.0  #: -1 for a descending order
+    half_life: float = 1.0  #: s, of usage
+    alpha: float = 0.0  #: of criticality, as ``limit`` and ``decline``
+    limit: float = 0.0
+    decline: float = 0.0
+
+    #: Row, processors (GAP where it has left), estimate (s) and submission (s) of a job.
+    job, need, belief, submitted = rows("queue", QUEUE_ROWS)
 
 
-def fixed_key(jobs: Int64Rows, order: Order, job: int) -> float:
+def fixed_key(jobs: Jobs, order: Order, job: int) -> float:
     """Return the key of a job in an order that does not change; 0 in others."""
-    by, column = order.q[ORDER], order.q[COLUMN]
+    by, column = order.by, order.column
     if column >= 0:
-        key = float(jobs[column, job])
+        key = float(jobs.table[column, job])
     elif by == BY_AREA:
-        key = float(jobs[S.PROCESSORS, job] * jobs[S.ESTIMATE, job])
+        key = float(jobs.processors[job] * jobs.estimate[job])
     elif by == BY_PRIORITY:
         key = order.priorities[job]
     else:
         return 0.0
-    return order.c[SIGN] * key
+    return order.sign * key
 
 
 def renew_keys(order: Order, accounts: Accounts, now: int) -> None:
     """Compute the keys of an order that changes with time."""
-    q, c, queue, keys = order.q, order.c, order.queue, order.keys
-    by, sign = q[ORDER], c[SIGN]
-    q[PASSES] += 1
+    by, sign = order.by, order.sign
+    order.passes += 1
     if by == BY_SCORE:
         return
-    for i in range(q[FIRST], q[LAST]):
-        if queue[NEED, i] == S.GAP:
+    for i in range(order.first, order.last):
+        if order.need[i] == GAP:
             continue
-        wait = now - queue[SUBMITTED, i]
-        belief = queue[BELIEF, i]
+        wait = now - order.submitted[i]
+        belief = order.belief[i]
         if by == BY_SLOWDOWN:
-            keys[i] = sign * ((wait + belief) / max(belief, 1))
+            order.keys[i] = sign * ((wait + belief) / max(belief, 1))
         elif by == BY_CRITICALITY:
-            slope = c[DECLINE] * ((wait + belief) / 60) + 1.0
-            keys[i] = -(wait / 60 + c[ALPHA] * (c[LIMIT] * c[DECLINE] / (slope * slope)))
+            slope = order.decline * ((wait + belief) / 60) + 1.0
+            order.keys[i] = -(
+                wait / 60 + order.alpha * (order.limit * order.decline / (slope * slope))
+            )
         else:
-            account = accounts.of[USAGE, queue[ROW, i]]
-            if accounts.counts[SEEN, account] != q[PASSES]:
-                accounts.counts[SEEN, account] = q[PASSES]
-                level = usage(accounts, account, now, c[HALF_LIFE])
-                accounts.amounts[KEY, account] = level / accounts.amounts[SHARE, account]
-            keys[i] = accounts.amounts[KEY, account]
+            account = accounts.charged[order.job[i]]
+            if accounts.seen[account] != order.passes:
+                accounts.seen[account] = order.passes
+                level = usage(accounts, account, now, order.half_life)
+                accounts.key[account] = level / accounts.share[account]
+            order.keys[i] = accounts.key[account]
 
 
-def join_queue(jobs: Int64Rows, order: Order, job: int) -> None:
+def join_queue(jobs: Jobs, order: Order, job: int) -> None:
     """Put an arriving job into the queue."""
-    q, queue, keys = order.q, order.queue, order.keys
-    at = q[LAST]
-    q[LAST] = at + 1
-    submit = jobs[S.ENQUEUED, job]
+    at = order.last
+    order.last = at + 1
+    submit = jobs.enqueued[job]
     moved = False
-    while at > q[FIRST] and (
-        queue[SUBMITTED, at - 1] > submit
-        or (queue[SUBMITTED, at - 1] == submit and queue[ROW, at - 1] > job)
+    while at > order.first and (
+        order.submitted[at - 1] > submit
+        or (order.submitted[at - 1] == submit and order.job[at - 1] > job)
     ):
-        for row in range(Q_ROWS):
-            queue[row, at] = queue[row, at - 1]
-        keys[at] = keys[at - 1]
+        for row in range(QUEUE_ROWS):
+            order.queue[row, at] = order.queue[row, at - 1]
+        order.keys[at] = order.keys[at - 1]
         at -= 1
         moved = True
-    queue[ROW, at] = job
-    queue[NEED, at] = jobs[S.PROCESSORS, job]
-    queue[BELIEF, at] = jobs[S.ESTIMATE, job]
-    queue[SUBMITTED, at] = submit
-    keys[at] = fixed_key(jobs, order, job)
-    if moved or (q[HEAD] >= 0 and keys[at] < keys[q[HEAD]]):
-        q[HEAD] = -1
-        q[HOLDS] = 0
+    order.job[at] = job
+    order.need[at] = jobs.processors[job]
+    order.belief[at] = jobs.estimate[job]
+    order.submitted[at] = submit
+    order.keys[at] = fixed_key(jobs, order, job)
+    if moved or (order.head >= 0 and order.keys[at] < order.keys[order.head]):
+        order.head = -1
+        order.holds = False
 
 
-def leave(jobs: Int64Rows, order: Order, beliefs: Beliefs, accounts: Accounts, job: int) -> None:
+def leave(jobs: Jobs, order: Order, beliefs: Beliefs, accounts: Accounts, job: int) -> None:
     """Release the processors and limits of a job that ended."""
-    q = order.q
     forget_end(beliefs, jobs, job)
-    q[HOLDS] = 0
-    if q[LIMITED]:
+    order.holds = False
+    if order.limited:
         hold(accounts, jobs, job, -1)
-        q[HEAD] = -1
-    if q[CHARGED]:
-        change_usage(accounts, jobs, job, -1, jobs[S.END, job], order.c[HALF_LIFE])
+        order.head = -1
+    if order.charged:
+        change_usage(accounts, jobs, job, -1, jobs.end[job], order.half_life)
 
 
-def _least(q: Int64s) -> int:
+def _least(order: Order) -> int:
     """Return the shortest time for which jobs are expected to run when they start, s."""
-    return 1 if q[CORRECTS] or q[RESERVATIONS] else 0
+    return 1 if order.corrects or order.reservations else 0
 
 
 def expect_later(cluster: Cluster, order: Order, beliefs: Beliefs) -> None:
     """Take note of the jobs of the last pass that waited for nodes to be switched on."""
-    jobs, s, q = cluster.jobs, cluster.s, order.q
-    while pending(s):
-        job = next_pending(s)
+    jobs = cluster.jobs
+    while pending(cluster.ledger):
+        job = next_pending(cluster.ledger)
         forget_end(beliefs, jobs, job)
-        believe(beliefs, jobs, job, jobs[S.START, job] + max(jobs[S.ESTIMATE, job], _least(q)))
-        q[HOLDS] = 0
+        believe(beliefs, jobs, job, jobs.start[job] + max(jobs.estimate[job], _least(order)))
+        order.holds = False
 
 
 def launch(cluster: Cluster, order: Order, beliefs: Beliefs, accounts: Accounts, at: int) -> None:
     """Start the job at a place in the queue."""
-    jobs, now = cluster.jobs, cluster.s[S.NOW]
-    q, queue = order.q, order.queue
-    job = queue[ROW, at]
+    jobs, now = cluster.jobs, cluster.state.now
+    job = order.job[at]
     start_job(cluster, job)
-    believe(beliefs, jobs, job, now + max(queue[BELIEF, at], _least(q)))
-    if q[LIMITED]:
+    believe(beliefs, jobs, job, now + max(order.belief[at], _least(order)))
+    if order.limited:
         hold(accounts, jobs, job, 1)
-    if q[CHARGED]:
-        change_usage(accounts, jobs, job, 1, now, order.c[HALF_LIFE])
-    queue[NEED, at] = S.GAP
+    if order.charged:
+        change_usage(accounts, jobs, job, 1, now, order.half_life)
+    order.need[at] = GAP
     order.keys[at] = inf
-    q[GAPS] += 1
-    while q[FIRST] < q[LAST] and queue[NEED, q[FIRST]] == S.GAP:
-        q[FIRST] += 1
-        q[GAPS] -= 1
+    order.gaps += 1
+    while order.first < order.last and order.need[order.first] == GAP:
+        order.first += 1
+        order.gaps -= 1
 
 
 def first_in_order(order: Order, accounts: Accounts) -> int:
     """Return the place of the first job in the order that is not at a limit, -1 for none."""
-    q, queue, keys = order.q, order.queue, order.keys
     found, least = -1, inf
-    limited = q[LIMITED]
-    for i in range(q[FIRST], q[LAST]):
-        if keys[i] < least and not (
-            limited and not allowed(accounts, queue[ROW, i], queue[NEED, i])
+    limited = order.limited
+    for i in range(order.first, order.last):
+        if order.keys[i] < least and not (
+            limited and not allowed(accounts, order.job[i], order.need[i])
         ):
-            found, least = i, keys[i]
+            found, least = i, order.keys[i]
     return found
 
 
@@ -236,25 +223,24 @@ def fits(
     order: Order, accounts: Accounts, i: int, free: int, spare: int, hole: int, longest: int
 ) -> bool:
     """Return whether a job may overtake the head."""
-    queue = order.queue
-    need = queue[NEED, i]
+    need = order.need[i]
     return (
         need <= free
-        and queue[BELIEF, i] <= longest
-        and (queue[BELIEF, i] <= hole or need <= spare)
-        and not (order.q[LIMITED] and not allowed(accounts, queue[ROW, i], need))
+        and order.belief[i] <= longest
+        and (order.belief[i] <= hole or need <= spare)
+        and not (order.limited and not allowed(accounts, order.job[i], need))
     )
 
 
 def score(order: Order, i: int, hole: int) -> float:
     """Return the place of a job in the order of backfilling, small ones first."""
-    backfill, queue = order.q[BACKFILL], order.queue
+    backfill = order.backfill
     if backfill == SHORTEST:
-        return float(queue[BELIEF, i])
+        return float(order.belief[i])
     if backfill == LARGEST:
-        return -float(queue[NEED, i])
+        return -float(order.need[i])
     if backfill == BEST_FIT:
-        return -float(queue[NEED, i] * min(queue[BELIEF, i], hole))
+        return -float(order.need[i] * min(order.belief[i], hole))
     return order.keys[i]
 
 
@@ -262,33 +248,33 @@ def overtake(
     cluster: Cluster, order: Order, beliefs: Beliefs, accounts: Accounts, first: int
 ) -> None:
     """Start jobs from ``first`` on that do not delay the head, in the order of backfilling."""
-    s, b = cluster.s, beliefs.b
-    q, c, queue, chosen = order.q, order.c, order.queue, order.chosen
-    hole, spare = b[SHADOW_TIME] - s[S.NOW], b[SPARE_THEN]
-    longest = s[S.CLOSES] - s[S.NOW]
-    backfill = q[BACKFILL]
+    state = cluster.state
+    chosen = order.chosen
+    hole, spare = beliefs.shadow - state.now, beliefs.spare
+    longest = state.closes - state.now
+    backfill = order.backfill
     if backfill == AS_SUBMITTED or (
-        backfill == AS_QUEUED and q[ORDER] == BY_SUBMIT and c[SIGN] > 0
+        backfill == AS_QUEUED and order.by == BY_SUBMIT and order.sign > 0
     ):
         i = first
-        while i < q[LAST] and s[S.FREE] > 0:
-            if fits(order, accounts, i, s[S.FREE], spare, hole, longest):
-                if queue[BELIEF, i] > hole:
-                    spare -= queue[NEED, i]
+        while i < order.last and state.free > 0:
+            if fits(order, accounts, i, state.free, spare, hole, longest):
+                if order.belief[i] > hole:
+                    spare -= order.need[i]
                 launch(cluster, order, beliefs, accounts, i)
             i += 1
-    elif s[S.FREE] > 0:
+    elif state.free > 0:
         count = 0
-        free = s[S.FREE]
-        for i in range(first, q[LAST]):
+        free = state.free
+        for i in range(first, order.last):
             if fits(order, accounts, i, free, spare, hole, longest):
                 chosen[count] = i
                 count += 1
-        while count > 0 and s[S.FREE] > 0:
+        while count > 0 and state.free > 0:
             kept, best, least = 0, -1, inf
             for k in range(count):
                 i = chosen[k]
-                if fits(order, accounts, i, s[S.FREE], spare, hole, longest):
+                if fits(order, accounts, i, state.free, spare, hole, longest):
                     chosen[kept] = i
                     kept += 1
                     place = score(order, i, hole)
@@ -297,27 +283,27 @@ def overtake(
             count = kept
             if best < 0:
                 break
-            if queue[BELIEF, best] > hole:
-                spare -= queue[NEED, best]
+            if order.belief[best] > hole:
+                spare -= order.need[best]
             launch(cluster, order, beliefs, accounts, best)
-    b[SPARE_THEN] = spare
-    q[LOOKED] = q[LAST]
+    beliefs.spare = spare
+    order.looked = order.last
 
 
 def start_in_order(cluster: Cluster, order: Order, beliefs: Beliefs, accounts: Accounts) -> None:
     """Start jobs in the order while they fit; set the one that does not, -1 for none."""
-    s, q, queue = cluster.s, order.q, order.queue
-    head = q[HEAD]
+    state = cluster.state
+    head = order.head
     while True:
         if head < 0:
             head = first_in_order(order, accounts)
-            s[S.ALLOWANCE] -= (q[LAST] - q[FIRST]) // S.LOOKS
+            state.allowance -= (order.last - order.first) // LOOKS
         if (
             head < 0
-            or queue[NEED, head] > s[S.FREE]
-            or queue[BELIEF, head] > s[S.CLOSES] - s[S.NOW]
+            or order.need[head] > state.free
+            or order.belief[head] > state.closes - state.now
         ):
-            q[HEAD] = head
+            order.head = head
             return
         launch(cluster, order, beliefs, accounts, head)
         head = -1
@@ -325,22 +311,21 @@ def start_in_order(cluster: Cluster, order: Order, beliefs: Beliefs, accounts: A
 
 def close_queue(order: Order) -> None:
     """Close the gaps in the queue."""
-    q, queue, keys = order.q, order.queue, order.keys
-    to, head, looked = 0, -1, q[LOOKED]
-    for i in range(q[FIRST], q[LAST]):
-        if i == q[LOOKED]:
+    to, head, looked = 0, -1, order.looked
+    for i in range(order.first, order.last):
+        if i == order.looked:
             looked = to
-        if queue[NEED, i] != S.GAP:
-            if i == q[HEAD]:
+        if order.need[i] != GAP:
+            if i == order.head:
                 head = to
-            for row in range(Q_ROWS):
-                queue[row, to] = queue[row, i]
-            keys[to] = keys[i]
+            for row in range(QUEUE_ROWS):
+                order.queue[row, to] = order.queue[row, i]
+            order.keys[to] = order.keys[i]
             to += 1
-    if q[LOOKED] >= q[LAST]:
+    if order.looked >= order.last:
         looked = to
-    q[FIRST], q[LAST], q[GAPS] = 0, to, 0
-    q[HEAD], q[LOOKED] = head, min(looked, to)
+    order.first, order.last, order.gaps = 0, to, 0
+    order.head, order.looked = head, min(looked, to)
 
 
 def take_note(
@@ -352,17 +337,18 @@ def take_note(
     arrived: Int64s,
 ) -> bool:
     """Take note of what ended and arrived; return whether a job waits and a processor is free."""
-    jobs, s, q = cluster.jobs, cluster.s, order.q
-    if s[S.SLEEPS]:
+    jobs, state = cluster.jobs, cluster.state
+    if state.sleeps:
         expect_later(cluster, order, beliefs)
     for job in ended:
         leave(jobs, order, beliefs, accounts, job)
     for job in arrived:
         join_queue(jobs, order, job)
-    if s[S.WAITING] == 0:
-        q[FIRST] = q[LAST] = q[GAPS] = q[HOLDS] = q[LOOKED] = 0
-        q[HEAD] = -1
-    return s[S.WAITING] > 0 and s[S.FREE] > 0
+    if state.waiting == 0:
+        order.first = order.last = order.gaps = order.looked = 0
+        order.holds = False
+        order.head = -1
+    return state.waiting > 0 and state.free > 0
 
 
 def ordered_pass(
@@ -374,49 +360,49 @@ def ordered_pass(
     arrived: Int64s,
 ) -> None:
     """Do one scheduling pass."""
-    jobs, s, q, b = cluster.jobs, cluster.s, order.q, beliefs.b
-    now = s[S.NOW]
+    jobs, state = cluster.jobs, cluster.state
+    now = state.now
     if not take_note(cluster, order, beliefs, accounts, ended, arrived):
         return
-    if q[CORRECTS] and correct_ends(beliefs, jobs, now):
-        q[HOLDS] = 0
-    changing = q[ORDER] >= BY_SLOWDOWN
+    if order.corrects and correct_ends(beliefs, jobs, now):
+        order.holds = False
+    changing = order.by >= BY_SLOWDOWN
     if changing:
         renew_keys(order, accounts, now)
-        q[HEAD] = -1
-    if q[HOLDS] == 0 or changing or now > b[SHADOW_TIME]:
+        order.head = -1
+    if not order.holds or changing or now > beliefs.shadow:
         start_in_order(cluster, order, beliefs, accounts)
-        q[HOLDS] = 0
-        first = q[FIRST]
+        order.holds = False
+        first = order.first
     else:
-        first = q[LOOKED]
-    head = q[HEAD]
-    if head >= 0 and q[BACKFILL] != NONE:
-        if q[HOLDS] == 0:
-            reserve(beliefs, jobs, now, s[S.FREE], order.queue[NEED, head])
-            if b[SHADOW_TIME] > s[S.CLOSES] - order.queue[BELIEF, head]:
-                b[SHADOW_TIME], b[SPARE_THEN] = s[S.REOPENS], 0  # others end before maintenance
-        if q[LIMITED]:
-            hold(accounts, jobs, order.queue[ROW, head], 1)
-        s[S.ALLOWANCE] -= (q[LAST] - first) // S.LOOKS
+        first = order.looked
+    head = order.head
+    if head >= 0 and order.backfill != NONE:
+        if not order.holds:
+            reserve(beliefs, jobs, now, state.free, order.need[head])
+            if beliefs.shadow > state.closes - order.belief[head]:
+                beliefs.shadow, beliefs.spare = state.reopens, 0  # others end before maintenance
+        if order.limited:
+            hold(accounts, jobs, order.job[head], 1)
+        state.allowance -= (order.last - first) // LOOKS
         overtake(cluster, order, beliefs, accounts, first)
-        if q[LIMITED]:
-            hold(accounts, jobs, order.queue[ROW, head], -1)
-        q[HOLDS] = 1
-    if q[GAPS] > 64 and 2 * q[GAPS] > q[LAST] - q[FIRST]:
+        if order.limited:
+            hold(accounts, jobs, order.job[head], -1)
+        order.holds = True
+    if order.gaps > 64 and 2 * order.gaps > order.last - order.first:
         close_queue(order)
 
 
 def has_room(cluster: Cluster, order: Order, beliefs: Beliefs, arrived: int) -> bool:
     """Return whether a pass with this many new jobs cannot fill an array."""
-    s, q, room = cluster.s, order.q, order.queue.shape[1]
-    if q[LAST] + arrived > room and (q[GAPS] or q[FIRST]):
+    state, room = cluster.state, order.queue.shape[1]
+    if order.last + arrived > room and (order.gaps or order.first):
         close_queue(order)
-    jobs = s[S.RUNNING] + s[S.WAITING]
+    jobs = state.running + state.waiting
     return (
-        q[LAST] + arrived <= room
-        and jobs < cluster.ends.shape[1]
-        and 2 * beliefs.b[BLOCKS] + jobs // (WIDTH // 2) + 2 <= beliefs.blocks.shape[1]
+        order.last + arrived <= room
+        and jobs < cluster.ends.table.shape[1]
+        and 2 * beliefs.count + jobs // (WIDTH // 2) + 2 <= beliefs.blocks.shape[1]
     )
 
 
@@ -429,20 +415,20 @@ def advance_ordered(
     accounts: Accounts,
 ) -> int:
     """Run like ``loop.advance``; return ``PASS`` only if an array must grow for it."""
-    s, arrived, ended = cluster.s, cluster.queue, cluster.expected
+    state = cluster.state
     while True:
         stop = run(cluster, remaining, halt)
-        if stop != S.PASS:
+        if stop != Stop.PASS:
             return stop
-        if not has_room(cluster, order, beliefs, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
-            return S.PASS
+        if not has_room(cluster, order, beliefs, state.queue_tail - state.queue_head):
+            return Stop.PASS
         ordered_pass(
             cluster,
             order,
             beliefs,
             accounts,
-            ended[0, : s[S.EXPECTED_END]],
-            arrived[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]],
+            cluster.expected.ended[: state.expected_end],
+            cluster.queue.job[state.queue_head : state.queue_tail],
         )
-        s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
-        s[S.WAKE] = FOREVER
+        state.expected_end = state.queue_head = state.queue_tail = 0
+        state.wake = FOREVER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.cluster import Jobs
 from hpcrowd.environment.jobs import Int64Rows, Int64s
 from hpcrowd.environment.schedulers.arithmetic import believed_end
 from hpcrowd.environment.stops import FOREVER
@@ -60,7 +60,7 @@ def earliest(times: Int64s, free: Int64s, count: int, processors: int, length: i
 
 
 def expected_start(
-    jobs: Int64Rows,
+    jobs: Jobs,
     now: int,
     up: int,
     running: Int64s,
@@ -94,14 +94,14 @@ def expected_start(
     times[0], free[0] = now, up
     count = 1
     for job in running:
-        start, lasts = jobs[S.START, job], jobs[S.ESTIMATE, job]
-        end = believed_end(start, lasts, jobs[S.REQUESTED_TIME, job], now)
-        count = occupy(times, free, count, now, end, jobs[S.PROCESSORS, job])
+        start, lasts = jobs.start[job], jobs.estimate[job]
+        end = believed_end(start, lasts, jobs.requested_time[job], now)
+        count = occupy(times, free, count, now, end, jobs.processors[job])
     for i in range(len(windows)):
         if windows[i, 1] > now:
             count = occupy(times, free, count, max(now, windows[i, 0]), windows[i, 1], up)
     for job in waiting:
-        need, lasts = jobs[S.PROCESSORS, job], jobs[S.ESTIMATE, job]
+        need, lasts = jobs.processors[job], jobs.estimate[job]
         begin = earliest(times, free, count, need, lasts)
         if begin < FOREVER:
             count = occupy(times, free, count, begin, begin + lasts, need)

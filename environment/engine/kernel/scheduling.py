@@ -7,87 +7,135 @@ policies without such shortcuts are in ``environment/schedulers``.
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.cluster import (
+    BLOCK,
+    EASY,
+    GAP,
+    LOOKS,
+    NEVER,
+    Cluster,
+    ClusterState,
+    Expected,
+    Jobs,
+    Queue,
+)
 from hpcrowd.environment.engine.kernel.heap import heap_push
-from hpcrowd.environment.engine.kernel.places import Cluster
-from hpcrowd.environment.engine.kernel.sleeping import next_pending, pending, switch_on
-from hpcrowd.environment.jobs import Int64Rows, Int64s
+from hpcrowd.environment.engine.kernel.sleeping import (
+    balance,
+    make_room,
+    next_pending,
+    note_start,
+    on_now,
+    pending,
+    settle,
+    take,
+)
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.stops import FOREVER
 
 
-def expect(s: Int64s, expected: Int64Rows, end: int, processors: int) -> None:
+def expect(state: ClusterState, expected: Expected, end: int, processors: int) -> None:
     """Note that ``processors`` are expected back at ``end``; rows stay sorted by time."""
-    low, high = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
+    low, high = state.expected_first, state.expected_end
     while low < high:
         middle = (low + high) >> 1
-        if expected[0, middle] <= end:
+        if expected.end[middle] <= end:
             low = middle + 1
         else:
             high = middle
-    first, last = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
+    first, last = state.expected_first, state.expected_end
     if first > 0 and low - first < last - low:
         for i in range(first, low):
-            expected[0, i - 1] = expected[0, i]
-            expected[1, i - 1] = expected[1, i]
-        s[S.EXPECTED_FIRST] = first - 1
+            expected.end[i - 1] = expected.end[i]
+            expected.processors[i - 1] = expected.processors[i]
+        state.expected_first = first - 1
         low -= 1
     else:
         for i in range(last, low, -1):
-            expected[0, i] = expected[0, i - 1]
-            expected[1, i] = expected[1, i - 1]
-        s[S.EXPECTED_END] = last + 1
-    expected[0, low] = end
-    expected[1, low] = processors
+            expected.end[i] = expected.end[i - 1]
+            expected.processors[i] = expected.processors[i - 1]
+        state.expected_end = last + 1
+    expected.end[low] = end
+    expected.processors[low] = processors
 
 
-def forget(s: Int64s, expected: Int64Rows, end: int, processors: int) -> None:
+def forget(state: ClusterState, expected: Expected, end: int, processors: int) -> None:
     """Take one entry (``end``, ``processors``) out again; which of equal ones does not matter."""
-    first, last = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
+    first, last = state.expected_first, state.expected_end
     low, high = first, last
     while low < high:
         middle = (low + high) >> 1
-        if expected[0, middle] < end:
+        if expected.end[middle] < end:
             low = middle + 1
         else:
             high = middle
-    while expected[1, low] != processors:
+    while expected.processors[low] != processors:
         low += 1
     if low - first < last - low:
         for i in range(low, first, -1):
-            expected[0, i] = expected[0, i - 1]
-            expected[1, i] = expected[1, i - 1]
-        s[S.EXPECTED_FIRST] = first + 1
+            expected.end[i] = expected.end[i - 1]
+            expected.processors[i] = expected.processors[i - 1]
+        state.expected_first = first + 1
     else:
         for i in range(low, last - 1):
-            expected[0, i] = expected[0, i + 1]
-            expected[1, i] = expected[1, i + 1]
-        s[S.EXPECTED_END] = last - 1
+            expected.end[i] = expected.end[i + 1]
+            expected.processors[i] = expected.processors[i + 1]
+        state.expected_end = last - 1
 
 
-def estimate(jobs: Int64Rows, s: Int64s, job: int) -> int:
+def estimate(jobs: Jobs, state: ClusterState, job: int) -> int:
     """Set the estimate of the run time of ``job``, and return it."""
-    requested = jobs[S.REQUESTED_TIME, job]
+    requested = jobs.requested_time[job]
     believed = requested
-    if s[S.EXACT]:
-        believed = jobs[S.RUN_TIME, job]
-        if s[S.KILL]:
+    if state.exact:
+        believed = jobs.run_time[job]
+        if state.kill:
             believed = min(believed, requested)
-    elif s[S.FACTOR] != s[S.DIVISOR]:
-        believed = (2 * requested * s[S.FACTOR] + s[S.DIVISOR]) // (2 * s[S.DIVISOR])
-    jobs[S.ESTIMATE, job] = believed
+    elif state.factor != state.divisor:
+        believed = (2 * requested * state.factor + state.divisor) // (2 * state.divisor)
+    jobs.estimate[job] = believed
     return believed
+
+
+def prepare(cluster: Cluster) -> bool:
+    """Take note of processors that are free again; return whether a pass has room in the ledger."""
+    ledger, state = cluster.ledger, cluster.state
+    if not make_room(ledger, state.waiting):
+        return False
+    balance(ledger, state.now, state.free)
+    return True
+
+
+def switch_on(cluster: Cluster, job: int) -> int:
+    """Take idle processors for a job that starts; return how many s it waits for its nodes.
+
+    A job without length leaves the nodes that are on as they are, however many such jobs run
+    within a second.
+    """
+    jobs, state, ledger = cluster.jobs, cluster.state, cluster.ledger
+    now, need, run = state.now, jobs.processors[job], jobs.run_time[job]
+    if state.kill:
+        run = min(run, jobs.requested_time[job])
+    if run == 0:
+        settle(ledger, now)
+        if on_now(ledger, now) >= need:
+            return 0
+    delay = take(ledger, now, need)
+    if delay:
+        note_start(ledger, job, now, now + delay)
+    return delay
 
 
 def run_from(cluster: Cluster, job: int, start: int) -> None:
     """Run ``job`` from ``start`` on, for as long as it may."""
-    jobs, s = cluster.jobs, cluster.s
-    run = jobs[S.RUN_TIME, job]
-    if s[S.KILL] and run > jobs[S.REQUESTED_TIME, job]:
-        run = jobs[S.REQUESTED_TIME, job]
-    jobs[S.START, job] = start
-    jobs[S.END, job] = start + run
-    heap_push(cluster.ends, s[S.RUNNING], start + run, job)
-    s[S.RUNNING] += 1
+    jobs, state = cluster.jobs, cluster.state
+    run = jobs.run_time[job]
+    if state.kill and run > jobs.requested_time[job]:
+        run = jobs.requested_time[job]
+    jobs.start[job] = start
+    jobs.end[job] = start + run
+    heap_push(cluster.ends, state.running, start + run, job)
+    state.running += 1
 
 
 def start_job(cluster: Cluster, job: int) -> None:
@@ -95,14 +143,14 @@ def start_job(cluster: Cluster, job: int) -> None:
 
     Passes believe that it starts now; the next one takes note of a later start.
     """
-    jobs, s = cluster.jobs, cluster.s
-    at = s[S.NOW]
-    if s[S.SLEEPS]:
-        at += switch_on(jobs, s, job)
+    jobs, state = cluster.jobs, cluster.state
+    at = state.now
+    if state.sleeps:
+        at += switch_on(cluster, job)
     run_from(cluster, job, at)
-    s[S.FREE] -= jobs[S.PROCESSORS, job]
-    s[S.WAITING] -= 1
-    s[S.ASKED] -= jobs[S.PROCESSORS, job]
+    state.free -= jobs.processors[job]
+    state.waiting -= 1
+    state.asked -= jobs.processors[job]
 
 
 def start(cluster: Cluster, job: int) -> None:
@@ -110,185 +158,192 @@ def start(cluster: Cluster, job: int) -> None:
 
     If it has to wait for its nodes, it is expected back accordingly later after the pass.
     """
-    jobs, s = cluster.jobs, cluster.s
+    jobs, state = cluster.jobs, cluster.state
     start_job(cluster, job)
-    if s[S.POLICY] == S.EASY:
-        expect(s, cluster.expected, s[S.NOW] + jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job])
+    if state.policy == EASY:
+        expect(state, cluster.expected, state.now + jobs.estimate[job], jobs.processors[job])
 
 
 def expect_later(cluster: Cluster) -> None:
     """Take note of the jobs of this pass that wait for nodes to be switched on."""
-    jobs, s, expected = cluster.jobs, cluster.s, cluster.expected
-    while pending(s):
-        job = next_pending(s)
-        if s[S.POLICY] == S.EASY:
-            length, processors = jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job]
-            forget(s, expected, s[S.NOW] + length, processors)
-            if s[S.EXPECTED_END] == expected.shape[1]:
-                slide(s, expected)
-            expect(s, expected, jobs[S.START, job] + length, processors)
-            s[S.STALE] = 1
+    jobs, state, expected = cluster.jobs, cluster.state, cluster.expected
+    while pending(cluster.ledger):
+        job = next_pending(cluster.ledger)
+        if state.policy == EASY:
+            length, processors = jobs.estimate[job], jobs.processors[job]
+            forget(state, expected, state.now + length, processors)
+            if state.expected_end == expected.table.shape[1]:
+                slide(state, expected)
+            expect(state, expected, jobs.start[job] + length, processors)
+            state.stale = True
 
 
 def start_heads(cluster: Cluster) -> bool:
     """Start jobs from the head of the queue while they fit; return whether the queue is left."""
-    s, queue = cluster.s, cluster.queue
-    head, tail = s[S.QUEUE_HEAD], s[S.QUEUE_TAIL]
-    longest = s[S.CLOSES] - s[S.NOW]
+    state, queue = cluster.state, cluster.queue
+    head, tail = state.queue_head, state.queue_tail
+    longest = state.closes - state.now
     while head < tail:
-        need = queue[1, head]
-        if need == S.GAP:
-            s[S.QUEUE_GAPS] -= 1
-        elif need <= s[S.FREE] and queue[2, head] <= longest:
-            start(cluster, queue[0, head])
-            s[S.STALE] = 1
+        need = queue.need[head]
+        if need == GAP:
+            state.queue_gaps -= 1
+        elif need <= state.free and queue.length[head] <= longest:
+            start(cluster, queue.job[head])
+            state.stale = True
         else:
             break
         head += 1
     if head == tail:
         head = tail = 0
-        s[S.QUEUE_TAIL] = 0
-    s[S.QUEUE_HEAD] = head
-    if s[S.SCANNED] < head or tail == 0:
-        s[S.SCANNED] = head
+        state.queue_tail = 0
+    state.queue_head = head
+    if state.scanned < head or tail == 0:
+        state.scanned = head
     return head < tail
+
+
+def reserve_head(cluster: Cluster) -> None:
+    """Set when the head is expected to start, the shadow time, and what it leaves free then.
+
+    It starts as soon as enough of the running jobs are expected to have ended (Lifka 1995).
+    """
+    state, expected = cluster.state, cluster.expected
+    need, length = cluster.queue.need[state.queue_head], cluster.queue.length[state.queue_head]
+    now, last = state.now, state.expected_end
+    free, shadow, k = state.free, now, state.expected_first
+    while free < need and k < last:
+        free += expected.processors[k]
+        shadow = max(now, expected.end[k])
+        k += 1
+    while k < last and expected.end[k] <= shadow:
+        free += expected.processors[k]
+        k += 1
+    if free < need:  # part of the machine is down
+        shadow, free = FOREVER, need
+    if shadow > state.closes - length:  # all other jobs end before maintenance
+        shadow, free = state.reopens, need
+    state.shadow, state.spare = shadow, free - need
 
 
 def easy_pass(cluster: Cluster) -> None:
     """EASY backfilling: the head holds a reservation, later jobs start if they do not delay it."""
-    s, queue, expected = cluster.s, cluster.queue, cluster.expected
-    now = s[S.NOW]
-    if s[S.STALE] == 0 and s[S.QUEUE_HEAD] < s[S.QUEUE_TAIL] and s[S.SHADOW] >= now:
-        i = s[S.SCANNED]
+    state, queue = cluster.state, cluster.queue
+    now = state.now
+    if not state.stale and state.queue_head < state.queue_tail and state.shadow >= now:
+        i = state.scanned
     else:
         if not start_heads(cluster):
-            s[S.STALE] = 1
+            state.stale = True
             return
-        need = queue[1, s[S.QUEUE_HEAD]]
-        back = s[S.FREE]
-        shadow = now
-        k = s[S.EXPECTED_FIRST]
-        while back < need and k < s[S.EXPECTED_END]:
-            back += expected[1, k]
-            shadow = max(now, expected[0, k])
-            k += 1
-        while k < s[S.EXPECTED_END] and expected[0, k] <= shadow:
-            back += expected[1, k]
-            k += 1
-        if back < need:  # part of the machine is down
-            shadow, back = FOREVER, need
-        if (
-            shadow > s[S.CLOSES] - queue[2, s[S.QUEUE_HEAD]]
-        ):  # all other jobs end before maintenance
-            shadow, back = s[S.REOPENS], need
-        s[S.SHADOW] = shadow
-        s[S.SPARE] = back - need
-        s[S.STALE] = 0
-        i = s[S.QUEUE_HEAD] + 1
-    looks, tail = 0, s[S.QUEUE_TAIL]
-    free, spare, latest = s[S.FREE], s[S.SPARE], s[S.SHADOW] - now
-    longest = s[S.CLOSES] - now
+        reserve_head(cluster)
+        state.stale = False
+        i = state.queue_head + 1
+    looks, tail = 0, state.queue_tail
+    free, spare, latest = state.free, state.spare, state.shadow - now
+    longest = state.closes - now
     while i < tail and free > 0:
-        block = i >> S.BLOCK
-        first, end = i, min((block + 1) << S.BLOCK, tail)
-        most = free if queue[S.LEAST_LENGTH, block] <= latest else min(free, spare)
-        if queue[S.LEAST_NEED, block] > most:
+        block = i >> BLOCK
+        first, end = i, min((block + 1) << BLOCK, tail)
+        most = free if queue.least_length[block] <= latest else min(free, spare)
+        if queue.least_need[block] > most:
             i = end
             continue
-        least, shortest = S.GAP, S.GAP
+        least, shortest = GAP, GAP
         while i < end and free > 0:
-            wanted, length = queue[1, i], queue[2, i]
+            wanted, length = queue.need[i], queue.length[i]
             ends_in_time = length <= latest
             if wanted <= free and length <= longest and (ends_in_time or wanted <= spare):
                 if not ends_in_time:
                     spare -= wanted
-                start(cluster, queue[0, i])
+                start(cluster, queue.job[i])
                 free -= wanted
-                queue[1, i] = S.GAP
-                s[S.QUEUE_GAPS] += 1
-            elif wanted < S.GAP:
+                queue.need[i] = GAP
+                state.queue_gaps += 1
+            elif wanted < GAP:
                 least, shortest = min(least, wanted), min(shortest, length)
             i += 1
         looks += i - first
-        if i == end and first == block << S.BLOCK:
-            queue[S.LEAST_NEED, block], queue[S.LEAST_LENGTH, block] = least, shortest
-    s[S.ALLOWANCE] -= looks // S.LOOKS
-    s[S.SPARE] = spare
-    s[S.SCANNED] = tail
+        if i == end and first == block << BLOCK:
+            queue.least_need[block], queue.least_length[block] = least, shortest
+    state.allowance -= looks // LOOKS
+    state.spare = spare
+    state.scanned = tail
 
 
-def close_gaps(s: Int64s, queue: Int64Rows) -> None:
+def close_gaps(state: ClusterState, queue: Queue) -> None:
     """Close the gaps in the queue."""
     to = 0
-    scanned = s[S.SCANNED]
-    for i in range(s[S.QUEUE_HEAD], s[S.QUEUE_TAIL]):
+    scanned = state.scanned
+    for i in range(state.queue_head, state.queue_tail):
         if i == scanned:
-            s[S.SCANNED] = to
-        if queue[1, i] != S.GAP:
-            queue[0, to] = queue[0, i]
-            queue[1, to] = queue[1, i]
-            queue[2, to] = queue[2, i]
+            state.scanned = to
+        if queue.need[i] != GAP:
+            queue.job[to] = queue.job[i]
+            queue.need[to] = queue.need[i]
+            queue.length[to] = queue.length[i]
             to += 1
-    for block in range((s[S.QUEUE_TAIL] >> S.BLOCK) + 1):
-        queue[S.LEAST_NEED, block] = queue[S.LEAST_LENGTH, block] = 0
-    if scanned >= s[S.QUEUE_TAIL]:
-        s[S.SCANNED] = to
-    s[S.QUEUE_HEAD] = 0
-    s[S.QUEUE_TAIL] = to
-    s[S.QUEUE_GAPS] = 0
+    for block in range((state.queue_tail >> BLOCK) + 1):
+        queue.least_need[block] = queue.least_length[block] = 0
+    if scanned >= state.queue_tail:
+        state.scanned = to
+    state.queue_head = 0
+    state.queue_tail = to
+    state.queue_gaps = 0
 
 
-def turned_away(jobs: Int64Rows, job: int, most: int) -> bool:
+def turned_away(jobs: Jobs, job: int, most: int) -> bool:
     """Note that an arriving job is renounced, or larger than ``most``; return whether it is."""
-    if jobs[S.STATE, job] == S.RENOUNCED:
-        jobs[S.SUBMIT, job] = jobs[S.CLUSTER, job] = S.NEVER
+    if jobs.state[job] == State.RENOUNCED:
+        jobs.submit[job] = jobs.cluster[job] = NEVER
         return True
-    if jobs[S.PROCESSORS, job] > most:
-        jobs[S.STATE, job] = S.REJECTED
+    if jobs.processors[job] > most:
+        jobs.state[job] = State.REJECTED
         return True
     return False
 
 
-def _bound(queue: Int64Rows, at: int) -> None:
-    """Lower the bounds of a block to the job at a place in it."""
-    block = at >> S.BLOCK
-    queue[S.LEAST_NEED, block] = min(queue[S.LEAST_NEED, block], queue[1, at])
-    queue[S.LEAST_LENGTH, block] = min(queue[S.LEAST_LENGTH, block], queue[2, at])
+def _bound(state: ClusterState, queue: Queue, at: int) -> None:
+    """Lower the bounds of a block, which EASY looks at, to the job at a place in it."""
+    if state.policy != EASY:
+        return
+    block = at >> BLOCK
+    queue.least_need[block] = min(queue.least_need[block], queue.need[at])
+    queue.least_length[block] = min(queue.least_length[block], queue.length[at])
 
 
 def enqueue(cluster: Cluster, job: int) -> None:
     """Put an arriving job at the end of the queue; jobs of one second are ordered by number."""
-    jobs, s, queue = cluster.jobs, cluster.s, cluster.queue
-    if s[S.PACE] != s[S.PACE_ONE] and jobs[S.RUN_TIME, job] > 0:
-        scaled = (2 * jobs[S.RUN_TIME, job] * s[S.PACE_ONE] + s[S.PACE]) // (2 * s[S.PACE])
-        jobs[S.RUN_TIME, job] = max(1, scaled)
-    at = s[S.QUEUE_TAIL]
-    s[S.QUEUE_TAIL] = at + 1
-    s[S.WAITING] += 1
-    s[S.ASKED] += jobs[S.PROCESSORS, job]
-    jobs[S.ENQUEUED, job] = s[S.NOW]
-    while at > s[S.QUEUE_HEAD]:
-        other = queue[0, at - 1]
-        if jobs[S.ENQUEUED, other] < s[S.NOW] or other < job:
+    jobs, state, queue = cluster.jobs, cluster.state, cluster.queue
+    if state.pace != state.pace_one and jobs.run_time[job] > 0:
+        scaled = (2 * jobs.run_time[job] * state.pace_one + state.pace) // (2 * state.pace)
+        jobs.run_time[job] = max(1, scaled)
+    at = state.queue_tail
+    state.queue_tail = at + 1
+    state.waiting += 1
+    state.asked += jobs.processors[job]
+    jobs.enqueued[job] = state.now
+    while at > state.queue_head:
+        other = queue.job[at - 1]
+        if jobs.enqueued[other] < state.now or other < job:
             break
-        queue[0, at] = other
-        queue[1, at] = queue[1, at - 1]
-        queue[2, at] = queue[2, at - 1]
-        _bound(queue, at)
+        queue.job[at] = other
+        queue.need[at] = queue.need[at - 1]
+        queue.length[at] = queue.length[at - 1]
+        _bound(state, queue, at)
         at -= 1
-    if at < s[S.SCANNED]:
-        s[S.STALE] = 1
-    queue[0, at] = job
-    queue[1, at] = jobs[S.PROCESSORS, job]
-    queue[2, at] = estimate(jobs, s, job)
-    _bound(queue, at)
+    if at < state.scanned:
+        state.stale = True
+    queue.job[at] = job
+    queue.need[at] = jobs.processors[job]
+    queue.length[at] = estimate(jobs, state, job)
+    _bound(state, queue, at)
 
 
-def slide(s: Int64s, expected: Int64Rows) -> None:
+def slide(state: ClusterState, expected: Expected) -> None:
     """Move the expected ends to the front of their array."""
-    first, last = s[S.EXPECTED_FIRST], s[S.EXPECTED_END]
+    first, last = state.expected_first, state.expected_end
     for i in range(first, last):
-        expected[0, i - first] = expected[0, i]
-        expected[1, i - first] = expected[1, i]
-    s[S.EXPECTED_FIRST] = 0
-    s[S.EXPECTED_END] = last - first
+        expected.end[i - first] = expected.end[i]
+        expected.processors[i - first] = expected.processors[i]
+    state.expected_first = 0
+    state.expected_end = last - first

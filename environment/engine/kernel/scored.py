@@ -10,31 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import frexp, isnan, ldexp
 
-from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel.accounts import KEY, SEEN, USAGE, Accounts, usage
+from hpcrowd.environment.engine.kernel.accounts import Accounts, usage
 from hpcrowd.environment.engine.kernel.believed import Beliefs, correct_ends
+from hpcrowd.environment.engine.kernel.cluster import GAP, Cluster
 from hpcrowd.environment.engine.kernel.formula import evaluate
 from hpcrowd.environment.engine.kernel.loop import run
 from hpcrowd.environment.engine.kernel.ordered import (
     AS_SUBMITTED,
-    BACKFILL,
-    BELIEF,
     BY_SCORE,
     BY_SLOWDOWN,
-    CHARGED,
-    DEPTH,
-    FIRST,
-    GAPS,
-    HALF_LIFE,
-    HEAD,
-    HOLDS,
-    LAST,
-    NEED,
-    ORDER,
-    PASSES,
-    RESERVATIONS,
-    ROW,
-    SUBMITTED,
     Order,
     close_queue,
     has_room,
@@ -45,9 +29,8 @@ from hpcrowd.environment.engine.kernel.ordered import (
     take_note,
 )
 from hpcrowd.environment.engine.kernel.outlook import earliest, occupy, shortage
-from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.jobs import Float64Rows, Float64s, Int64Rows, Int64s
-from hpcrowd.environment.stops import FOREVER
+from hpcrowd.environment.stops import FOREVER, Stop
 
 # What a pass needs.
 NOTHING, PASS_ONLY, SCORES = range(3)
@@ -81,14 +64,14 @@ def prepare(
     arrived: Int64s,
 ) -> int:
     """Take note of what ended and arrived; return what the pass needs."""
-    s, q, queue = cluster.s, order.q, order.queue
+    state = cluster.state
     if not take_note(cluster, order, beliefs, accounts, ended, arrived):
         return NOTHING
-    for i in range(q[FIRST], q[LAST]):
-        if queue[NEED, i] <= s[S.FREE]:
-            if q[ORDER] == BY_SCORE and s[S.WAITING] > 1:
+    for i in range(order.first, order.last):
+        if order.need[i] <= state.free:
+            if order.by == BY_SCORE and state.waiting > 1:
                 return SCORES
-            if q[ORDER] == BY_SCORE:
+            if order.by == BY_SCORE:
                 order.keys[i] = 0.0
             return PASS_ONLY
     return NOTHING
@@ -96,29 +79,28 @@ def prepare(
 
 def fill(cluster: Cluster, order: Order, accounts: Accounts, view: Float64Rows) -> int:
     """Write the waiting jobs into the view, and their places into ``chosen``; return how many."""
-    jobs, now = cluster.jobs, cluster.s[S.NOW]
-    q, queue = order.q, order.queue
-    q[PASSES] += 1
+    jobs, now = cluster.jobs, cluster.state.now
+    order.passes += 1
     count = 0
-    for i in range(q[FIRST], q[LAST]):
-        if queue[NEED, i] == S.GAP:
+    for i in range(order.first, order.last):
+        if order.need[i] == GAP:
             continue
-        job = queue[ROW, i]
-        view[0, count] = queue[NEED, i]
-        view[1, count] = max(jobs[S.REQUESTED_TIME, job], 1)
-        view[2, count] = max(queue[BELIEF, i], 1)
-        view[3, count] = now - queue[SUBMITTED, i]
-        view[4, count] = queue[SUBMITTED, i]
-        view[5, count] = jobs[S.USER, job]
-        view[6, count] = jobs[S.GROUP, job]
-        view[7, count] = jobs[S.QUEUE, job]
-        if q[CHARGED]:
-            account = accounts.of[USAGE, job]
-            if accounts.counts[SEEN, account] != q[PASSES]:
-                accounts.counts[SEEN, account] = q[PASSES]
-                level = usage(accounts, account, now, order.c[HALF_LIFE])
-                accounts.amounts[KEY, account] = level
-            view[8, count] = accounts.amounts[KEY, account]
+        job = order.job[i]
+        view[0, count] = order.need[i]
+        view[1, count] = max(jobs.requested_time[job], 1)
+        view[2, count] = max(order.belief[i], 1)
+        view[3, count] = now - order.submitted[i]
+        view[4, count] = order.submitted[i]
+        view[5, count] = jobs.user[job]
+        view[6, count] = jobs.group[job]
+        view[7, count] = jobs.queue[job]
+        if order.charged:
+            account = accounts.charged[job]
+            if accounts.seen[account] != order.passes:
+                accounts.seen[account] = order.passes
+                level = usage(accounts, account, now, order.half_life)
+                accounts.key[account] = level
+            view[8, count] = accounts.key[account]
         order.chosen[count] = i
         count += 1
     return count
@@ -174,34 +156,36 @@ def plan_pass(
     Behind the last that may hold a reservation, jobs start that delay none of these, in the order
     of backfilling.
     """
-    jobs, s, q, queue = cluster.jobs, cluster.s, order.q, order.queue
-    now = s[S.NOW]
+    jobs, state = cluster.jobs, cluster.state
+    now = state.now
     correct_ends(beliefs, jobs, now)
     times, free = steps[0], steps[1]
-    times[0], free[0] = now, s[S.FREE]
-    for i in range(s[S.RUNNING]):
-        free[0] += jobs[S.PROCESSORS, cluster.ends[1, i]]
+    times[0], free[0] = now, state.free
+    for i in range(state.running):
+        free[0] += jobs.processors[cluster.ends.job[i]]
     count = 1
-    for i in range(s[S.RUNNING]):
-        job = cluster.ends[1, i]
-        count = occupy(times, free, count, now, beliefs.end[job], jobs[S.PROCESSORS, job])
+    for i in range(state.running):
+        job = cluster.ends.job[i]
+        count = occupy(times, free, count, now, beliefs.end[job], jobs.processors[job])
     for i in range(len(windows)):
         if windows[i, 1] > now:
             count = occupy(times, free, count, max(now, windows[i, 0]), windows[i, 1], total)
-    if q[ORDER] >= BY_SLOWDOWN:
+    if order.by >= BY_SLOWDOWN:
         renew_keys(order, accounts, now)
     keys, chosen, left = order.keys, order.chosen, 0
-    for at in range(q[FIRST], q[LAST]):
-        if queue[NEED, at] != S.GAP:
+    for at in range(order.first, order.last):
+        if order.need[at] != GAP:
             chosen[left] = at
             left += 1
     for i in range(left // 2 - 1, -1, -1):
         _sift(keys, chosen, i, left)
     kept, deep, hole = 0, left, 0
-    while left and deep and kept < q[RESERVATIONS] and s[S.FREE] >= 1:  # else nothing can start now
+    while (
+        left and deep and kept < order.reservations and state.free >= 1
+    ):  # else nothing can start now
         left, deep = _pop(keys, chosen, left), deep - 1
         at = chosen[left]
-        need, lasts = queue[NEED, at], max(queue[BELIEF, at], 1)
+        need, lasts = order.need[at], max(order.belief[at], 1)
         begin = earliest(times, free, count, need, lasts)
         if begin < FOREVER:
             count = occupy(times, free, count, begin, begin + lasts, need)
@@ -209,29 +193,29 @@ def plan_pass(
             launch(cluster, order, beliefs, accounts, at)
             continue
         if kept == 0:
-            hole, deep = begin - now, min(left, q[DEPTH])
+            hole, deep = begin - now, min(left, order.depth)
         kept += 1
-    later = min(left, deep) if s[S.FREE] >= 1 else 0
+    later = min(left, deep) if state.free >= 1 else 0
     for _ in range(later):
         left = _pop(keys, chosen, left)
     while later:
         best, least, fitting = -1, 0.0, 0
         for k in range(left, left + later):
             at = chosen[k]
-            need, lasts = queue[NEED, at], max(queue[BELIEF, at], 1)
-            if need <= s[S.FREE] and shortage(times, free, count, 0, need, lasts) < 0:
+            need, lasts = order.need[at], max(order.belief[at], 1)
+            if need <= state.free and shortage(times, free, count, 0, need, lasts) < 0:
                 chosen[left + fitting] = at
                 fitting += 1
-                place = float(at) if q[BACKFILL] == AS_SUBMITTED else score(order, at, hole)
+                place = float(at) if order.backfill == AS_SUBMITTED else score(order, at, hole)
                 if best < 0 or place < least or (place == least and at < best):
                     best, least = at, place
         later = fitting
         if best >= 0:
-            need, lasts = queue[NEED, best], max(queue[BELIEF, best], 1)
+            need, lasts = order.need[best], max(order.belief[best], 1)
             count = occupy(times, free, count, now, now + lasts, need)
             launch(cluster, order, beliefs, accounts, best)
-    q[HOLDS], q[HEAD] = 0, -1
-    if q[GAPS] > 64 and 2 * q[GAPS] > q[LAST] - q[FIRST]:
+    order.holds, order.head = False, -1
+    if order.gaps > 64 and 2 * order.gaps > order.last - order.first:
         close_queue(order)
 
 
@@ -250,7 +234,7 @@ def one_pass(
     total: int,
 ) -> None:
     """Do a pass in the order of the keys."""
-    if order.q[RESERVATIONS]:
+    if order.reservations:
         plan_pass(cluster, order, beliefs, accounts, windows, steps, total)
     else:
         none = cluster.sorted[:0]
@@ -259,13 +243,12 @@ def one_pass(
 
 def _begin(cluster: Cluster, order: Order, beliefs: Beliefs, accounts: Accounts) -> int:
     """Take note of what ended and arrived since the last pass; return what the next one needs."""
-    s, arrived, ended = cluster.s, cluster.queue, cluster.expected
-    needs = prepare(
-        cluster, order, beliefs, accounts,
-        ended[0, : s[S.EXPECTED_END]], arrived[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]],
-    )  # fmt: skip
-    s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
-    s[S.WAKE] = FOREVER
+    state = cluster.state
+    ended = cluster.expected.ended[: state.expected_end]
+    arrived = cluster.queue.job[state.queue_head : state.queue_tail]
+    needs = prepare(cluster, order, beliefs, accounts, ended, arrived)
+    state.expected_end = state.queue_head = state.queue_tail = 0
+    state.wake = FOREVER
     return needs
 
 
@@ -285,20 +268,20 @@ def advance_scored(
 
     That is the case where the formula has no steps, or where no number came out.
     """
-    s = cluster.s
+    state = cluster.state
     while True:
         stop = run(cluster, remaining, halt)
-        if stop != S.PASS:
+        if stop != Stop.PASS:
             return stop
-        if not has_room(cluster, order, beliefs, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):
-            return S.PASS
+        if not has_room(cluster, order, beliefs, state.queue_tail - state.queue_head):
+            return Stop.PASS
         needs = _begin(cluster, order, beliefs, accounts)
         if needs == SCORES:
             if len(formula.steps) == 0:
-                return S.PASS
+                return Stop.PASS
             count = fill(cluster, order, accounts, formula.view)
-            compute(formula, count, s[S.NOW], total, s[S.FREE])
+            compute(formula, count, state.now, total, state.free)
             if not take(order, formula.scores, count):
-                return S.PASS
+                return Stop.PASS
         if needs != NOTHING:
             one_pass(cluster, order, beliefs, accounts, windows, steps, total)

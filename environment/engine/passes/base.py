@@ -10,8 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hpcrowd.environment.engine.kernel.places import Cluster
-from hpcrowd.environment.jobs import Int64Rows, Int64s, JobTable
+from hpcrowd.environment.engine.kernel.cluster import Cluster, ClusterState
+from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.registry import imported
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.easy import EASY
@@ -29,8 +29,7 @@ class Machine(Protocol):
     """
 
     jobs: JobTable
-    scalars: Int64s
-    ends: Int64s
+    state: ClusterState
     up: int
     latency: int
     kill_every: int
@@ -41,10 +40,6 @@ class Machine(Protocol):
     @property
     def now(self) -> int:
         """The present second."""
-
-    @property
-    def queue(self) -> Int64Rows:
-        """The queue of the engine, see ``kernel.places.Cluster``."""
 
     @property
     def running(self) -> Int64s:

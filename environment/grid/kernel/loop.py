@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
+from hpcrowd.environment.engine.kernel.cluster import OUTSIDE, Cluster, Jobs
+from hpcrowd.environment.engine.kernel.heap import Heap, heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import arrive, complete, next_time, schedule
-from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
 from hpcrowd.environment.grid.kernel.queue import (
     LEAST_LOADED,
@@ -24,55 +23,49 @@ from hpcrowd.environment.grid.kernel.queue import (
     remove_first,
     with_room,
 )
-from hpcrowd.environment.jobs import UNKNOWN, Int64Rows, Int64s
-from hpcrowd.environment.stops import FOREVER
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.stops import FOREVER, Stop
 
 # Phases of an instant.
 BEGIN, ENDING, REACTING, ARRIVING, SENDING_EARLY, PASSING, SENDING_LATE = range(7)
-
-# Places in the array of scalars of all clusters together.
-(
-    TIME,
-    STAGE,  # phase of the instant
-    AT,  # cluster that the phase has come to; -1 the broker
-    OVER,  # jobs over in this phase, that users wait for
-    UNITS,  # units over by that
-    TOTAL,  # events so far
-    BROKER,  # its policy
-    ARRIVED,  # events at the broker
-    EXPECTED,  # jobs that are to arrive at the broker
-    HELD,  # jobs that it holds
-    WIDEST,  # processors of the largest cluster
-    AGAIN,  # when the broker is to look again though nothing happens
-    GRID_COUNT,
-) = range(13)
 
 
 @dataclass(eq=False, slots=True)
 class Instant:
     """The common state of the clusters at one instant."""
 
-    jobs: Int64Rows  #: the table of jobs, that of all clusters, shape (columns, jobs)
+    jobs: Jobs  #: of all clusters
     remaining: Int64s  #: how many jobs of each unit are not over, shape (units,)
-    g: Int64s  #: the scalars above, shape (GRID_COUNT,)
     over: Int64s  #: rows of jobs over in this phase that users wait for, shape (jobs,)
     units: Int64s  #: units over by that, shape (units,)
     active: Int64s  #: which clusters have a pass, shape (clusters,)
     dues: Int64s  #: when something happens next on each, s, shape (clusters,)
+    broker: int = NONE  #: its policy
+    widest: int = 0  #: processors of the largest cluster
+    time: int = 0
+    stage: int = BEGIN  #: phase of the instant
+    at: int = 0  #: cluster that the phase has come to; -1 the broker
+    noted: int = 0  #: jobs over in this phase, that users wait for
+    finished: int = 0  #: units over by that
+    events: int = 0  #: so far
+    arrived: int = 0  #: events at the broker
+    expected: int = 0  #: jobs that are to arrive at the broker
+    held: int = 0  #: jobs that it holds
+    again: int = FOREVER  #: when the broker is to look again though nothing happens
 
 
-def push_arrivals(jobs: Int64Rows, heap: Int64Rows, size: int, rows: Int64s) -> int:
+def push_arrivals(jobs: Jobs, heap: Heap, size: int, rows: Int64s) -> int:
     """Submit jobs to the broker at the times in their column SUBMIT; return how many."""
     for job in rows:
-        heap_push(heap, size, jobs[S.SUBMIT, job], job)
+        heap_push(heap, size, jobs.submit[job], job)
         size += 1
     return size
 
 
 def count_units(instant: Instant) -> bool:
     """Count jobs as finished, lower numbers first; return whether a unit has finished."""
-    g, over, units, remaining = instant.g, instant.over, instant.units, instant.remaining
-    count = g[OVER]
+    over, units, remaining = instant.over, instant.units, instant.remaining
+    count = instant.noted
     for i in range(1, count):
         job = over[i]
         j = i
@@ -80,97 +73,101 @@ def count_units(instant: Instant) -> bool:
             over[j] = over[j - 1]
             j -= 1
         over[j] = job
-    g[UNITS] = 0
+    instant.finished = 0
     for i in range(count):
-        unit = instant.jobs[S.UNIT, over[i]]
+        unit = instant.jobs.unit[over[i]]
         remaining[unit] -= 1
         if remaining[unit] == 0:
-            units[g[UNITS]] = unit
-            g[UNITS] += 1
-    g[OVER] = 0
-    return g[UNITS] > 0
+            units[instant.finished] = unit
+            instant.finished += 1
+    instant.noted = 0
+    return instant.finished > 0
 
 
 def gather(cluster: Cluster, instant: Instant) -> bool:
     """Put what a cluster noted as over to the others'; return False when there is no room."""
-    s, g, over = cluster.s, instant.g, instant.over
-    if g[OVER] + s[S.FINISHED_COUNT] > len(over):
+    state, over = cluster.state, instant.over
+    if instant.noted + state.finished > len(over):
         return False
-    for i in range(s[S.FINISHED_COUNT]):
-        over[g[OVER]] = cluster.finished[i]
-        g[OVER] += 1
-    s[S.FINISHED_COUNT] = 0
+    for i in range(state.finished):
+        over[instant.noted] = cluster.finished[i]
+        instant.noted += 1
+    state.finished = 0
     return True
 
 
 def arrive_at_broker(instant: Instant, broker: Broker) -> bool:
     """Process the arrivals at the broker now; return False if there is no room."""
-    jobs, g, over, heap = instant.jobs, instant.g, instant.over, broker.arrivals
-    while g[EXPECTED] and heap[0, 0] == g[TIME]:
-        if g[OVER] == len(over):
+    jobs, over, heap = instant.jobs, instant.over, broker.arrivals
+    while instant.expected and heap.time[0] == instant.time:
+        if instant.noted == len(over):
             return False
-        job = heap_pop(heap, g[EXPECTED])
-        g[EXPECTED] -= 1
-        g[ARRIVED] += 1
-        if turned_away(jobs, job, g[WIDEST]):
-            if jobs[S.UNIT, job] >= 0:
-                over[g[OVER]] = job
-                g[OVER] += 1
+        job = heap_pop(heap, instant.expected)
+        instant.expected -= 1
+        instant.arrived += 1
+        if turned_away(jobs, job, instant.widest):
+            if jobs.unit[job] >= 0:
+                over[instant.noted] = job
+                instant.noted += 1
         else:
-            put(broker, job, jobs[S.PROCESSORS, job], place_of(jobs[S.SUBMIT, job], job))
-            g[HELD] += 1
+            put(broker, job, jobs.processors[job], place_of(jobs.submit[job], job))
+            instant.held += 1
     return True
 
 
 def has_room(cluster: Cluster) -> bool:
     """Return whether a job may join the queue of a cluster."""
-    s, room = cluster.s, cluster.queue.shape[1]
-    if s[S.QUEUE_TAIL] == room and (s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]):
-        close_gaps(s, cluster.queue)
-    return s[S.QUEUE_TAIL] < room and s[S.RUNNING] < cluster.ends.shape[1]
+    state, room = cluster.state, cluster.queue.table.shape[1]
+    if state.queue_tail == room and (state.queue_gaps or state.queue_head):
+        close_gaps(state, cluster.queue)
+    return state.queue_tail < room and state.running < cluster.ends.table.shape[1]
 
 
 def deliver(cluster: Cluster, speed: float, job: int) -> None:
     """Put a job into the queue of a cluster, with its run time there."""
     jobs = cluster.jobs
-    jobs[S.CLUSTER, job] = cluster.s[S.NUMBER]
+    jobs.cluster[job] = cluster.state.number
     if speed != 1.0:
-        jobs[S.RUN_TIME, job] = at_speed(jobs[S.RUN_TIME, job], speed)
-        jobs[S.REQUESTED_TIME, job] = at_speed(jobs[S.REQUESTED_TIME, job], speed)
+        jobs.run_time[job] = at_speed(jobs.run_time[job], speed)
+        jobs.requested_time[job] = at_speed(jobs.requested_time[job], speed)
     enqueue(cluster, job)
 
 
 def choose(clusters: list[Cluster], instant: Instant, broker: Broker) -> tuple[int, int]:
     """Return the job that is sent on next and its cluster; -1 if all must wait."""
-    jobs, policy = instant.jobs, instant.g[BROKER]
+    jobs, policy = instant.jobs, instant.broker
     if policy >= LEAST_LOADED:  # these send on at once
-        job = first_up_to(broker, instant.g[WIDEST])
+        job = first_up_to(broker, instant.widest)
         if policy == LEAST_LOADED:
-            return job, least_loaded(clusters, jobs[S.PROCESSORS, job])
+            return job, least_loaded(clusters, jobs.processors[job])
         return job, fastest(clusters, broker, job)
     most = count_free(clusters, broker)
     job = first_up_to(broker, most)
     if job == UNKNOWN:
         return job, UNKNOWN
-    return job, with_room(broker.free, jobs[S.PROCESSORS, job], policy == WORST_FIT)
+    return job, with_room(broker.free, jobs.processors[job], policy == WORST_FIT)
 
 
 def send_on(clusters: list[Cluster], instant: Instant, broker: Broker) -> int:
     """Send one job on. Return its cluster, -1 if all must wait, -2 if there is no room."""
-    g, pending, counts = instant.g, broker.pending, broker.counts
+    pending, counts = broker.pending, broker.counts
     for k in range(len(clusters)):
         cluster: Cluster = clusters[k]
-        need = cluster.s[S.RUNNING] + cluster.s[S.WAITING] + 1
-        if not has_room(cluster) or need > broker.scratch.shape[1] or counts[k] == pending.shape[1]:
-            g[AT] = k
+        need = cluster.state.running + cluster.state.waiting + 1
+        if (
+            not has_room(cluster)
+            or need > broker.scratch.table.shape[1]
+            or counts[k] == pending.shape[1]
+        ):
+            instant.at = k
             return -2
     job, k = choose(clusters, instant, broker)
     if job == UNKNOWN:
         return -1
-    remove_first(broker, instant.jobs[S.PROCESSORS, job])
-    g[HELD] -= 1
+    remove_first(broker, instant.jobs.processors[job])
+    instant.held -= 1
     deliver(clusters[k], broker.speeds[k], job)
-    if g[BROKER] < LEAST_LOADED:
+    if instant.broker < LEAST_LOADED:
         pending[k, counts[k]] = job
         counts[k] += 1
     instant.active[k] = 1
@@ -179,74 +176,71 @@ def send_on(clusters: list[Cluster], instant: Instant, broker: Broker) -> int:
 
 def due(cluster: Cluster) -> int:
     """Return when something happens next on a cluster."""
-    return next_time(cluster.jobs, cluster.s, cluster.sorted, cluster.heap, cluster.ends)
+    return next_time(cluster)
 
 
 def next_instant(clusters: list[Cluster], instant: Instant, broker: Broker) -> int:
     """Return when something happens next, FOREVER for never; count the events so far."""
-    g = instant.g
-    time = min(broker.arrivals[0, 0] if g[EXPECTED] else FOREVER, g[AGAIN])
-    total = g[ARRIVED]
+    time = min(broker.arrivals.time[0] if instant.expected else FOREVER, instant.again)
+    total = instant.arrived
     for k in range(len(clusters)):
         cluster: Cluster = clusters[k]
         instant.dues[k] = due(cluster)
         time = min(time, instant.dues[k])
-        total += cluster.s[S.EVENTS]
-    g[TOTAL] = total
+        total += cluster.state.events
+    instant.events = total
     return time
 
 
 def complete_all(clusters: list[Cluster], instant: Instant) -> bool:
     """Complete the jobs that end now, from cluster ``AT`` on; return False if a list is full."""
-    g = instant.g
-    while g[AT] < len(clusters):
-        if instant.active[g[AT]]:
-            cluster: Cluster = clusters[g[AT]]
+    while instant.at < len(clusters):
+        if instant.active[instant.at]:
+            cluster: Cluster = clusters[instant.at]
             if not (complete(cluster, instant.remaining) and gather(cluster, instant)):
                 return False
-        g[AT] += 1
+        instant.at += 1
     return True
 
 
 def arrive_all(clusters: list[Cluster], instant: Instant) -> bool:
     """Process the arrivals of now, from cluster ``AT`` on; return False if a list is full."""
-    g = instant.g
-    while g[AT] < len(clusters):
-        cluster: Cluster = clusters[g[AT]]
+    while instant.at < len(clusters):
+        cluster: Cluster = clusters[instant.at]
         # What is over already was noted before there was no room.
-        if due(cluster) == g[TIME] or cluster.s[S.FINISHED_COUNT]:
-            instant.active[g[AT]] = 1
+        if due(cluster) == instant.time or cluster.state.finished:
+            instant.active[instant.at] = 1
             if not (arrive(cluster, instant.remaining) and gather(cluster, instant)):
                 return False
-        g[AT] += 1
+        instant.at += 1
     return True
 
 
 def schedule_all(clusters: list[Cluster], instant: Instant) -> int:
     """Do the passes of clusters from ``AT`` on; return ROOM or PASS where one stops, else DONE."""
-    g, active = instant.g, instant.active
-    while g[AT] < len(clusters):
-        k = g[AT]
+    active = instant.active
+    while instant.at < len(clusters):
+        k = instant.at
         if active[k]:
             cluster: Cluster = clusters[k]
-            s = cluster.s
-            if s[S.CLOSED]:
-                s[S.WAKE] = FOREVER
-            elif s[S.POLICY] == S.OUTSIDE:
+            state = cluster.state
+            if state.closed:
+                state.wake = FOREVER
+            elif state.policy == OUTSIDE:
                 active[k] = 0
-                return S.PASS
+                return Stop.PASS
             elif not schedule(cluster):
-                return S.ROOM
+                return Stop.ROOM
             active[k] = 0
-        g[AT] += 1
-    return S.DONE
+        instant.at += 1
+    return Stop.DONE
 
 
 def _pass_to(clusters: list[Cluster], time: int) -> None:
     """Move the clocks of all clusters."""
     for k in range(len(clusters)):
         cluster: Cluster = clusters[k]
-        cluster.s[S.NOW] = time
+        cluster.state.now = time
 
 
 def advance_grid(
@@ -256,72 +250,72 @@ def advance_grid(
 
     After ``ROOM``, ``PASS`` the cluster in question is the one at ``AT``.
     """
-    g, active = instant.g, instant.active
-    early = g[BROKER] >= LEAST_LOADED  # these send on at once
+    active = instant.active
+    early = instant.broker >= LEAST_LOADED  # these send on at once
     while True:
-        if g[STAGE] == BEGIN:
+        if instant.stage == BEGIN:
             time = next_instant(clusters, instant, broker)
             if time > halt:
-                g[TIME] = max(g[TIME], halt)
-                _pass_to(clusters, g[TIME])
-                return S.HALT
+                instant.time = max(instant.time, halt)
+                _pass_to(clusters, instant.time)
+                return Stop.HALT
             if time == FOREVER:
-                return S.DONE
-            if g[TOTAL] >= allowed:
-                return S.PAUSE
-            g[TIME] = time
-            g[AGAIN] = FOREVER
+                return Stop.DONE
+            if instant.events >= allowed:
+                return Stop.PAUSE
+            instant.time = time
+            instant.again = FOREVER
             _pass_to(clusters, time)
             for k in range(len(clusters)):
                 active[k] = instant.dues[k] == time
-            g[AT] = 0
-            g[STAGE] = ENDING
-        if g[STAGE] == ENDING:
+            instant.at = 0
+            instant.stage = ENDING
+        if instant.stage == ENDING:
             if not complete_all(clusters, instant):
-                return S.ROOM
-            g[STAGE] = REACTING
+                return Stop.ROOM
+            instant.stage = REACTING
             if count_units(instant):
-                return S.FINISHED
-        if g[STAGE] == REACTING:
-            if halt <= g[TIME]:
-                return S.HALT
-            g[AT] = -1
-            g[STAGE] = ARRIVING
-        if g[STAGE] == ARRIVING:
-            if g[AT] < 0:
+                return Stop.FINISHED
+        if instant.stage == REACTING:
+            if halt <= instant.time:
+                return Stop.HALT
+            instant.at = -1
+            instant.stage = ARRIVING
+        if instant.stage == ARRIVING:
+            if instant.at < 0:
                 if not arrive_at_broker(instant, broker):
-                    return S.ROOM
-                g[AT] = 0
+                    return Stop.ROOM
+                instant.at = 0
             if not arrive_all(clusters, instant):
-                return S.ROOM
+                return Stop.ROOM
             changes = False
             for k in range(len(clusters)):
                 cluster: Cluster = clusters[k]
-                changes = changes or cluster.s[S.CHANGE_AT] == g[TIME]
+                changes = changes or cluster.state.change_at == instant.time
             if count_units(instant):
-                g[STAGE] = REACTING
-                return S.FINISHED
+                instant.stage = REACTING
+                return Stop.FINISHED
             if changes:
-                g[STAGE] = REACTING  # reactions of users also arrive now
-                return S.CHANGE
-            g[STAGE] = SENDING_EARLY
-        if g[STAGE] == SENDING_EARLY:
-            while early and g[HELD]:
+                instant.stage = REACTING  # reactions of users also arrive now
+                return Stop.CHANGE
+            instant.stage = SENDING_EARLY
+        if instant.stage == SENDING_EARLY:
+            while early and instant.held:
                 if send_on(clusters, instant, broker) == -2:
-                    return S.ROOM
-            g[AT] = 0
-            g[STAGE] = PASSING
-        if g[STAGE] == PASSING:
+                    return Stop.ROOM
+            instant.at = 0
+            instant.stage = PASSING
+        if instant.stage == PASSING:
             stop = schedule_all(clusters, instant)
-            if stop != S.DONE:
+            if stop != Stop.DONE:
                 return stop
-            g[STAGE] = SENDING_LATE
-        if g[BROKER] != NONE and g[HELD]:
+            instant.stage = SENDING_LATE
+        if instant.broker != NONE and instant.held:
             sent = send_on(clusters, instant, broker)
             if sent == -2:
-                return S.ROOM
+                return Stop.ROOM
             if sent >= 0:
-                g[AT] = sent
-                g[STAGE] = PASSING
+                instant.at = sent
+                instant.stage = PASSING
                 continue
-        g[STAGE] = BEGIN
+        instant.stage = BEGIN

@@ -13,34 +13,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import floor
 
-from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
-from hpcrowd.environment.engine.kernel.places import Cluster
-from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64Rows, Int64s
+from hpcrowd.environment.engine.kernel.arrays import rows
+from hpcrowd.environment.engine.kernel.cluster import GAP, Cluster
+from hpcrowd.environment.engine.kernel.heap import Heap, heap_pop, heap_push
+from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64Rows, Int64s, State
 from hpcrowd.environment.stops import FOREVER
-
-FIRST, LAST = 0, 1
-NEXT, PLACE = 0, 1
 
 
 @dataclass(eq=False, slots=True)
 class Broker:
     """The broker's queue, and its data on the clusters."""
 
-    #: submission (s) and row of jobs that are to arrive, a heap, shape (2, jobs)
-    arrivals: Int64Rows
+    arrivals: Heap  #: submissions (s) of jobs that are to arrive
     #: the earliest place of jobs by size, a heap over ``sizes`` (``tree[1]`` of all), (2 * sizes,)
     tree: Int64s
-    sizes: Int64Rows  #: the first and the last job of each size, -1 for none, shape (2, sizes)
-    #: the next job of its size, and the place in the order (:func:`place_of`), -1 when it does not
-    #: wait, shape (2, jobs)
-    chain: Int64Rows
+    sizes: Int64Rows  #: shape (2, sizes)
+    chain: Int64Rows  #: shape (2, jobs)
     speeds: Float64s  #: of the nodes of each cluster, shape (clusters,)
     #: rows of jobs of the grid that wait on each cluster, shape (clusters, jobs)
     pending: Int64Rows
     counts: Int64s  #: how many of them, shape (clusters,)
     free: Int64s  #: processors of each cluster that they leave, shape (clusters,)
-    scratch: Int64Rows  #: room for a heap of the jobs of one cluster, shape (2, jobs)
+    scratch: Heap  #: room for the jobs of one cluster
+
+    #: The first and the last job of each size, -1 for none.
+    first, last = rows("sizes", 2)
+    #: The next job of its size, and its place in the order (:func:`place_of`), -1 when it does not
+    #: wait.
+    next, place = rows("chain", 2)
 
 
 #: Places by submission, then by row; there are less than 2**31 rows, and 2**32 seconds are an age.
@@ -63,22 +63,21 @@ def _renew(tree: Int64s, size: int, place: int) -> None:
 
 def put(broker: Broker, job: int, size: int, place: int) -> None:
     """Put a job into the queue, most often at its end."""
-    sizes, chain = broker.sizes, broker.chain
-    chain[PLACE, job] = place
-    last = sizes[LAST, size]
+    broker.place[job] = place
+    last = broker.last[size]
     before, after = last, UNKNOWN
-    if last != UNKNOWN and chain[PLACE, last] > place:  # an earlier number came in the same second
-        before, after = UNKNOWN, sizes[FIRST, size]
-        while chain[PLACE, after] < place:
-            before, after = after, chain[NEXT, after]
-    chain[NEXT, job] = after
+    if last != UNKNOWN and broker.place[last] > place:  # an earlier number came in the same second
+        before, after = UNKNOWN, broker.first[size]
+        while broker.place[after] < place:
+            before, after = after, broker.next[after]
+    broker.next[job] = after
     if after == UNKNOWN:
-        sizes[LAST, size] = job
+        broker.last[size] = job
     if before == UNKNOWN:
-        sizes[FIRST, size] = job
+        broker.first[size] = job
         _renew(broker.tree, size, place)
     else:
-        chain[NEXT, before] = job
+        broker.next[before] = job
 
 
 def first_up_to(broker: Broker, most: int) -> int:
@@ -102,21 +101,21 @@ def first_up_to(broker: Broker, most: int) -> int:
         return UNKNOWN
     while at < half:
         at = 2 * at if tree[2 * at] == earliest else 2 * at + 1
-    return broker.sizes[FIRST, at - half]
+    return broker.first[at - half]
 
 
 def remove_first(broker: Broker, size: int) -> None:
     """Take the first job of a size out of the queue."""
-    tree, sizes, chain = broker.tree, broker.sizes, broker.chain
-    job = sizes[FIRST, size]
-    after = chain[NEXT, job]
-    chain[PLACE, job] = UNKNOWN
-    sizes[FIRST, size] = after
+    tree = broker.tree
+    job = broker.first[size]
+    after = broker.next[job]
+    broker.place[job] = UNKNOWN
+    broker.first[size] = after
     if after == UNKNOWN:
-        sizes[LAST, size] = UNKNOWN
+        broker.last[size] = UNKNOWN
         _renew(tree, size, FOREVER)
     else:
-        _renew(tree, size, chain[PLACE, after])
+        _renew(tree, size, broker.place[after])
 
 
 #: Policies by their number; NONE is a simulation without a broker. From LEAST_LOADED on, jobs are
@@ -137,12 +136,12 @@ def count_free(clusters: list[Cluster], broker: Broker) -> int:
         asked, kept = 0, 0
         for i in range(counts[k]):
             job = pending[k, i]
-            if jobs[S.START, job] < 0 and jobs[S.STATE, job] == S.UNFINISHED:
-                asked += jobs[S.PROCESSORS, job]
+            if jobs.start[job] < 0 and jobs.state[job] == State.UNFINISHED:
+                asked += jobs.processors[job]
                 pending[k, kept] = job
                 kept += 1
         counts[k] = kept
-        free[k] = cluster.s[S.FREE] - asked
+        free[k] = cluster.state.free - asked
         most = max(most, free[k])
     return most
 
@@ -164,10 +163,10 @@ def least_loaded(clusters: list[Cluster], need: int) -> int:
     best, over = 0, 1
     for k in range(len(clusters)):
         cluster: Cluster = clusters[k]
-        s = cluster.s
-        size = s[S.CAPACITY]
+        state = cluster.state
+        size = state.capacity
         if size >= need:
-            used = size - s[S.FREE] + s[S.ASKED]
+            used = size - state.free + state.asked
             if found == UNKNOWN or used * over < best * size:
                 found, best, over = k, used, size
     return found
@@ -180,39 +179,39 @@ def at_speed(time: int, speed: float) -> int:
 
 def believed(cluster: Cluster, speed: float, job: int) -> int:
     """Return the run time that the scheduler of a cluster would expect."""
-    jobs, s = cluster.jobs, cluster.s
-    requested = at_speed(jobs[S.REQUESTED_TIME, job], speed)
-    if s[S.EXACT]:
-        run = at_speed(jobs[S.RUN_TIME, job], speed)
-        return min(run, requested) if s[S.KILL] else run
-    return (2 * requested * s[S.FACTOR] + s[S.DIVISOR]) // (2 * s[S.DIVISOR])
+    jobs, state = cluster.jobs, cluster.state
+    requested = at_speed(jobs.requested_time[job], speed)
+    if state.exact:
+        run = at_speed(jobs.run_time[job], speed)
+        return min(run, requested) if state.kill else run
+    return (2 * requested * state.factor + state.divisor) // (2 * state.divisor)
 
 
 def completion(cluster: Cluster, broker: Broker, need: int, length: int) -> int:
     """Return when a job would end, with the queue served in order, according to estimates."""
-    jobs, s, queue, scratch = cluster.jobs, cluster.s, cluster.queue, broker.scratch
-    now, free, held = s[S.NOW], s[S.FREE], 0
-    for i in range(s[S.RUNNING]):
-        job = cluster.ends[1, i]
-        end = max(now, jobs[S.START, job] + jobs[S.ESTIMATE, job])
-        heap_push(scratch, held, end, jobs[S.PROCESSORS, job])
+    jobs, state, queue, scratch = cluster.jobs, cluster.state, cluster.queue, broker.scratch
+    now, free, held = state.now, state.free, 0
+    for i in range(state.running):
+        job = cluster.ends.job[i]
+        end = max(now, jobs.start[job] + jobs.estimate[job])
+        heap_push(scratch, held, end, jobs.processors[job])
         held += 1
     time = now
-    for i in range(s[S.QUEUE_HEAD], s[S.QUEUE_TAIL] + 1):
-        last = i == s[S.QUEUE_TAIL]
-        wanted = need if last else queue[1, i]
-        if wanted == S.GAP:
+    for i in range(state.queue_head, state.queue_tail + 1):
+        last = i == state.queue_tail
+        wanted = need if last else queue.need[i]
+        if wanted == GAP:
             continue
         while free < wanted:
             if held == 0:
                 return FOREVER
-            time = max(time, scratch[0, 0])
+            time = max(time, scratch.time[0])
             free += heap_pop(scratch, held)
             held -= 1
         if last:
             break
         free -= wanted
-        heap_push(scratch, held, time + queue[2, i], wanted)
+        heap_push(scratch, held, time + queue.length[i], wanted)
         held += 1
     return time + length
 
@@ -222,8 +221,8 @@ def fastest(clusters: list[Cluster], broker: Broker, job: int) -> int:
     found, best = UNKNOWN, FOREVER
     for k in range(len(clusters)):
         cluster: Cluster = clusters[k]
-        need = cluster.jobs[S.PROCESSORS, job]
-        if cluster.s[S.CAPACITY] >= need:
+        need = cluster.jobs.processors[job]
+        if cluster.state.capacity >= need:
             length = believed(cluster, broker.speeds[k], job)
             end = completion(cluster, broker, need, length)
             if found == UNKNOWN or end < best:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
 from hpcrowd.environment.engine.kernel.nodes.placement import (
     clear,
@@ -13,9 +13,9 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     select,
     size,
 )
-from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, choose_victims, order_of
 from hpcrowd.environment.engine.kernel.nodes.queue import begin, rejoin, stop, waits
+from hpcrowd.environment.engine.kernel.nodes.site import Site
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.stops import FOREVER
 
@@ -23,197 +23,202 @@ from hpcrowd.environment.stops import FOREVER
 BEGUN, LIMITED, BUSY, UNAVAILABLE = range(4)
 
 
-def note_begin_times(g: Site, now: int) -> None:
+def note_begin_times(site: Site, now: int) -> None:
     """Note why jobs wait that may not start yet."""
-    if g.c[N.NEXT_ELIGIBLE] == FOREVER:
+    if site.controller.next_eligible == FOREVER:
         return
-    for i in range(g.c[N.ORDERED]):
-        row = g.entries[N.OWNER, g.entries[N.PLACED, i]]
-        if g.rows[N.ELIGIBLE, row] > now:
-            g.rows[N.REASON, row] = N.BEGIN_TIME
+    for i in range(site.controller.ordered):
+        row = site.entries.owner[site.entries.placed[i]]
+        if site.rows.eligible[row] > now:
+            site.rows.reason[row] = N.BEGIN_TIME
 
 
-def bar_reserved(g: Site, row: int, start: int, limit: int, nodes: Int64s) -> int:
+def bar_reserved(site: Site, row: int, start: int, limit: int, nodes: Int64s) -> int:
     """Take nodes out of a set that reservations keep from a job; return the first end of one."""
+    settings = site.settings
     ends = 0
-    for i in range(g.c[N.RESERVATIONS]):
-        begins, until = g.rules[N.FROM, i], g.rules[N.UNTIL, i]
-        if g.rows[N.RESERVATION, row] == i:
+    for i in range(settings.reservations):
+        begins, until = site.rules.begins[i], site.rules.until[i]
+        if site.rows.reservation[row] == i:
             if start < begins or start + limit > until:
                 clear(nodes)
                 return 0
-            if not g.rules[N.FLEXIBLE, i]:
-                keep_only(nodes, g.sets[g.c[N.RESERVED] + i])
+            if not site.rules.flexible[i]:
+                keep_only(nodes, site.sets[settings.reserved + i])
         elif begins < start + limit and until > start:
-            remove(nodes, g.sets[g.c[N.RESERVED] + i])
+            remove(nodes, site.sets[settings.reserved + i])
             ends = min(ends, until) if ends else until
     return ends
 
 
-def try_start(g: Site, entry: int, now: int, allowed: Int64s, by: int) -> int:
+def try_start(site: Site, entry: int, now: int, allowed: Int64s, by: int) -> int:
     """Start a job if it can on some of the allowed nodes, which are changed."""
-    rows = g.rows
-    row, option = g.entries[N.OWNER, entry], g.entries[N.OPTION, entry]
-    d, limit = g.options[N.DEMAND, option], rows[N.LIMIT, row]
-    if not within_limits(g, row, option):
+    settings, rows = site.settings, site.rows
+    row, option = site.entries.owner[entry], site.entries.option[entry]
+    d, limit = site.options.demand[option], rows.limit[row]
+    if not within_limits(site, row, option):
         return LIMITED
-    left = size(allowed) if g.c[N.RESERVATIONS] else 0
-    bar_reserved(g, row, now, limit, allowed)
-    left -= size(allowed) if g.c[N.RESERVATIONS] else 0
-    keep_only(allowed, g.sets[N.UP])
-    shares = select(g, g.c[N.STOCK], d, allowed)
+    left = size(allowed) if settings.reservations else 0
+    bar_reserved(site, row, now, limit, allowed)
+    left -= size(allowed) if settings.reservations else 0
+    keep_only(allowed, site.sets[N.UP])
+    shares = select(site, settings.stock, d, allowed)
     if shares < 0:
-        count = candidates(g, entry, now)
+        count = candidates(site, entry, now)
         if count:
-            shares, removed = choose_victims(g, d, allowed, count)
+            shares, removed = choose_victims(site, d, allowed, count)
             if shares >= 0:
-                if _limited(g, row, option, shares):
+                if _limited(site, row, option, shares):
                     return LIMITED
                 for i in range(removed):
-                    if g.lists[N.IN_THE_WAY, i]:
-                        other = g.lists[N.VICTIM, i]
-                        stop(g, other, now)
-                rows[N.REASON, row] = N.RESOURCES
+                    if site.lists.in_the_way[i]:
+                        other = site.lists.victim[i]
+                        stop(site, other, now)
+                rows.reason[row] = N.RESOURCES
                 return BUSY
         # A limit that it would exceed goes before what it would have to wait for.
-        if _limited(g, row, option, 0):
+        if _limited(site, row, option, 0):
             return LIMITED
-        if by == N.BY_MAIN and not left and _never_fits(g, d, allowed):
-            rows[N.REASON, row] = N.NOT_AVAILABLE
+        if by == N.BY_MAIN and not left and _never_fits(site, d, allowed):
+            rows.reason[row] = N.NOT_AVAILABLE
             return UNAVAILABLE
-        rows[N.REASON, row] = N.RESOURCES
+        rows.reason[row] = N.RESOURCES
         return BUSY
-    if _limited(g, row, option, shares):
+    if _limited(site, row, option, shares):
         return LIMITED
-    begin(g, entry, now, shares, by)
+    begin(site, entry, now, shares, by)
     return BEGUN
 
 
-def _never_fits(g: Site, d: int, allowed: Int64s) -> bool:
+def _never_fits(site: Site, d: int, allowed: Int64s) -> bool:
     """Return whether a job would not fit on some of its nodes if they were free."""
-    nodes, future, wanted = g.nodes, g.c[N.FUTURE], g.sets[g.c[N.SETS] + g.demands[N.SET, d]]
+    settings = site.settings
+    nodes, future = site.nodes, settings.future
+    wanted = site.sets[settings.sets + site.demands.set[d]]
     missing = 0
     for i in range(len(allowed)):
         missing |= wanted[i] & ~allowed[i]
     if not missing:
         return False
-    for node in range(nodes.shape[1]):
-        nodes[future + N.FREE_CORES, node] = nodes[N.CORES, node]
-        nodes[future + N.FREE_MEMORY, node] = nodes[N.MEMORY, node]
-        nodes[future + N.JOBS_HERE, node] = 0
-        for kind in range(g.c[N.KINDS]):
-            nodes[future + N.FREE_GPUS + kind, node] = nodes[g.c[N.ALL_GPUS] + kind, node]
-    return select(g, future, d, allowed) < 0
+    for node in range(nodes.table.shape[1]):
+        nodes.table[future + N.FREE_CORES, node] = nodes.cores[node]
+        nodes.table[future + N.FREE_MEMORY, node] = nodes.memory[node]
+        nodes.table[future + N.JOBS_HERE, node] = 0
+        for kind in range(settings.kinds):
+            nodes.table[future + N.FREE_GPUS + kind, node] = nodes.table[
+                settings.all_gpus + kind, node
+            ]
+    return select(site, future, d, allowed) < 0
 
 
-def within_limits(g: Site, row: int, option: int) -> bool:
+def within_limits(site: Site, row: int, option: int) -> bool:
     """Return whether no number of jobs is at its limit; an earlier limit is forgotten."""
-    if not g.c[N.ENFORCED]:
+    if not site.settings.enforced:
         return True
     word = first_limit(
-        g, g.options[N.BEFORE, option],
-        g.options[N.BEFORE_END, option], g.options[N.DEMAND, option], g.rows[N.LIMIT, row], 0,
+        site, site.options.before[option],
+        site.options.before_end[option], site.options.demand[option], site.rows.limit[row], 0,
     )  # fmt: skip
-    if word or g.rows[N.REASON, row] > N.NOT_AVAILABLE:
-        g.rows[N.REASON, row] = word
+    if word or site.rows.reason[row] > N.NOT_AVAILABLE:
+        site.rows.reason[row] = word
     return word == 0
 
 
-def _limited(g: Site, row: int, option: int, shares: int) -> bool:
+def _limited(site: Site, row: int, option: int, shares: int) -> bool:
     """Return whether a limit forbids what a job would hold, and note which."""
-    if not g.c[N.ENFORCED]:
+    if not site.settings.enforced:
         return False
-    options = g.options
+    options = site.options
     word = first_limit(
-        g, options[N.AFTER, option], options[N.AFTER_END, option],
-        options[N.DEMAND, option], g.rows[N.LIMIT, row], shares,
+        site, options.after[option], options.after_end[option],
+        options.demand[option], site.rows.limit[row], shares,
     )  # fmt: skip
     if word:
-        g.rows[N.REASON, row] = word
+        site.rows.reason[row] = word
     return word > 0
 
 
-def main_pass(g: Site, now: int, full: bool) -> None:
+def main_pass(site: Site, now: int, full: bool) -> None:
     """Go through the queue by priority; the first that does not fit blocks its partition."""
-    rows, entries, c = g.rows, g.entries, g.c
-    note_begin_times(g, now)
-    c[N.STAMP] += 1
-    stamp, depth, partitions = c[N.STAMP], 0, g.c[N.PARTITIONS]
-    failed, counts = g.rules[N.FLAG], g.rules[N.COUNTED_TOO]
+    c, settings, rows, entries = site.controller, site.settings, site.rows, site.entries
+    note_begin_times(site, now)
+    c.stamp += 1
+    stamp, depth, partitions = c.stamp, 0, settings.partitions
+    failed, counts = site.rules.flag, site.rules.counted_too
     for partition in range(partitions):
         failed[partition] = counts[partition] = 0
-    for reservation in range(c[N.RESERVATIONS]):
-        g.rules[N.TRIED, reservation] = 0
-    available, allowed = g.sets[N.WORK], g.sets[N.WORK + 1]
-    copy_set(available, g.sets[N.UP])
-    order = order_of(g, now)
-    for i in range(c[N.ORDERED]):
-        entry = entries[order, i]
-        row, option = entries[N.OWNER, entry], entries[N.OPTION, entry]
-        if not waits(g, entry) or rows[N.ELIGIBLE, row] > now:
+    for reservation in range(settings.reservations):
+        site.rules.tried[reservation] = 0
+    available, allowed = site.sets[N.WORK], site.sets[N.WORK + 1]
+    copy_set(available, site.sets[N.UP])
+    order = order_of(site, now)
+    for i in range(c.ordered):
+        entry = entries.table[order, i]
+        row, option = entries.owner[entry], entries.option[entry]
+        if not waits(site, entry) or rows.eligible[row] > now:
             continue
-        partition = g.options[N.PARTITION, option]
-        array = rows[N.ARRAY, row]
+        partition = site.options.partition[option]
+        array = rows.array[row]
         if array >= 0:
             place = array * partitions + partition
-            if g.tasks[N.FIRST_IN, place] == stamp and g.tasks[N.FIRST_TASK, place] >= 0:
+            if site.tasks.first_in[place] == stamp and site.tasks.first_task[place] >= 0:
                 # An array has one reason.
-                rows[N.REASON, row] = rows[N.REASON, g.tasks[N.FIRST_TASK, place]]
+                rows.reason[row] = rows.reason[site.tasks.first_task[place]]
                 continue
-            g.tasks[N.FIRST_IN, place], g.tasks[N.FIRST_TASK, place] = stamp, row
-            if throttled(g, row):
+            site.tasks.first_in[place], site.tasks.first_task[place] = stamp, row
+            if throttled(site, row):
                 continue
-        if c[N.PARTITION_DEPTH]:
+        if settings.partition_depth:
             counts[partition] += 1
-            if counts[partition] > c[N.PARTITION_DEPTH]:
-                if rows[N.REASON, row] == N.NONE:
-                    rows[N.REASON, row] = N.PRIORITY_WORD
+            if counts[partition] > settings.partition_depth:
+                if rows.reason[row] == N.NONE:
+                    rows.reason[row] = N.PRIORITY_WORD
                 continue
-        if not full and depth > c[N.DEPTH]:
+        if not full and depth > settings.depth:
             break
         depth += 1
-        reservation = rows[N.RESERVATION, row]
-        if reservation >= 0 and g.rules[N.TRIED, reservation]:
-            rows[N.REASON, row] = N.PRIORITY_WORD
+        reservation = rows.reservation[row]
+        if reservation >= 0 and site.rules.tried[reservation]:
+            rows.reason[row] = N.PRIORITY_WORD
             continue
         if failed[partition] and reservation == -1:
-            c[N.CHANGED] = now  # Slurm notes that it has looked at the job
-            if rows[N.REASON, row] in (N.NONE, N.RESOURCES, N.NODES_KEPT):
-                rows[N.REASON, row] = N.PRIORITY_WORD
+            c.changed = now  # Slurm notes that it has looked at the job
+            if rows.reason[row] in (N.NONE, N.RESOURCES, N.NODES_KEPT):
+                rows.reason[row] = N.PRIORITY_WORD
             continue
-        if not g.rules[N.PARTITION_UP, partition]:
-            rows[N.REASON, row] = N.PARTITION_DOWN
+        if not site.rules.partition_up[partition]:
+            rows.reason[row] = N.PARTITION_DOWN
             continue
-        d = g.options[N.DEMAND, option]
+        d = site.options.demand[option]
         # Only a job that was at a limit is asked again before its nodes are counted.
-        if rows[N.REASON, row] > N.NOT_AVAILABLE and not within_limits(g, row, option):
+        if rows.reason[row] > N.NOT_AVAILABLE and not within_limits(site, row, option):
             continue
         copy_set(allowed, available)
-        keep_only(allowed, g.sets[N.MEMBERS + partition])
-        if not has_as_many(allowed, g.demands[N.LEAST, d]):
-            rows[N.REASON, row], outcome = N.NODES_KEPT, BUSY
+        keep_only(allowed, site.sets[N.MEMBERS + partition])
+        if not has_as_many(allowed, site.demands.least[d]):
+            rows.reason[row], outcome = N.NODES_KEPT, BUSY
         else:
             copy_set(allowed, available)
-            outcome = try_start(g, entry, now, allowed, N.BY_MAIN)
+            outcome = try_start(site, entry, now, allowed, N.BY_MAIN)
         if outcome == BEGUN:
             if array >= 0:
-                g.tasks[N.FIRST_TASK, array * partitions + partition] = -1
+                site.tasks.first_task[array * partitions + partition] = -1
         elif outcome == BUSY and reservation >= 0:
-            g.rules[N.TRIED, reservation] = 1
-        elif outcome == BUSY or (outcome == LIMITED and c[N.LIMIT_STOPS]):
-            if now - rows[N.ELIGIBLE, row] < c[N.BF_LEAST_AGE]:
+            site.rules.tried[reservation] = 1
+        elif outcome == BUSY or (outcome == LIMITED and settings.limit_stops):
+            if now - rows.eligible[row] < settings.bf_least_age:
                 continue
-            if entries[N.PRIORITY, entry] < c[N.BF_LEAST_PRIORITY]:
+            if entries.priority[entry] < settings.bf_least_priority:
                 continue
             failed[partition] = 1
-            remove(available, g.sets[N.MEMBERS + partition])
-    rejoin(g)
+            remove(available, site.sets[N.MEMBERS + partition])
+    rejoin(site)
 
 
-def throttled(g: Site, row: int) -> bool:
+def throttled(site: Site, row: int) -> bool:
     """Return whether as many tasks of a job's array run as may."""
-    most = g.rows[N.THROTTLE, row]
-    if most and g.tasks[N.TASKS, g.rows[N.ARRAY, row]] >= most:
-        g.rows[N.REASON, row] = N.ARRAY_LIMIT
+    most = site.rows.throttle[row]
+    if most and site.tasks.tasks[site.rows.array[row]] >= most:
+        site.rows.reason[row] = N.ARRAY_LIMIT
         return True
     return False

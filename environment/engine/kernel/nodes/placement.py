@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel.nodes import places as N
-from hpcrowd.environment.engine.kernel.nodes.places import Site
-from hpcrowd.environment.jobs import Int64Rows, Int64s
+from hpcrowd.environment.engine.kernel.nodes import site as N
+from hpcrowd.environment.engine.kernel.nodes.site import Nodes, Site
+from hpcrowd.environment.jobs import Int64s
 
 
 def has(nodes: Int64s, node: int) -> int:
@@ -61,100 +61,102 @@ def clear(nodes: Int64s) -> None:
         nodes[i] = 0
 
 
-def take(g: Site, stock: int, first: int, last: int, sign: int) -> None:
+def take(site: Site, stock: int, first: int, last: int, sign: int) -> None:
     """Let shares of tenures be held (``sign`` -1) or given back (1); ``stock`` is where."""
-    nodes, held = g.nodes, g.held
+    nodes, held = site.nodes, site.held
     for i in range(first, last):
-        node = held[N.S_NODE, i]
-        nodes[stock + N.FREE_CORES, node] += sign * held[N.S_CORES, i]
-        nodes[stock + N.FREE_MEMORY, node] += sign * held[N.S_MEMORY, i]
-        nodes[stock + N.JOBS_HERE, node] -= sign
-        for kind in range(g.c[N.KINDS]):
-            nodes[stock + N.FREE_GPUS + kind, node] += sign * held[N.S_GPUS + kind, i]
+        node = held.node[i]
+        nodes.table[stock + N.FREE_CORES, node] += sign * held.cores[i]
+        nodes.table[stock + N.FREE_MEMORY, node] += sign * held.memory[i]
+        nodes.table[stock + N.JOBS_HERE, node] -= sign
+        for kind in range(site.settings.kinds):
+            nodes.table[stock + N.FREE_GPUS + kind, node] += sign * held.table[N.S_GPUS + kind, i]
 
 
-def free_gpus(g: Site, stock: int, node: int, kind: int) -> int:
+def free_gpus(site: Site, stock: int, node: int, kind: int) -> int:
     """Return the free GPUs of a node: of a type, of all with -1, none with -2."""
     if kind >= 0:
-        return g.nodes[stock + N.FREE_GPUS + kind, node]
+        return site.nodes.table[stock + N.FREE_GPUS + kind, node]
     found = 0
     if kind == -1:
-        for i in range(g.c[N.KINDS]):
-            found += g.nodes[stock + N.FREE_GPUS + i, node]
+        for i in range(site.settings.kinds):
+            found += site.nodes.table[stock + N.FREE_GPUS + i, node]
     return found
 
 
-def usable_cores(g: Site, stock: int, d: int, node: int) -> int:
+def usable_cores(site: Site, stock: int, d: int, node: int) -> int:
     """Return how many cores of a node a job could use; 0 if it cannot use the node."""
     gpus = 0
-    if g.demands[N.NODE_GPUS, d]:
-        gpus = free_gpus(g, stock, node, g.demands[N.GPU_KIND, d])
+    if site.demands.node_gpus[d]:
+        gpus = free_gpus(site, stock, node, site.demands.gpu_kind[d])
+    free = site.nodes.table
     return usable_of(
-        g, d, node, g.nodes[stock + N.FREE_CORES, node], g.nodes[stock + N.FREE_MEMORY, node],
-        g.nodes[stock + N.JOBS_HERE, node], gpus,
+        site, d, node, free[stock + N.FREE_CORES, node], free[stock + N.FREE_MEMORY, node],
+        free[stock + N.JOBS_HERE, node], gpus,
     )  # fmt: skip
 
 
-def usable_of(g: Site, d: int, node: int, cores: int, memory: int, jobs: int, gpus: int) -> int:
+def usable_of(site: Site, d: int, node: int, cores: int, memory: int, jobs: int, gpus: int) -> int:
     """Return how many cores of a node a job could use, given what is free there."""
-    demands = g.demands
-    whole = demands[N.WHOLE, d]
+    demands = site.demands
+    whole = demands.whole[d]
     if whole and jobs:
         return 0
-    cores = min(cores, demands[N.MOST_CORES, d])
-    if not demands[N.CORES_ONLY, d]:
-        if demands[N.ALL_MEMORY, d]:
-            if memory < g.nodes[N.MEMORY, node]:
+    cores = min(cores, demands.most_cores[d])
+    if not demands.cores_only[d]:
+        if demands.all_memory[d]:
+            if memory < site.nodes.memory[node]:
                 return 0
-        elif memory < demands[N.NODE_MEMORY, d]:
+        elif memory < demands.node_memory[d]:
             return 0
-        per_core = demands[N.CORE_MEMORY, d]
+        per_core = demands.core_memory[d]
         if per_core:
             if whole:
-                if memory < per_core * g.nodes[N.CORES, node]:
+                if memory < per_core * site.nodes.cores[node]:
                     return 0
             else:
                 cores = min(cores, memory // per_core)
-        if gpus < demands[N.NODE_GPUS, d]:
+        if gpus < demands.node_gpus[d]:
             return 0
-    if demands[N.PER_TASK, d] > 1:
-        cores -= cores % demands[N.PER_TASK, d]
-    return cores if cores >= demands[N.LEAST_CORES, d] else 0
+    if demands.per_task[d] > 1:
+        cores -= cores % demands.per_task[d]
+    return cores if cores >= demands.least_cores[d] else 0
 
 
-def select(g: Site, stock: int, d: int, allowed: Int64s) -> int:
+def select(site: Site, stock: int, d: int, allowed: Int64s) -> int:
     """Choose nodes for a demand; return how many shares are chosen, -1 if it does not fit."""
-    look(g, stock, d, allowed)
-    return choose(g, stock, d)
+    look(site, stock, d, allowed)
+    return choose(site, stock, d)
 
 
-def _learn_nodes(g: Site, stock: int, d: int) -> None:
+def _learn_nodes(site: Site, stock: int, d: int) -> None:
     """Note what a job could use of each node of its set now."""
-    table, nodes = g.nodes, g.sets[g.c[N.SETS] + g.demands[N.SET, d]]
-    counts_gpus, kind = g.demands[N.GPUS, d] > 0, g.demands[N.GPU_KIND, d]
-    for node in range(table.shape[1]):
+    table, nodes = site.nodes, site.sets[site.settings.sets + site.demands.set[d]]
+    counts_gpus, kind = site.demands.gpus[d] > 0, site.demands.gpu_kind[d]
+    for node in range(table.table.shape[1]):
         cores = gpus = 0
-        if has(nodes, node) and table[stock + N.FREE_CORES, node] > 0:
-            cores = usable_cores(g, stock, d, node)
+        if has(nodes, node) and table.table[stock + N.FREE_CORES, node] > 0:
+            cores = usable_cores(site, stock, d, node)
             if cores and counts_gpus:
-                gpus = free_gpus(g, stock, node, kind)
-        table[N.BASE, node], table[N.BASE_GPUS, node] = cores, gpus
+                gpus = free_gpus(site, stock, node, kind)
+        table.base[node], table.base_gpus[node] = cores, gpus
 
 
-def look(g: Site, stock: int, d: int, allowed: Int64s) -> None:
-    """Note which nodes of a set a job could use, and in ``c`` what they have in all."""
-    table, c, places = g.nodes, g.c, g.nodes.shape[1]
-    if stock != c[N.STOCK] or c[N.BASE_OF] != d:
-        _learn_nodes(g, stock, d)
-        c[N.BASE_OF] = d if stock == c[N.STOCK] else -1
-    count, total, most = _look(table[N.BASE], table[N.USABLE], allowed)
+def look(site: Site, stock: int, d: int, allowed: Int64s) -> None:
+    """Note which nodes of a set a job could use, and what they have in all."""
+    c = site.controller
+    table, places = site.nodes, site.nodes.table.shape[1]
+    if stock != site.settings.stock or c.base_of != d:
+        _learn_nodes(site, stock, d)
+        c.base_of = d if stock == site.settings.stock else -1
+    count, total, most = _look(table.base, table.usable, allowed)
     gpus = 0
-    if g.demands[N.GPUS, d]:
+    if site.demands.gpus[d]:
         for node in range(places):
-            here = table[N.BASE_GPUS, node] if table[N.USABLE, node] else 0
+            here = table.base_gpus[node] if table.usable[node] else 0
             gpus += here
-            table[N.GPUS_HERE, node] = here
-    c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS] = count, total, most, gpus
+            table.gpus_here[node] = here
+    c.u_nodes, c.u_cores, c.u_most, c.u_gpus = count, total, most, gpus
 
 
 def _look(base: Int64s, usable: Int64s, allowed: Int64s) -> tuple[int, int, int]:
@@ -176,109 +178,110 @@ def _look(base: Int64s, usable: Int64s, allowed: Int64s) -> tuple[int, int, int]
     return count, total, most
 
 
-def look_again(g: Site, stock: int, d: int, tenure: int, allowed: Int64s) -> None:
+def look_again(site: Site, stock: int, d: int, tenure: int, allowed: Int64s) -> None:
     """Let a running job give its shares back, and note what that changes for a demand."""
-    held = g.held
-    first, last = g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]
-    nodes, kind = g.sets[g.c[N.SETS] + g.demands[N.SET, d]], g.demands[N.GPU_KIND, d]
-    take(g, stock, first, last, 1)
+    held = site.held
+    first, last = site.ledger.first[tenure], site.ledger.last[tenure]
+    nodes, kind = site.sets[site.settings.sets + site.demands.set[d]], site.demands.gpu_kind[d]
+    take(site, stock, first, last, 1)
     for i in range(first, last):
-        node = held[N.S_NODE, i]
+        node = held.node[i]
         if has(allowed, node) and has(nodes, node):
-            cores = usable_cores(g, stock, d, node)
-            gpus = free_gpus(g, stock, node, kind)
-            note_usable(g, d, node, cores, gpus)
+            cores = usable_cores(site, stock, d, node)
+            gpus = free_gpus(site, stock, node, kind)
+            note_usable(site, d, node, cores, gpus)
 
 
-def note_usable(g: Site, d: int, node: int, cores: int, gpus: int) -> None:
+def note_usable(site: Site, d: int, node: int, cores: int, gpus: int) -> None:
     """Note how many cores of a node a job could use now, and the GPUs there."""
-    c, table = g.c, g.nodes
-    before = table[N.USABLE, node]
+    c, table = site.controller, site.nodes
+    before = table.usable[node]
     if cores:
-        c[N.U_NODES] += before == 0
-        c[N.U_MOST] = max(c[N.U_MOST], cores)
-        if g.demands[N.GPUS, d]:
-            c[N.U_GPUS] += gpus - table[N.GPUS_HERE, node]
-            table[N.GPUS_HERE, node] = gpus
-    table[N.USABLE, node] = cores
-    c[N.U_CORES] += cores - before
+        c.u_nodes += before == 0
+        c.u_most = max(c.u_most, cores)
+        if site.demands.gpus[d]:
+            c.u_gpus += gpus - table.gpus_here[node]
+            table.gpus_here[node] = gpus
+    table.usable[node] = cores
+    c.u_cores += cores - before
 
 
-def may_suffice(g: Site, d: int) -> bool:
+def may_suffice(site: Site, d: int) -> bool:
     """Return whether the nodes that were looked at have enough, if chosen well.
 
     No choice has more than the largest nodes that it may take, or than all.
     """
-    c, demands, wanted = g.c, g.demands, g.demands[N.WANTED_CORES, d]
+    c = site.controller
+    demands, wanted = site.demands, site.demands.wanted_cores[d]
     return (
-        c[N.U_NODES] >= demands[N.LEAST, d]
-        and c[N.U_CORES] >= wanted
-        and c[N.U_MOST] * min(demands[N.MOST, d], c[N.U_NODES]) >= wanted
-        and c[N.U_GPUS] >= demands[N.GPUS, d]
+        c.u_nodes >= demands.least[d]
+        and c.u_cores >= wanted
+        and c.u_most * min(demands.most[d], c.u_nodes) >= wanted
+        and c.u_gpus >= demands.gpus[d]
     )
 
 
-def choose(g: Site, stock: int, d: int) -> int:
+def choose(site: Site, stock: int, d: int) -> int:
     """Choose among nodes that were looked at; return how many shares are chosen, -1 for none."""
-    demands, table, c, places = g.demands, g.nodes, g.c, g.nodes.shape[1]
-    if not may_suffice(g, d):
+    demands, table, places = site.demands, site.nodes, site.nodes.table.shape[1]
+    if not may_suffice(site, d):
         return -1
-    count, largest = c[N.U_NODES], c[N.U_MOST]
-    found = _choose(g, stock, d, N.USABLE)
-    if found < 0 and demands[N.MOST, d] < count:
+    count, largest = site.controller.u_nodes, site.controller.u_most
+    found = _choose(site, stock, d, N.USABLE)
+    if found < 0 and demands.most[d] < count:
         # A knapsack: the nodes with few cores are left out, the smallest first.
         least = 0
         for node in range(places):
-            table[N.FULLER, node] = table[N.USABLE, node]
+            table.fuller[node] = table.usable[node]
         while found < 0:
             smallest = largest
             for node in range(places):
-                if table[N.USABLE, node] > least:
-                    smallest = min(smallest, table[N.USABLE, node])
+                if table.usable[node] > least:
+                    smallest = min(smallest, table.usable[node])
             if smallest == largest:
                 return -1
             least, count = smallest, 0
             for node in range(places):
-                if table[N.FULLER, node] <= least:
-                    table[N.FULLER, node] = 0
+                if table.fuller[node] <= least:
+                    table.fuller[node] = 0
                 else:
                     count += 1
-            if count < demands[N.LEAST, d]:
+            if count < demands.least[d]:
                 return -1
-            found = _choose(g, stock, d, N.FULLER)
+            found = _choose(site, stock, d, N.FULLER)
     return found
 
 
-def _choose(g: Site, stock: int, d: int, usable: int) -> int:
+def _choose(site: Site, stock: int, d: int, usable: int) -> int:
     """Choose among usable nodes, cores in a row; return the number of shares, -1 for too few."""
-    demands, nodes = g.demands, g.nodes
+    demands, nodes = site.demands, site.nodes
     # What it still lacks: cores, nodes wanted, nodes left, GPUs; and shares so far.
-    cores, wanted = demands[N.WANTED_CORES, d], demands[N.LEAST, d]
-    left, gpus, shares = demands[N.MOST, d], demands[N.GPUS, d], 0
-    kind = demands[N.GPU_KIND, d]
-    if g.c[N.RULE] != N.CONSECUTIVE:
-        for place in range(_ordered(g, stock, usable)):
+    cores, wanted = demands.wanted_cores[d], demands.least[d]
+    left, gpus, shares = demands.most[d], demands.gpus[d], 0
+    kind = demands.gpu_kind[d]
+    if site.settings.rule != N.CONSECUTIVE:
+        for place in range(_ordered(site, stock, usable)):
             if left <= 0 or (cores <= 0 and wanted <= 0 and gpus <= 0):
                 break
             cores, wanted, left, gpus, shares = _use(
-                g, stock, d, usable, nodes[N.RUN_FIRST, place], cores, wanted, left, gpus, shares
+                site, stock, d, usable, nodes.run_first[place], cores, wanted, left, gpus, shares
             )
-        return _done(g, cores, wanted, gpus, shares)
-    count = _runs(g, stock, usable, gpus, kind)
+        return _done(site, cores, wanted, gpus, shares)
+    count = _runs(site, stock, usable, gpus, kind)
     remaining = count
     while remaining and left > 0 and not (cores <= 0 and wanted <= 0 and gpus <= 0):
         best = _best_run(nodes, count, cores, wanted, gpus)
-        nodes[N.RUN_USED, best] = 1
+        nodes.run_used[best] = 1
         remaining -= 1
-        first, last = nodes[N.RUN_FIRST, best], nodes[N.RUN_END, best]
+        first, last = nodes.run_first[best], nodes.run_end[best]
         if wanted <= 1:
             alone, fewest = -1, 0
             for node in range(first, last):
-                here = nodes[usable, node]
+                here = nodes.table[usable, node]
                 if (
                     here >= cores
                     and (alone < 0 or here < fewest)
-                    and (gpus == 0 or free_gpus(g, stock, node, kind) >= gpus)
+                    and (gpus == 0 or free_gpus(site, stock, node, kind) >= gpus)
                 ):
                     alone, fewest = node, here
             if alone >= 0:
@@ -287,13 +290,13 @@ def _choose(g: Site, stock: int, d: int, usable: int) -> int:
             if left <= 0 or (cores <= 0 and wanted <= 0 and gpus <= 0):
                 break
             cores, wanted, left, gpus, shares = _use(
-                g, stock, d, usable, node, cores, wanted, left, gpus, shares
+                site, stock, d, usable, node, cores, wanted, left, gpus, shares
             )
-    return _done(g, cores, wanted, gpus, shares)
+    return _done(site, cores, wanted, gpus, shares)
 
 
 def _use(
-    g: Site,
+    site: Site,
     stock: int,
     d: int,
     usable: int,
@@ -305,105 +308,106 @@ def _use(
     shares: int,
 ) -> tuple[int, int, int, int, int]:
     """Use a node; return what is still lacking, and the number of shares."""
-    demands, cores = g.demands, g.nodes[usable, node]
+    demands, cores = site.demands, site.nodes.table[usable, node]
     if left == 1 and cores < lacking:
         return lacking, wanted, left, gpus, shares  # the last node, and too small
-    if not demands[N.WHOLE, d]:
+    if not demands.whole[d]:
         # A core is kept for each further node that it wants.
-        most = lacking - (wanted - 1) * demands[N.PER_TASK, d] if wanted > 1 else lacking
-        cores = max(min(cores, most), demands[N.LEAST_CORES, d])
-    here = demands[N.NODE_GPUS, d]
+        most = lacking - (wanted - 1) * demands.per_task[d] if wanted > 1 else lacking
+        cores = max(min(cores, most), demands.least_cores[d])
+    here = demands.node_gpus[d]
     if gpus > 0:
-        here = max(here, min(free_gpus(g, stock, node, demands[N.GPU_KIND, d]), gpus))
-    _share(g, stock, d, node, cores, here, shares)
-    if demands[N.GPUS, d]:
+        here = max(here, min(free_gpus(site, stock, node, demands.gpu_kind[d]), gpus))
+    _share(site, stock, d, node, cores, here, shares)
+    if demands.gpus[d]:
         gpus -= here
     return lacking - cores, wanted - 1, left - 1, gpus, shares + 1
 
 
-def _share(g: Site, stock: int, d: int, node: int, cores: int, gpus: int, at: int) -> None:
+def _share(site: Site, stock: int, d: int, node: int, cores: int, gpus: int, at: int) -> None:
     """Note what a job holds on a node of which it uses some cores and GPUs."""
-    nodes, demands, chosen, kinds = g.nodes, g.demands, g.c[N.CHOSEN], g.c[N.KINDS]
-    nodes[chosen + N.S_NODE, at] = node
-    if demands[N.CORES_ONLY, d] and not gpus:
-        nodes[chosen + N.S_CORES, at], nodes[chosen + N.S_MEMORY, at] = cores, 0
+    settings = site.settings
+    nodes, demands, chosen, kinds = site.nodes, site.demands, settings.chosen, settings.kinds
+    nodes.table[chosen + N.S_NODE, at] = node
+    if demands.cores_only[d] and not gpus:
+        nodes.table[chosen + N.S_CORES, at], nodes.table[chosen + N.S_MEMORY, at] = cores, 0
         for kind in range(kinds):
-            nodes[chosen + N.S_GPUS + kind, at] = 0
+            nodes.table[chosen + N.S_GPUS + kind, at] = 0
         return
-    whole = demands[N.WHOLE, d]
+    whole = demands.whole[d]
     if whole:
-        cores = nodes[N.CORES, node]
-    memory = demands[N.NODE_MEMORY, d]
-    if demands[N.ALL_MEMORY, d]:
-        memory = nodes[N.MEMORY, node]
+        cores = nodes.cores[node]
+    memory = demands.node_memory[d]
+    if demands.all_memory[d]:
+        memory = nodes.memory[node]
     elif not memory:
-        memory = demands[N.CORE_MEMORY, d] * cores
-    nodes[chosen + N.S_CORES, at], nodes[chosen + N.S_MEMORY, at] = cores, memory
-    left, wanted = gpus, demands[N.GPU_KIND, d]
+        memory = demands.core_memory[d] * cores
+    nodes.table[chosen + N.S_CORES, at], nodes.table[chosen + N.S_MEMORY, at] = cores, memory
+    left, wanted = gpus, demands.gpu_kind[d]
     for kind in range(kinds):
         if whole:
-            nodes[chosen + N.S_GPUS + kind, at] = nodes[g.c[N.ALL_GPUS] + kind, node]
+            nodes.table[chosen + N.S_GPUS + kind, at] = nodes.table[settings.all_gpus + kind, node]
             continue
         got = 0
         if wanted in (-1, kind):
-            got = min(nodes[stock + N.FREE_GPUS + kind, node], left)
-        nodes[chosen + N.S_GPUS + kind, at] = got
+            got = min(nodes.table[stock + N.FREE_GPUS + kind, node], left)
+        nodes.table[chosen + N.S_GPUS + kind, at] = got
         left -= got
 
 
-def _done(g: Site, cores: int, wanted: int, gpus: int, shares: int) -> int:
+def _done(site: Site, cores: int, wanted: int, gpus: int, shares: int) -> int:
     """Return the number of shares, by node, if nothing is lacking; else -1."""
     if cores > 0 or wanted > 0 or gpus > 0:
         return -1
-    nodes, chosen = g.nodes, g.c[N.CHOSEN]
+    nodes, chosen = site.nodes, site.settings.chosen
     for i in range(1, shares):
         k = i
-        while k > 0 and nodes[chosen + N.S_NODE, k - 1] > nodes[chosen + N.S_NODE, k]:
-            for field in range(chosen, chosen + N.S_GPUS + g.c[N.KINDS]):
-                kept = nodes[field, k]
-                nodes[field, k] = nodes[field, k - 1]
-                nodes[field, k - 1] = kept
+        while k > 0 and nodes.table[chosen + N.S_NODE, k - 1] > nodes.table[chosen + N.S_NODE, k]:
+            for field in range(chosen, chosen + N.S_GPUS + site.settings.kinds):
+                kept = nodes.table[field, k]
+                nodes.table[field, k] = nodes.table[field, k - 1]
+                nodes.table[field, k - 1] = kept
             k -= 1
     return shares
 
 
-def _runs(g: Site, stock: int, usable: int, gpus: int, kind: int) -> int:
+def _runs(site: Site, stock: int, usable: int, gpus: int, kind: int) -> int:
     """Find runs of consecutive usable nodes of equal weight; return their number."""
-    nodes, count, usable_here = g.nodes, 0, g.nodes[usable]
-    for node in range(nodes.shape[1]):
+    nodes, count, usable_here = site.nodes, 0, site.nodes.table[usable]
+    for node in range(nodes.table.shape[1]):
         cores = usable_here[node]
         if not cores:
             continue
-        joins = count and nodes[N.RUN_END, count - 1] == node
-        if joins and nodes[N.WEIGHT, node - 1] == nodes[N.WEIGHT, node]:
+        joins = count and nodes.run_end[count - 1] == node
+        if joins and nodes.weight[node - 1] == nodes.weight[node]:
             place = count - 1
         else:
             place = count
-            nodes[N.RUN_FIRST, place] = node
-            nodes[N.RUN_CORES, place] = nodes[N.RUN_GPUS, place] = nodes[N.RUN_USED, place] = 0
+            nodes.run_first[place] = node
+            nodes.run_cores[place] = nodes.run_gpus[place] = nodes.run_used[place] = 0
             count += 1
-        nodes[N.RUN_END, place] = node + 1
-        nodes[N.RUN_CORES, place] += cores
+        nodes.run_end[place] = node + 1
+        nodes.run_cores[place] += cores
         if gpus:
-            nodes[N.RUN_GPUS, place] += free_gpus(g, stock, node, kind)
+            nodes.run_gpus[place] += free_gpus(site, stock, node, kind)
     return count
 
 
-def _best_run(nodes: Int64Rows, count: int, cores: int, wanted: int, gpus: int) -> int:
+def _best_run(nodes: Nodes, count: int, cores: int, wanted: int, gpus: int) -> int:
     """Return the run to use next: the smallest that suffices, else the largest."""
     best, best_cores, best_enough = -1, 0, False
     for place in range(count):
-        if nodes[N.RUN_USED, place]:
+        if nodes.run_used[place]:
             continue
-        here = nodes[N.RUN_CORES, place]
-        enough = here >= cores and nodes[N.RUN_END, place] - nodes[N.RUN_FIRST, place] >= wanted
+        here = nodes.run_cores[place]
+        enough = here >= cores and nodes.run_end[place] - nodes.run_first[place] >= wanted
         if enough and gpus:
-            enough = nodes[N.RUN_GPUS, place] >= gpus
+            enough = nodes.run_gpus[place] >= gpus
         if best < 0:
             best, best_cores, best_enough = place, here, enough
             continue
-        heavier = nodes[N.WEIGHT, nodes[N.RUN_FIRST, place]]
-        heavier -= nodes[N.WEIGHT, nodes[N.RUN_FIRST, best]]
+        heavier = nodes.weight[nodes.run_first[place]]
+        heavier -= nodes.weight[nodes.run_first[best]]
         if heavier < 0 or (
             heavier == 0
             and (
@@ -415,49 +419,49 @@ def _best_run(nodes: Int64Rows, count: int, cores: int, wanted: int, gpus: int) 
     return best
 
 
-def _ordered(g: Site, stock: int, usable: int) -> int:
+def _ordered(site: Site, stock: int, usable: int) -> int:
     """Put usable nodes in the order of the rule into ``RUN_FIRST``; return their number."""
-    nodes, rule, count = g.nodes, g.c[N.RULE], 0
-    for node in range(nodes.shape[1]):
-        if nodes[usable, node]:
-            nodes[N.RUN_FIRST, count] = node
+    nodes, rule, count = site.nodes, site.settings.rule, 0
+    for node in range(nodes.table.shape[1]):
+        if nodes.table[usable, node]:
+            nodes.run_first[count] = node
             count += 1
     for start in range(count // 2 - 1, -1, -1):
         _sift(nodes, stock, rule, start, count)
     for last in range(count - 1, 0, -1):
-        kept = nodes[N.RUN_FIRST, 0]
-        nodes[N.RUN_FIRST, 0] = nodes[N.RUN_FIRST, last]
-        nodes[N.RUN_FIRST, last] = kept
+        kept = nodes.run_first[0]
+        nodes.run_first[0] = nodes.run_first[last]
+        nodes.run_first[last] = kept
         _sift(nodes, stock, rule, 0, last)
     return count
 
 
-def _sift(nodes: Int64Rows, stock: int, rule: int, start: int, count: int) -> None:
+def _sift(nodes: Nodes, stock: int, rule: int, start: int, count: int) -> None:
     """Let a node sink in a heap whose first node is the last in the order of a rule."""
-    i, node = start, nodes[N.RUN_FIRST, start]
+    i, node = start, nodes.run_first[start]
     while 2 * i + 1 < count:
         child = 2 * i + 1
         if child + 1 < count and _later(
-            nodes, stock, rule, nodes[N.RUN_FIRST, child + 1], nodes[N.RUN_FIRST, child]
+            nodes, stock, rule, nodes.run_first[child + 1], nodes.run_first[child]
         ):
             child += 1
-        if not _later(nodes, stock, rule, nodes[N.RUN_FIRST, child], node):
+        if not _later(nodes, stock, rule, nodes.run_first[child], node):
             break
-        nodes[N.RUN_FIRST, i] = nodes[N.RUN_FIRST, child]
+        nodes.run_first[i] = nodes.run_first[child]
         i = child
-    nodes[N.RUN_FIRST, i] = node
+    nodes.run_first[i] = node
 
 
-def _later(nodes: Int64Rows, stock: int, rule: int, one: int, other: int) -> bool:
+def _later(nodes: Nodes, stock: int, rule: int, one: int, other: int) -> bool:
     """Return whether a node comes after another one in the order of a rule."""
-    if nodes[N.WEIGHT, one] != nodes[N.WEIGHT, other]:
-        return nodes[N.WEIGHT, one] > nodes[N.WEIGHT, other]
-    mine, its = nodes[stock + N.FREE_CORES, one], nodes[stock + N.FREE_CORES, other]
+    if nodes.weight[one] != nodes.weight[other]:
+        return nodes.weight[one] > nodes.weight[other]
+    mine, its = nodes.table[stock + N.FREE_CORES, one], nodes.table[stock + N.FREE_CORES, other]
     if rule == N.BEST_FIT:
         if mine != its:
             return mine > its
     elif rule == N.SPREAD:
-        part, its_part = mine / nodes[N.CORES, one], its / nodes[N.CORES, other]
+        part, its_part = mine / nodes.cores[one], its / nodes.cores[other]
         if part != its_part:
             return part < its_part
     return one > other

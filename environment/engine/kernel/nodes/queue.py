@@ -5,13 +5,13 @@ The plain form is ``environment.schedulers.slurm.controller``.
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.cluster import NEVER
 from hpcrowd.environment.engine.kernel.heap import heap_push
-from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.engine.kernel.nodes.limits import count_started, count_submitted
 from hpcrowd.environment.engine.kernel.nodes.placement import take
-from hpcrowd.environment.engine.kernel.nodes.places import Site
-from hpcrowd.environment.jobs import Int64Rows, Int64s
+from hpcrowd.environment.engine.kernel.nodes.site import Entries, Site
+from hpcrowd.environment.jobs import State
 
 #: Jobs that leave the order one by one; if there are more, all are looked at.
 FEW = 16
@@ -19,425 +19,422 @@ FEW = 16
 # priorities
 
 
-def weigh(g: Site, row: int, now: int) -> None:
+def weigh(site: Site, row: int, now: int) -> None:
     """Compute the priority of a job in each of its partitions."""
-    rows, entries, factors = g.rows, g.entries, g.weights
-    rows[N.WEIGHED, row] = now
-    waited = now - rows[N.ELIGIBLE, row] if rows[N.ELIGIBLE, row] <= now else 0
-    age = min(max(waited, 0) / g.c[N.MAX_AGE], 1.0)
-    share = g.reals[N.SHARE, rows[N.ASSOCIATION, row]]
-    first = rows[N.ENTRY, row]
-    for entry in range(first, first + rows[N.COUNT, row]):
-        if g.c[N.BASIC]:
-            entries[N.PRIORITY, entry] = 1
+    settings, rows, entries, factors = site.settings, site.rows, site.entries, site.weights
+    rows.weighed[row] = now
+    waited = now - rows.eligible[row] if rows.eligible[row] <= now else 0
+    age = min(max(waited, 0) / settings.max_age, 1.0)
+    share = site.fair_share.factor[rows.association[row]]
+    first = rows.entry[row]
+    for entry in range(first, first + rows.count[row]):
+        if settings.basic:
+            entries.priority[entry] = 1
             continue
-        option = entries[N.OPTION, entry]
-        found = age * g.reals[N.AMOUNTS, N.WEIGHT_AGE]
-        found = found + share * g.reals[N.AMOUNTS, N.WEIGHT_SHARE]
-        found = found + factors[N.F_SIZE, option] + factors[N.F_PARTITION, option]
-        found = found + factors[N.F_QOS, option] + factors[N.F_TRES, option] - rows[N.NICE, row]
-        entries[N.PRIORITY, entry] = min(max(int(found), 1), N.MOST_PRIORITY)
+        option = entries.option[entry]
+        found = age * settings.weight_age
+        found = found + share * settings.weight_share
+        found = found + factors.size[option] + factors.partition[option]
+        found = found + factors.qos[option] + factors.tres[option] - rows.nice[row]
+        entries.priority[entry] = min(max(int(found), 1), N.MOST_PRIORITY)
 
 
-def order_key(g: Site, entry: int) -> int:
+def order_key(site: Site, entry: int) -> int:
     """Return a number that is smaller for entries that are tried earlier, but for ties."""
-    row, option = g.entries[N.OWNER, entry], g.entries[N.OPTION, entry]
-    rank = g.rules[N.TIER_RANK, g.options[N.PARTITION, option]]
-    if g.rows[N.RESERVATION, row] == -1:
-        rank += g.c[N.PARTITIONS] + 1
-    return (rank << N.PRIORITY_BITS) + N.MOST_PRIORITY - g.entries[N.PRIORITY, entry]
+    row, option = site.entries.owner[entry], site.entries.option[entry]
+    rank = site.rules.tier_rank[site.options.partition[option]]
+    if site.rows.reservation[row] == -1:
+        rank += site.settings.partitions + 1
+    return (rank << N.PRIORITY_BITS) + N.MOST_PRIORITY - site.entries.priority[entry]
 
 
-def place_entries(g: Site, row: int) -> None:
+def place_entries(site: Site, row: int) -> None:
     """Put the entries of a job in their places in the order."""
-    c, order = g.c, g.entries
-    first = g.rows[N.ENTRY, row]
-    for entry in range(first, first + g.rows[N.COUNT, row]):
-        key = order_key(g, entry)
-        low = _place(g, key, row, entry)
-        for i in range(c[N.ORDERED], low, -1):
-            order[N.KEY, i] = order[N.KEY, i - 1]
-            order[N.PLACED, i] = order[N.PLACED, i - 1]
-        order[N.KEY, low], order[N.PLACED, low] = key, entry
-        c[N.ORDERED] += 1
+    order = site.entries
+    first = site.rows.entry[row]
+    for entry in range(first, first + site.rows.count[row]):
+        key = order_key(site, entry)
+        low = _place(site, key, row, entry)
+        for i in range(site.controller.ordered, low, -1):
+            order.key[i] = order.key[i - 1]
+            order.placed[i] = order.placed[i - 1]
+        order.key[low], order.placed[low] = key, entry
+        site.controller.ordered += 1
 
 
-def waits(g: Site, entry: int) -> bool:
+def waits(site: Site, entry: int) -> bool:
     """Return whether the job of an entry waits."""
-    return g.rows[N.STATUS, g.entries[N.OWNER, entry]] == N.WAITING
+    return site.rows.status[site.entries.owner[entry]] == N.WAITING
 
 
-def leaves_order(g: Site, entry: int) -> None:
+def leaves_order(site: Site, entry: int) -> None:
     """Note that the job of an entry waits no more, so that its entries leave the order."""
-    g.lists[N.GONE_OF, g.c[N.GONE]] = g.entries[N.OWNER, entry]
-    g.c[N.GONE] += 1
+    site.lists.gone_of[site.controller.gone] = site.entries.owner[entry]
+    site.controller.gone += 1
 
 
-def sweep(g: Site) -> None:
+def sweep(site: Site) -> None:
     """Take the entries of jobs that wait no more out of the order."""
-    c, order, to = g.c, g.entries, 0
-    if c[N.GONE] <= FEW:
-        for i in range(c[N.GONE]):
-            row = g.lists[N.GONE_OF, i]
-            first = g.rows[N.ENTRY, row]
-            for entry in range(first, first + g.rows[N.COUNT, row]):
-                place = _place(g, order_key(g, entry), row, entry)
-                if place < c[N.ORDERED] and order[N.PLACED, place] == entry:
-                    c[N.ORDERED] -= 1
-                    for k in range(place, c[N.ORDERED]):
-                        order[N.KEY, k] = order[N.KEY, k + 1]
-                        order[N.PLACED, k] = order[N.PLACED, k + 1]
+    c = site.controller
+    order, to = site.entries, 0
+    if c.gone <= FEW:
+        for i in range(c.gone):
+            row = site.lists.gone_of[i]
+            first = site.rows.entry[row]
+            for entry in range(first, first + site.rows.count[row]):
+                place = _place(site, order_key(site, entry), row, entry)
+                if place < c.ordered and order.placed[place] == entry:
+                    c.ordered -= 1
+                    for k in range(place, c.ordered):
+                        order.key[k] = order.key[k + 1]
+                        order.placed[k] = order.placed[k + 1]
     else:
-        for i in range(c[N.ORDERED]):
-            if waits(g, order[N.PLACED, i]):
-                order[N.KEY, to], order[N.PLACED, to] = order[N.KEY, i], order[N.PLACED, i]
+        for i in range(c.ordered):
+            if waits(site, order.placed[i]):
+                order.key[to], order.placed[to] = order.key[i], order.placed[i]
                 to += 1
-        c[N.ORDERED] = to
-    c[N.GONE] = 0
+        c.ordered = to
+    c.gone = 0
 
 
-def _place(g: Site, key: int, row: int, entry: int) -> int:
+def _place(site: Site, key: int, row: int, entry: int) -> int:
     """Return the place of an entry in the order, or where it belongs."""
-    order, low, high = g.entries, 0, g.c[N.ORDERED]
+    order, low, high = site.entries, 0, site.controller.ordered
     while low < high:
         middle = (low + high) >> 1
-        if _later(order, key, entry, order[N.KEY, middle], order[N.PLACED, middle]):
+        if _later(order, key, entry, order.key[middle], order.placed[middle]):
             low = middle + 1
         else:
             high = middle
     return low
 
 
-def order_again(g: Site, now: int) -> None:
+def order_again(site: Site, now: int) -> None:
     """Compute all priorities, and put the queue in order."""
-    c, order = g.c, g.entries
-    sweep(g)
-    count = c[N.ORDERED]
+    order = site.entries
+    sweep(site)
+    count = site.controller.ordered
     for i in range(count):
-        entry = order[N.PLACED, i]
-        if entry == g.rows[N.ENTRY, order[N.OWNER, entry]]:
-            weigh(g, order[N.OWNER, entry], now)
-    put_in_order(g)
+        entry = order.placed[i]
+        if entry == site.rows.entry[order.owner[entry]]:
+            weigh(site, order.owner[entry], now)
+    put_in_order(site)
 
 
-def put_in_order(g: Site) -> None:
+def put_in_order(site: Site) -> None:
     """Sort the queue by present priorities."""
-    order, count = g.entries, g.c[N.ORDERED]
+    order, count = site.entries, site.controller.ordered
     for i in range(count):
-        order[N.KEY, i] = order_key(g, order[N.PLACED, i])
+        order.key[i] = order_key(site, order.placed[i])
     for start in range(count // 2 - 1, -1, -1):
         _sift(order, start, count)
     for last in range(count - 1, 0, -1):
         for field in range(N.KEY, N.PLACED + 1):
-            kept = order[field, 0]
-            order[field, 0] = order[field, last]
-            order[field, last] = kept
+            kept = order.table[field, 0]
+            order.table[field, 0] = order.table[field, last]
+            order.table[field, last] = kept
         _sift(order, 0, last)
 
 
-def _sift(order: Int64Rows, start: int, count: int) -> None:
+def _sift(order: Entries, start: int, count: int) -> None:
     """Let an entry sink in a heap whose first entry is the last in the order."""
-    i, key, entry = start, order[N.KEY, start], order[N.PLACED, start]
+    i, key, entry = start, order.key[start], order.placed[start]
     while 2 * i + 1 < count:
         child = 2 * i + 1
         if child + 1 < count and _later(
-            order, order[N.KEY, child + 1], order[N.PLACED, child + 1],
-            order[N.KEY, child], order[N.PLACED, child],
+            order, order.key[child + 1], order.placed[child + 1],
+            order.key[child], order.placed[child],
         ):  # fmt: skip
             child += 1
-        if not _later(order, order[N.KEY, child], order[N.PLACED, child], key, entry):
+        if not _later(order, order.key[child], order.placed[child], key, entry):
             break
-        order[N.KEY, i], order[N.PLACED, i] = order[N.KEY, child], order[N.PLACED, child]
+        order.key[i], order.placed[i] = order.key[child], order.placed[child]
         i = child
-    order[N.KEY, i], order[N.PLACED, i] = key, entry
+    order.key[i], order.placed[i] = key, entry
 
 
-def _later(order: Int64Rows, key: int, entry: int, other_key: int, other: int) -> bool:
+def _later(order: Entries, key: int, entry: int, other_key: int, other: int) -> bool:
     """Return whether an entry comes after another one in the order."""
     if key != other_key:
         return key > other_key
-    row, its = order[N.OWNER, entry], order[N.OWNER, other]
+    row, its = order.owner[entry], order.owner[other]
     return row > its or (row == its and entry > other)
 
 
 # usage
 
 
-def charge(g: Site, association: int, amount: float, seconds: int) -> None:
+def charge(site: Site, association: int, amount: float, seconds: int) -> None:
     """Charge what ran for the last seconds to an association and those above it."""
-    kept = g.reals[N.AMOUNTS, N.LEFT_PER_SECOND] ** float(seconds)  # rounds unlike an int power
+    kept = site.settings.left_per_second ** float(seconds)  # rounds unlike an int power
     while association >= 0:
-        g.reals[N.USAGE, association] += amount * seconds * kept
-        association = g.people[N.PARENT, association]
+        site.fair_share.usage[association] += amount * seconds * kept
+        association = site.people.parent[association]
 
 
-def use_up(g: Site) -> None:
+def use_up(site: Site) -> None:
     """Compute usage for one calculation period that has ended."""
-    c, ledger = g.c, g.ledger
-    period = g.c[N.PERIOD]
-    begin, end = c[N.CALCULATED], c[N.CALCULATED] + period
-    c[N.CALCULATED] = end
-    left = g.reals[N.AMOUNTS, N.LEFT_PER_SECOND]
+    c, ledger = site.controller, site.ledger
+    period = site.settings.period
+    begin, end = c.calculated, c.calculated + period
+    c.calculated = end
+    left = site.settings.left_per_second
     if left < 1:
         left = left ** float(period)
-        for i in range(g.people.shape[1]):
-            g.reals[N.USAGE, i] *= left
+        for i in range(site.people.table.shape[1]):
+            site.fair_share.usage[i] *= left
     to = 0
-    for i in range(c[N.OVER]):
-        tenure, over = g.lists[N.OVER_OF, i], g.lists[N.OVER_AT, i]
-        first, last = max(ledger[N.L_START, tenure], begin), min(over, end)
+    for i in range(c.over):
+        tenure, over = site.lists.over_of[i], site.lists.over_at[i]
+        first, last = max(ledger.start[tenure], begin), min(over, end)
         if last > first:
-            association = g.rows[N.ASSOCIATION, ledger[N.L_ROW, tenure]]
-            charge(g, association, ledger[N.L_CORES, tenure] * 1.0, last - first)
+            association = site.rows.association[ledger.row[tenure]]
+            charge(site, association, ledger.cores[tenure] * 1.0, last - first)
         if over > end:
-            g.lists[N.OVER_OF, to], g.lists[N.OVER_AT, to] = tenure, over
+            site.lists.over_of[to], site.lists.over_at[to] = tenure, over
             to += 1
-    c[N.OVER] = to
-    row = c[N.FIRST_RUNNING]
+    c.over = to
+    row = c.first_running
     while row >= 0:
-        tenure = g.rows[N.TENURE, row]
-        first = max(ledger[N.L_START, tenure], begin)
+        tenure = site.rows.tenure[row]
+        first = max(ledger.start[tenure], begin)
         if end > first:
-            association = g.rows[N.ASSOCIATION, row]
-            charge(g, association, ledger[N.L_CORES, tenure] * 1.0, end - first)
-        row = g.rows[N.NEXT, row]
+            association = site.rows.association[row]
+            charge(site, association, ledger.cores[tenure] * 1.0, end - first)
+        row = site.rows.next[row]
 
 
 # joining and leaving
 
 
-def accept(g: Site, row: int) -> None:
+def accept(site: Site, row: int) -> None:
     """Let an arriving job count on limits."""
-    g.rows[N.STATUS, row] = N.ACCEPTED
-    g.c[N.ALL_ACCEPTED] += 1
-    count_submitted(g, g.entries[N.OPTION, g.rows[N.ENTRY, row]], 1)
+    site.rows.status[row] = N.ACCEPTED
+    site.controller.accepted += 1
+    count_submitted(site, site.entries.option[site.rows.entry[row]], 1)
 
 
-def join(g: Site, row: int, now: int) -> None:
+def join(site: Site, row: int, now: int) -> None:
     """Put a job into the queue."""
-    rows, c = g.rows, g.c
-    if rows[N.STATUS, row] != N.ACCEPTED:
-        accept(g, row)
-    c[N.ALL_ACCEPTED] -= 1
-    if c[N.NEXT_FULL] < 0:
-        c[N.NEXT_FULL] = now + c[N.FULL_PHASE]
-    rows[N.STATUS, row] = N.WAITING
-    rows[N.SUBMITTED, row] = now
-    rows[N.ELIGIBLE, row] = max(now, rows[N.BEGIN, row])
-    if rows[N.ELIGIBLE, row] > now:
-        c[N.NEXT_ELIGIBLE] = min(c[N.NEXT_ELIGIBLE], rows[N.ELIGIBLE, row])
-    rows[N.REASON, row], rows[N.PLANNED, row], rows[N.TENURE, row] = N.NONE, -1, -1
-    c[N.ALL_WAITING] += 1
-    weigh(g, row, now)
-    sweep(g)
-    place_entries(g, row)
-    c[N.WANTED], c[N.CHANGED], c[N.LOOKED_AT_ALL] = 1, now, -1
+    c, rows = site.controller, site.rows
+    if rows.status[row] != N.ACCEPTED:
+        accept(site, row)
+    c.accepted -= 1
+    if c.next_full < 0:
+        c.next_full = now + site.settings.full_phase
+    rows.status[row] = N.WAITING
+    rows.submitted[row] = now
+    rows.eligible[row] = max(now, rows.begin[row])
+    if rows.eligible[row] > now:
+        c.next_eligible = min(c.next_eligible, rows.eligible[row])
+    rows.reason[row], rows.planned[row], rows.tenure[row] = N.NONE, -1, -1
+    c.waiting += 1
+    weigh(site, row, now)
+    sweep(site)
+    place_entries(site, row)
+    c.wanted, c.changed, c.looked_at_all = 1, now, -1
 
 
-def withdraw(g: Site, row: int) -> None:
+def withdraw(site: Site, row: int) -> None:
     """Take a job that waits or was accepted out of the queue."""
-    rows, c = g.rows, g.c
-    if rows[N.STATUS, row] == N.ACCEPTED:
-        c[N.ALL_ACCEPTED] -= 1
+    rows = site.rows
+    if rows.status[row] == N.ACCEPTED:
+        site.controller.accepted -= 1
     else:
-        c[N.ALL_WAITING] -= 1
-        leaves_order(g, rows[N.ENTRY, row])
-    rows[N.STATUS, row] = N.AWAY
-    count_submitted(g, g.entries[N.OPTION, rows[N.ENTRY, row]], -1)
-    sweep(g)
+        site.controller.waiting -= 1
+        leaves_order(site, rows.entry[row])
+    rows.status[row] = N.AWAY
+    count_submitted(site, site.entries.option[rows.entry[row]], -1)
+    sweep(site)
 
 
-def leave(g: Site, row: int, now: int) -> None:
+def leave(site: Site, row: int, now: int) -> None:
     """Let a job give back what it holds."""
-    rows, c, ledger = g.rows, g.c, g.ledger
-    tenure = rows[N.TENURE, row]
-    first, last = ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure]
-    take(g, c[N.STOCK], first, last, 1)
-    c[N.BASE_OF] = -1
-    count_started(g, ledger[N.L_OPTION, tenure], first, last, -1)
-    g.lists[N.OVER_OF, c[N.OVER]], g.lists[N.OVER_AT, c[N.OVER]] = tenure, now
-    c[N.OVER] += 1
-    if rows[N.ARRAY, row] >= 0:
-        g.tasks[N.TASKS, rows[N.ARRAY, row]] -= 1
-    before, after = rows[N.BEFORE_IT, row], rows[N.NEXT, row]
+    lists, c, rows, ledger = site.lists, site.controller, site.rows, site.ledger
+    tenure = rows.tenure[row]
+    first, last = ledger.first[tenure], ledger.last[tenure]
+    take(site, site.settings.stock, first, last, 1)
+    c.base_of = -1
+    count_started(site, ledger.option[tenure], first, last, -1)
+    lists.over_of[c.over], lists.over_at[c.over] = tenure, now
+    c.over += 1
+    if rows.array[row] >= 0:
+        site.tasks.tasks[rows.array[row]] -= 1
+    before, after = rows.before_it[row], rows.next[row]
     if before >= 0:
-        rows[N.NEXT, before] = after
+        rows.next[before] = after
     else:
-        c[N.FIRST_RUNNING] = after
+        c.first_running = after
     if after >= 0:
-        rows[N.BEFORE_IT, after] = before
+        rows.before_it[after] = before
     else:
-        c[N.LAST_RUNNING] = before
-    place = place_of_end(g, row)
-    c[N.ALL_RUNNING] -= 1
-    for i in range(place, c[N.ALL_RUNNING]):
-        g.lists[N.END_AT, i], g.lists[N.END_OF, i] = (
-            g.lists[N.END_AT, i + 1],
-            g.lists[N.END_OF, i + 1],
-        )
-    rows[N.STATUS, row] = N.AWAY
+        c.last_running = before
+    place = place_of_end(site, row)
+    c.running -= 1
+    for i in range(place, c.running):
+        lists.end_at[i], lists.end_of[i] = lists.end_at[i + 1], lists.end_of[i + 1]
+    rows.status[row] = N.AWAY
 
 
-def place_of_end(g: Site, row: int) -> int:
+def place_of_end(site: Site, row: int) -> int:
     """Return the place of a running job among the latest ends, or where it belongs."""
-    tenure = g.rows[N.TENURE, row]
-    end = g.ledger[N.L_START, tenure] + g.rows[N.LIMIT, row]
-    low, high = 0, g.c[N.ALL_RUNNING]
+    tenure = site.rows.tenure[row]
+    end = site.ledger.start[tenure] + site.rows.limit[row]
+    low, high = 0, site.controller.running
     while low < high:
         middle = (low + high) >> 1
-        other = g.lists[N.END_AT, middle]
-        if other < end or (other == end and g.lists[N.END_OF, middle] < row):
+        other = site.lists.end_at[middle]
+        if other < end or (other == end and site.lists.end_of[middle] < row):
             low = middle + 1
         else:
             high = middle
     return low
 
 
-def finish(g: Site, row: int, now: int, killed: bool) -> None:
+def finish(site: Site, row: int, now: int, killed: bool) -> None:
     """Note that a running job has ended; ``killed`` at its limit or by its user."""
-    c, rows = g.c, g.rows
-    leave(g, row, now)
-    count_submitted(g, g.entries[N.OPTION, rows[N.ENTRY, row]], -1)
-    c[N.WANTED], c[N.CHANGED], c[N.LOOKED_AT_ALL] = 1, now, -1
+    c, rows = site.controller, site.rows
+    leave(site, row, now)
+    count_submitted(site, site.entries.option[rows.entry[row]], -1)
+    c.wanted, c.changed, c.looked_at_all = 1, now, -1
     if killed:
-        c[N.URGENT] = 1
-    due = c[N.URGENT] or now - c[N.LAST_MAIN] >= g.reals[N.AMOUNTS, N.DELAY]
-    if not c[N.ALL_WAITING] and due:
-        c[N.LAST_MAIN], c[N.WANTED], c[N.URGENT] = now, 0, 0
+        c.urgent = 1
+    due = c.urgent or now - c.last_main >= site.settings.delay
+    if not c.waiting and due:
+        c.last_main, c.wanted, c.urgent = now, 0, 0
 
 
-def begin(g: Site, entry: int, now: int, shares: int, by: int) -> None:
+def begin(site: Site, entry: int, now: int, shares: int, by: int) -> None:
     """Let a waiting job begin with the chosen shares."""
-    c = g.c
-    c[N.ALL_WAITING] -= 1
-    leaves_order(g, entry)
-    first = hold_chosen(g, shares)
-    occupy(g, entry, now, first, first + shares, by)
-    c[N.CHANGED] = now
-    _run(g, g.entries[N.OWNER, entry], now)
+    site.controller.waiting -= 1
+    leaves_order(site, entry)
+    first = hold_chosen(site, shares)
+    occupy(site, entry, now, first, first + shares, by)
+    site.controller.changed = now
+    _run(site, site.entries.owner[entry], now)
 
 
-def hold_chosen(g: Site, shares: int) -> int:
+def hold_chosen(site: Site, shares: int) -> int:
     """Let the chosen shares be held; return the place of the first."""
-    first, chosen = g.c[N.SHARES], g.c[N.CHOSEN]
+    c = site.controller
+    first, chosen = c.shares, site.settings.chosen
     for i in range(shares):
-        for field in range(g.held.shape[0]):
-            g.held[field, first + i] = g.nodes[chosen + field, i]
-    g.c[N.SHARES] = first + shares
-    take(g, g.c[N.STOCK], first, first + shares, -1)
-    g.c[N.BASE_OF] = -1
+        for field in range(site.held.table.shape[0]):
+            site.held.table[field, first + i] = site.nodes.table[chosen + field, i]
+    c.shares = first + shares
+    take(site, site.settings.stock, first, first + shares, -1)
+    c.base_of = -1
     return first
 
 
-def occupy(g: Site, entry: int, start: int, first: int, last: int, by: int) -> None:
+def occupy(site: Site, entry: int, start: int, first: int, last: int, by: int) -> None:
     """Note that a job runs from a start on, with shares that are held."""
-    rows, entries, c, ledger = g.rows, g.entries, g.c, g.ledger
-    row, option = entries[N.OWNER, entry], entries[N.OPTION, entry]
-    tenure, cores = c[N.TENURES], 0
+    lists, c = site.lists, site.controller
+    rows, entries, ledger = site.rows, site.entries, site.ledger
+    row, option = entries.owner[entry], entries.option[entry]
+    tenure, cores = c.tenures, 0
     for i in range(first, last):
-        cores += g.held[N.S_CORES, i]
-    c[N.TENURES] = tenure + 1
-    ledger[N.L_ROW, tenure] = row
-    ledger[N.L_SUBMITTED, tenure] = rows[N.SUBMITTED, row]
-    ledger[N.L_ELIGIBLE, tenure] = rows[N.ELIGIBLE, row]
-    ledger[N.L_START, tenure], ledger[N.L_END, tenure] = start, -1
-    ledger[N.L_BY, tenure], ledger[N.L_OPTION, tenure] = by, option
-    ledger[N.L_CORES, tenure] = cores
-    ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure] = first, last
-    rows[N.STATUS, row], rows[N.TENURE, row], rows[N.REASON, row] = N.RUNNING, tenure, N.NONE
-    count_started(g, option, first, last, 1)
-    if rows[N.ARRAY, row] >= 0:
-        g.tasks[N.TASKS, rows[N.ARRAY, row]] += 1
-    before = c[N.LAST_RUNNING]
-    rows[N.BEFORE_IT, row], rows[N.NEXT, row] = before, -1
+        cores += site.held.cores[i]
+    c.tenures = tenure + 1
+    ledger.row[tenure] = row
+    ledger.submitted[tenure] = rows.submitted[row]
+    ledger.eligible[tenure] = rows.eligible[row]
+    ledger.start[tenure], ledger.end[tenure] = start, -1
+    ledger.by[tenure], ledger.option[tenure] = by, option
+    ledger.cores[tenure] = cores
+    ledger.first[tenure], ledger.last[tenure] = first, last
+    rows.status[row], rows.tenure[row], rows.reason[row] = N.RUNNING, tenure, N.NONE
+    count_started(site, option, first, last, 1)
+    if rows.array[row] >= 0:
+        site.tasks.tasks[rows.array[row]] += 1
+    before = c.last_running
+    rows.before_it[row], rows.next[row] = before, -1
     if before >= 0:
-        rows[N.NEXT, before] = row
+        rows.next[before] = row
     else:
-        c[N.FIRST_RUNNING] = row
-    c[N.LAST_RUNNING] = row
-    place = place_of_end(g, row)
-    for i in range(c[N.ALL_RUNNING], place, -1):
-        g.lists[N.END_AT, i], g.lists[N.END_OF, i] = (
-            g.lists[N.END_AT, i - 1],
-            g.lists[N.END_OF, i - 1],
-        )
-    g.lists[N.END_AT, place], g.lists[N.END_OF, place] = start + rows[N.LIMIT, row], row
-    c[N.ALL_RUNNING] += 1
+        c.first_running = row
+    c.last_running = row
+    place = place_of_end(site, row)
+    for i in range(c.running, place, -1):
+        lists.end_at[i], lists.end_of[i] = lists.end_at[i - 1], lists.end_of[i - 1]
+    lists.end_at[place], lists.end_of[place] = start + rows.limit[row], row
+    c.running += 1
 
 
-def _run(g: Site, row: int, now: int) -> None:
+def _run(site: Site, row: int, now: int) -> None:
     """Run a job from now on, for as long as it may; limits are checked now and then."""
-    jobs, s, c = g.jobs, g.s, g.c
-    end = now + jobs[S.RUN_TIME, row] + c[N.LATENCY]
-    limit = now + jobs[S.REQUESTED_TIME, row]
-    if s[S.KILL] and end > limit:
-        end = limit + (c[N.KILL_PHASE] - limit) % c[N.KILL_EVERY]
-    jobs[S.START, row], jobs[S.END, row] = now, end
-    heap_push(g.ends, s[S.RUNNING], end, row)
-    s[S.RUNNING] += 1
-    s[S.FREE] -= jobs[S.PROCESSORS, row]
-    s[S.WAITING] -= 1
-    s[S.ASKED] -= jobs[S.PROCESSORS, row]
+    settings, jobs, state = site.settings, site.jobs, site.state
+    end = now + jobs.run_time[row] + settings.latency
+    limit = now + jobs.requested_time[row]
+    if state.kill and end > limit:
+        end = limit + (settings.kill_phase - limit) % settings.kill_every
+    jobs.start[row], jobs.end[row] = now, end
+    heap_push(site.ends, state.running, end, row)
+    state.running += 1
+    state.free -= jobs.processors[row]
+    state.waiting -= 1
+    state.asked -= jobs.processors[row]
 
 
-def stop(g: Site, row: int, now: int) -> None:
+def stop(site: Site, row: int, now: int) -> None:
     """Stop a running job to make room; requeued ones join the queue after the pass."""
-    rows, c, jobs, s = g.rows, g.c, g.jobs, g.s
-    fate = fate_of(g, row)
-    tenure = rows[N.TENURE, row]
-    leave(g, row, now)
-    g.ledger[N.L_END, tenure] = now
-    note = c[N.STOPPED]
-    g.lists[N.STOPPED_ROW, note], g.lists[N.STOPPED_AT, note] = row, now
-    g.lists[N.STOPPED_FATE, note] = fate
-    g.lists[N.STOPPED_START, note] = jobs[S.START, row]
-    c[N.STOPPED] += 1
-    _halt(g.ends, g.s, row)
-    s[S.FREE] += jobs[S.PROCESSORS, row]
+    c, rows, jobs, state = site.controller, site.rows, site.jobs, site.state
+    fate = fate_of(site, row)
+    tenure = rows.tenure[row]
+    leave(site, row, now)
+    site.ledger.end[tenure] = now
+    note = c.stopped
+    site.lists.stopped_row[note], site.lists.stopped_at[note] = row, now
+    site.lists.stopped_fate[note] = fate
+    site.lists.stopped_start[note] = jobs.start[row]
+    c.stopped += 1
+    _halt(site, row)
+    state.free += jobs.processors[row]
     if fate == N.REQUEUED:
-        jobs[S.START, row] = jobs[S.END, row] = S.NEVER
-        s[S.WAITING] += 1
-        s[S.ASKED] += jobs[S.PROCESSORS, row]
-        g.lists[N.AGAIN_OF, c[N.AGAIN]] = row
-        c[N.AGAIN] += 1
-        c[N.ALL_WAITING] += 1
-        rows[N.STATUS, row], rows[N.SUBMITTED, row] = N.COMING, now
-        rows[N.ELIGIBLE, row] = now + c[N.REQUEUE_DELAY]
-        c[N.NEXT_ELIGIBLE] = min(c[N.NEXT_ELIGIBLE], rows[N.ELIGIBLE, row])
-        rows[N.REASON, row], rows[N.PLANNED, row] = N.BEGIN_TIME, -1
-        rows[N.TENURE, row] = -1
-        weigh(g, row, now)
+        jobs.start[row] = jobs.end[row] = NEVER
+        state.waiting += 1
+        state.asked += jobs.processors[row]
+        site.lists.again_of[c.again] = row
+        c.again += 1
+        c.waiting += 1
+        rows.status[row], rows.submitted[row] = N.COMING, now
+        rows.eligible[row] = now + site.settings.requeue_delay
+        c.next_eligible = min(c.next_eligible, rows.eligible[row])
+        rows.reason[row], rows.planned[row] = N.BEGIN_TIME, -1
+        rows.tenure[row] = -1
+        weigh(site, row, now)
     else:
-        jobs[S.END, row] = now
-        jobs[S.STATE, row] = S.FAILED
-        count_submitted(g, g.entries[N.OPTION, rows[N.ENTRY, row]], -1)
+        jobs.end[row] = now
+        jobs.state[row] = State.FAILED
+        count_submitted(site, site.entries.option[rows.entry[row]], -1)
 
 
-def fate_of(g: Site, row: int) -> int:
+def fate_of(site: Site, row: int) -> int:
     """Return what happens to a running job that is preempted."""
-    tenure = g.rows[N.TENURE, row]
-    fate = g.options[N.FATE, g.ledger[N.L_OPTION, tenure]]
-    if fate == N.REQUEUED and not (g.rows[N.REQUEUES, row] and g.c[N.MAY_REQUEUE]):
+    tenure = site.rows.tenure[row]
+    fate = site.options.fate[site.ledger.option[tenure]]
+    if fate == N.REQUEUED and not (site.rows.requeues[row] and site.settings.may_requeue):
         return N.CANCELLED
     return fate
 
 
-def _halt(ends: Int64Rows, s: Int64s, row: int) -> None:
+def _halt(site: Site, row: int) -> None:
     """Take a job out of the heap of ends."""
+    state, ends = site.state, site.ends
     to = 0
-    for i in range(s[S.RUNNING]):
-        if ends[1, i] != row:
-            ends[0, to], ends[1, to] = ends[0, i], ends[1, i]
+    for i in range(state.running):
+        if ends.job[i] != row:
+            ends.time[to], ends.job[to] = ends.time[i], ends.job[i]
             to += 1
     for i in range(to):
-        heap_push(ends, i, ends[0, i], ends[1, i])
-    s[S.RUNNING] = to
+        heap_push(ends, i, ends.time[i], ends.job[i])
+    state.running = to
 
 
-def rejoin(g: Site) -> None:
+def rejoin(site: Site) -> None:
     """Put requeued jobs into the order."""
-    sweep(g)
-    for i in range(g.c[N.AGAIN]):
-        g.rows[N.STATUS, g.lists[N.AGAIN_OF, i]] = N.WAITING
-        place_entries(g, g.lists[N.AGAIN_OF, i])
-    g.c[N.AGAIN] = 0
+    sweep(site)
+    for i in range(site.controller.again):
+        site.rows.status[site.lists.again_of[i]] = N.WAITING
+        place_entries(site, site.lists.again_of[i])
+    site.controller.again = 0

@@ -6,7 +6,7 @@ a start is foretold by going through the ends once, without releasing anything.
 
 from __future__ import annotations
 
-from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.engine.kernel.nodes.placement import (
     bits_of,
     choose,
@@ -17,9 +17,9 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     take,
     usable_of,
 )
-from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.preemption import copy_stock
-from hpcrowd.environment.jobs import Int64Rows, Int64s
+from hpcrowd.environment.engine.kernel.nodes.site import Releases, Site
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OUT, TIME_WINDOW
 
 #: Number of releases if they have not been laid out.
@@ -32,107 +32,110 @@ FEW_NODES = 4
 AT_ONCE = 64
 
 
-def copy_without(g: Site, victims: int) -> int:
+def copy_without(site: Site, victims: int) -> int:
     """Copy what is free without the first candidates of preemption, and return its place."""
-    future = copy_stock(g)
+    future = copy_stock(site)
     for i in range(victims):
-        tenure = g.rows[N.TENURE, g.lists[N.VICTIM, i]]
-        take(g, future, g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure], 1)
+        tenure = site.rows.tenure[site.lists.victim[i]]
+        take(site, future, site.ledger.first[tenure], site.ledger.last[tenure], 1)
     return future
 
 
-def lay_out_releases(g: Site, victims: int) -> None:
+def lay_out_releases(site: Site, victims: int) -> None:
     """Lay out what is free after each end of a running job, but for candidates of preemption."""
-    future, to, out, nodes = copy_without(g, victims), 0, g.releases, g.nodes
-    g.c[N.STAMP] += 1
+    c = site.controller
+    future, to, out, nodes = copy_without(site, victims), 0, site.releases, site.nodes
+    c.stamp += 1
     for i in range(victims):
-        g.rows[N.MARK, g.lists[N.VICTIM, i]] = g.c[N.STAMP]
-    for place in range(g.c[N.ALL_RUNNING]):
-        row = g.lists[N.END_OF, place]
-        if g.rows[N.MARK, row] == g.c[N.STAMP]:
+        site.rows.mark[site.lists.victim[i]] = c.stamp
+    for place in range(c.running):
+        row = site.lists.end_of[place]
+        if site.rows.mark[row] == c.stamp:
             continue
-        tenure, end = g.rows[N.TENURE, row], g.lists[N.END_AT, place]
-        for i in range(g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]):
-            node = g.held[N.S_NODE, i]
-            nodes[future + N.FREE_CORES, node] += g.held[N.S_CORES, i]
-            nodes[future + N.FREE_MEMORY, node] += g.held[N.S_MEMORY, i]
-            nodes[future + N.JOBS_HERE, node] -= 1
-            for kind in range(g.c[N.KINDS]):
-                nodes[future + N.FREE_GPUS + kind, node] += g.held[N.S_GPUS + kind, i]
-                out[N.R_GPUS + kind, to] = nodes[future + N.FREE_GPUS + kind, node]
-            out[N.R_END, to], out[N.R_JOB, to], out[N.R_NODE, to] = end, row, node
-            out[N.R_CORES, to] = nodes[future + N.FREE_CORES, node]
-            out[N.R_MEMORY, to] = nodes[future + N.FREE_MEMORY, node]
-            out[N.R_HERE, to] = nodes[future + N.JOBS_HERE, node]
+        tenure, end = site.rows.tenure[row], site.lists.end_at[place]
+        for i in range(site.ledger.first[tenure], site.ledger.last[tenure]):
+            node = site.held.node[i]
+            nodes.table[future + N.FREE_CORES, node] += site.held.cores[i]
+            nodes.table[future + N.FREE_MEMORY, node] += site.held.memory[i]
+            nodes.table[future + N.JOBS_HERE, node] -= 1
+            for kind in range(site.settings.kinds):
+                nodes.table[future + N.FREE_GPUS + kind, node] += site.held.table[
+                    N.S_GPUS + kind, i
+                ]
+                out.table[N.R_GPUS + kind, to] = nodes.table[future + N.FREE_GPUS + kind, node]
+            out.end[to], out.job[to], out.node[to] = end, row, node
+            out.cores[to] = nodes.table[future + N.FREE_CORES, node]
+            out.memory[to] = nodes.table[future + N.FREE_MEMORY, node]
+            out.here[to] = nodes.table[future + N.JOBS_HERE, node]
             to += 1
-    g.c[N.ALL_RELEASES], g.c[N.EVENTS_OF], g.c[N.CHAINED] = to, -1, 0
+    c.releases, c.events_of, c.chained = to, -1, 0
 
 
-def note_start(g: Site, row: int) -> None:
+def note_start(site: Site, row: int) -> None:
     """Correct what was laid out for a job that has just started."""
-    c, out, held = g.c, g.releases, g.held
-    if c[N.ALL_RELEASES] == STALE:
+    c, settings, out, held = site.controller, site.settings, site.releases, site.held
+    if c.releases == STALE:
         return
-    tenure = g.rows[N.TENURE, row]
-    first, last = g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]
-    end, count, stock = (
-        g.ledger[N.L_START, tenure] + g.rows[N.LIMIT, row],
-        c[N.ALL_RELEASES],
-        c[N.STOCK],
-    )
+    tenure = site.rows.tenure[row]
+    first, last = site.ledger.first[tenure], site.ledger.last[tenure]
+    end = site.ledger.start[tenure] + site.rows.limit[row]
+    count, stock = c.releases, settings.stock
     place = 0
     while place < count and (
-        out[N.R_END, place] < end or (out[N.R_END, place] == end and out[N.R_JOB, place] < row)
+        out.end[place] < end or (out.end[place] == end and out.job[place] < row)
     ):
         place += 1
     added = last - first
-    for field in range(N.R_GPUS + c[N.KINDS]):
+    for field in range(N.R_GPUS + settings.kinds):
         for i in range(count - 1, place - 1, -1):
-            out[field, i + added] = out[field, i]
+            out.table[field, i + added] = out.table[field, i]
     for i in range(first, last):
-        node, to = held[N.S_NODE, i], place + i - first
+        node, to = held.node[i], place + i - first
         # When it ends, all is as it would have been without it.
-        out[N.R_END, to], out[N.R_JOB, to], out[N.R_NODE, to] = end, row, node
-        out[N.R_CORES, to] = g.nodes[stock + N.FREE_CORES, node] + held[N.S_CORES, i]
-        out[N.R_MEMORY, to] = g.nodes[stock + N.FREE_MEMORY, node] + held[N.S_MEMORY, i]
-        out[N.R_HERE, to] = g.nodes[stock + N.JOBS_HERE, node] - 1
-        for kind in range(c[N.KINDS]):
-            gpus = g.nodes[stock + N.FREE_GPUS + kind, node] + held[N.S_GPUS + kind, i]
-            out[N.R_GPUS + kind, to] = gpus
+        out.end[to], out.job[to], out.node[to] = end, row, node
+        out.cores[to] = site.nodes.table[stock + N.FREE_CORES, node] + held.cores[i]
+        out.memory[to] = site.nodes.table[stock + N.FREE_MEMORY, node] + held.memory[i]
+        out.here[to] = site.nodes.table[stock + N.JOBS_HERE, node] - 1
+        for kind in range(settings.kinds):
+            gpus = (
+                site.nodes.table[stock + N.FREE_GPUS + kind, node] + held.table[N.S_GPUS + kind, i]
+            )
+            out.table[N.R_GPUS + kind, to] = gpus
         for k in range(place):
-            if out[N.R_NODE, k] == node:
-                out[N.R_CORES, to], out[N.R_MEMORY, to] = out[N.R_CORES, k], out[N.R_MEMORY, k]
-                out[N.R_HERE, to] = out[N.R_HERE, k]
-                out[N.R_CORES, k] -= held[N.S_CORES, i]
-                out[N.R_MEMORY, k] -= held[N.S_MEMORY, i]
-                out[N.R_HERE, k] += 1
-                for kind in range(c[N.KINDS]):
-                    out[N.R_GPUS + kind, to] = out[N.R_GPUS + kind, k]
-                    out[N.R_GPUS + kind, k] -= held[N.S_GPUS + kind, i]
-    c[N.ALL_RELEASES], c[N.EVENTS_OF], c[N.CHAINED] = count + added, -1, 0
+            if out.node[k] == node:
+                out.cores[to], out.memory[to] = out.cores[k], out.memory[k]
+                out.here[to] = out.here[k]
+                out.cores[k] -= held.cores[i]
+                out.memory[k] -= held.memory[i]
+                out.here[k] += 1
+                for kind in range(settings.kinds):
+                    out.table[N.R_GPUS + kind, to] = out.table[N.R_GPUS + kind, k]
+                    out.table[N.R_GPUS + kind, k] -= held.table[N.S_GPUS + kind, i]
+    c.releases, c.events_of, c.chained = count + added, -1, 0
 
 
-def _next_on(out: Int64Rows, nodes: Int64s, i: int, count: int) -> int:
+def _next_on(out: Releases, nodes: Int64s, i: int, count: int) -> int:
     """Return the first release from ``i`` on that is on one of some nodes, or ``count``."""
     while i < count:
-        node = out[N.R_NODE, i]
+        node = out.node[i]
         if (nodes[node >> 6] >> (node & 63)) & 1:
             break
         i += 1
     return i
 
 
-def _mark_releases(g: Site, nodes: Int64s) -> None:
+def _mark_releases(site: Site, nodes: Int64s) -> None:
     """Mark the releases that are on some nodes."""
-    out, first, count = g.releases, g.nodes[N.FIRST_RELEASE], g.c[N.ALL_RELEASES]
-    marks, following = out[N.R_MARKS], out[N.R_NEXT]
-    if not g.c[N.CHAINED]:
+    c = site.controller
+    out, first, count = site.releases, site.nodes.first_release, c.releases
+    marks, following = out.marks, out.next
+    if not c.chained:
         for node in range(len(first)):
             first[node] = -1
         for i in range(count - 1, -1, -1):
-            following[i] = first[out[N.R_NODE, i]]
-            first[out[N.R_NODE, i]] = i
-        g.c[N.CHAINED] = 1
+            following[i] = first[out.node[i]]
+            first[out.node[i]] = i
+        c.chained = 1
     for place in range((count + 63) >> 6):
         marks[place] = 0
     for place in range(len(nodes)):
@@ -145,45 +148,48 @@ def _mark_releases(g: Site, nodes: Int64s) -> None:
                 i = following[i]
 
 
-def _next_marked(out: Int64Rows, i: int, count: int) -> int:
+def _next_marked(out: Releases, i: int, count: int) -> int:
     """Return the first release from ``i`` on that is marked, or ``count``."""
     place, last = i >> 6, (count + 63) >> 6
     if place >= last:
         return count
-    word = out[N.R_MARKS, place] & (-1 << (i & 63))
+    word = out.marks[place] & (-1 << (i & 63))
     while not word:
         place += 1
         if place == last:
             return count
-        word = out[N.R_MARKS, place]
+        word = out.marks[place]
     return (place << 6) + bits_of((word & -word) - 1)
 
 
-def start_after_releases(g: Site, d: int, free: Int64s, now: int, victims: int) -> tuple[int, int]:
+def start_after_releases(
+    site: Site, d: int, free: Int64s, now: int, victims: int
+) -> tuple[int, int]:
     """Return when a job could start on nodes that were looked at, and its shares; -1 for never.
 
     Running jobs end at their limits; ends close to each other count as one. The first ``victims``
     candidates of preemption have been let go.
     """
-    if g.c[N.ALL_RELEASES] == STALE:
-        lay_out_releases(g, victims)
-    c, out, job = g.c, g.releases, -1
-    if c[N.EVENTS_OF] != d:
-        c[N.EVENTS_OF], c[N.EVENTS] = d, 0
-    count = c[N.ALL_RELEASES]
+    c = site.controller
+    if c.releases == STALE:
+        lay_out_releases(site, victims)
+    out, job = site.releases, -1
+    if c.events_of != d:
+        c.events_of, c.events = d, 0
+    count = c.releases
     window, barrier, given, end = TIME_WINDOW, 0, 0, 0
-    few = size(free) * FEW_NODES <= g.nodes.shape[1]
+    few = size(free) * FEW_NODES <= site.nodes.table.shape[1]
     if few:
-        _mark_releases(g, free)
+        _mark_releases(site, free)
     i = -1
     while True:
         i = _next_marked(out, i + 1, count) if few else _next_on(out, free, i + 1, count)
         if i >= count:
             break
-        node = out[N.R_NODE, i]
-        if out[N.R_JOB, i] != job:
+        node = out.node[i]
+        if out.job[i] != job:
             # The next job to end that holds some of the nodes.
-            job, its_end = out[N.R_JOB, i], out[N.R_END, i]
+            job, its_end = out.job[i], out.end[i]
             if not given:
                 if not barrier:
                     barrier = its_end + window - its_end % window
@@ -192,52 +198,51 @@ def start_after_releases(g: Site, d: int, free: Int64s, now: int, victims: int) 
                     window *= 2
                     if its_end <= barrier + window:
                         break
-                if may_suffice(g, d):
-                    shares = _choose_after(g, d, i, victims)
+                if may_suffice(site, d):
+                    shares = _choose_after(site, d, i, victims)
                     if shares >= 0:
                         return (end if end > now else now + KILL_WAIT), shares
                 given = 0
             given += 1
             end = its_end
-        if i >= c[N.EVENTS]:
-            _learn_events(g, d, i)
-        note_usable(g, d, node, out[N.R_USABLE, i], out[N.R_USABLE_GPUS, i])
-    if given and may_suffice(g, d):
-        shares = _choose_after(g, d, count, victims)
+        if i >= c.events:
+            _learn_events(site, d, i)
+        note_usable(site, d, node, out.usable[i], out.usable_gpus[i])
+    if given and may_suffice(site, d):
+        shares = _choose_after(site, d, count, victims)
         if shares >= 0:
             return (end if end > now else now + KILL_WAIT), shares
     return -1, -1
 
 
-def _learn_events(g: Site, d: int, last: int) -> None:
+def _learn_events(site: Site, d: int, last: int) -> None:
     """Note what a job could use after releases up to one, and some more."""
-    c, out, demands = g.c, g.releases, g.demands
-    kind, set_of = demands[N.GPU_KIND, d], g.sets[g.c[N.SETS] + demands[N.SET, d]]
-    looks_at_gpus = demands[N.GPUS, d] > 0 or demands[N.NODE_GPUS, d] > 0
-    for i in range(c[N.EVENTS], min(last + AT_ONCE, c[N.ALL_RELEASES])):
-        node, gpus, cores = out[N.R_NODE, i], 0, 0
+    c, out, demands = site.controller, site.releases, site.demands
+    kind, set_of = demands.gpu_kind[d], site.sets[site.settings.sets + demands.set[d]]
+    looks_at_gpus = demands.gpus[d] > 0 or demands.node_gpus[d] > 0
+    for i in range(c.events, min(last + AT_ONCE, c.releases)):
+        node, gpus, cores = out.node[i], 0, 0
         if has(set_of, node):
             if looks_at_gpus:
                 if kind >= 0:
-                    gpus = out[N.R_GPUS + kind, i]
+                    gpus = out.table[N.R_GPUS + kind, i]
                 elif kind == -1:
-                    for one in range(c[N.KINDS]):
-                        gpus += out[N.R_GPUS + one, i]
-            cores = usable_of(
-                g, d, node, out[N.R_CORES, i], out[N.R_MEMORY, i], out[N.R_HERE, i], gpus
-            )
-        out[N.R_USABLE, i], out[N.R_USABLE_GPUS, i] = cores, gpus
-        c[N.EVENTS] = i + 1
+                    for one in range(site.settings.kinds):
+                        gpus += out.table[N.R_GPUS + one, i]
+            cores = usable_of(site, d, node, out.cores[i], out.memory[i], out.here[i], gpus)
+        out.usable[i], out.usable_gpus[i] = cores, gpus
+        c.events = i + 1
 
 
-def _choose_after(g: Site, d: int, count: int, victims: int) -> int:
+def _choose_after(site: Site, d: int, count: int, victims: int) -> int:
     """Choose among the nodes that were looked at, after some of the releases."""
-    stock = g.c[N.STOCK]
-    if g.demands[N.GPUS, d] or g.demands[N.NODE_GPUS, d] or g.c[N.RULE] != N.CONSECUTIVE:
-        out, nodes, stock = g.releases, g.nodes, copy_without(g, victims)
+    settings = site.settings
+    stock = settings.stock
+    if site.demands.gpus[d] or site.demands.node_gpus[d] or settings.rule != N.CONSECUTIVE:
+        out, nodes, stock = site.releases, site.nodes, copy_without(site, victims)
         for i in range(count):
-            node = out[N.R_NODE, i]
-            nodes[stock + N.FREE_CORES, node] = out[N.R_CORES, i]
-            for kind in range(g.c[N.KINDS]):
-                nodes[stock + N.FREE_GPUS + kind, node] = out[N.R_GPUS + kind, i]
-    return choose(g, stock, d)
+            node = out.node[i]
+            nodes.table[stock + N.FREE_CORES, node] = out.cores[i]
+            for kind in range(settings.kinds):
+                nodes.table[stock + N.FREE_GPUS + kind, node] = out.table[N.R_GPUS + kind, i]
+    return choose(site, stock, d)

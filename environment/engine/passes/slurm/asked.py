@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpcrowd.environment.engine.kernel.arrays import wider
-from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.model import Limits, Preempt
@@ -28,6 +28,9 @@ from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 WORDS = ("None", "BeginTime", "JobArrayTaskLimit", "Priority", "Resources", NODES_KEPT,
          "PartitionDown", NOT_AVAILABLE)  # fmt: skip
 
+#: Rows of checks that belong to one.
+CHECK_COLUMNS = 5
+
 #: Amounts beyond this are as good as it, so that sums of them do not overflow.
 LARGEST = 2**61
 
@@ -35,7 +38,7 @@ NO_LIMITS = Limits()
 
 
 class Check(NamedTuple):
-    """A limit to be checked, see ``kernel.nodes.places``."""
+    """A limit to be checked, see ``kernel.nodes.site``."""
 
     kind: int
     use: int
@@ -101,11 +104,11 @@ class AskedBook:
         self._sets: list[int] = []
         self._demands = Grown(N.DEMANDS + N.T_KINDS + kinds)
         self._known_demands: dict[tuple[Demand, int], int] = {}
-        self._options = Grown(N.OPTIONS)
-        self._factors = Grown(N.FACTORS, np.float64)
+        self._options = Grown(N.OPTION_ROWS)
+        self._factors = Grown(N.WEIGHT_ROWS, np.float64)
         self._known_options: dict[Any, int] = {}
         self._known_rules: dict[Any, tuple[int, ...]] = {}
-        self._checks, self._charged = Grown(N.CHARGED), Grown(0)
+        self._checks, self._charged = Grown(CHECK_COLUMNS), Grown(0)
         self._known_checks: dict[tuple[Check, ...], tuple[int, int]] = {}
         self._known_uses: dict[tuple[int, ...], tuple[int, int]] = {}
         self._arrays: tuple[Any, ...] | None = None
@@ -128,16 +131,17 @@ class AskedBook:
         if self._arrays is None:
             checks, charged, words = self._checks, self._charged, self.words
             width = max(checks.count, charged.count, len(words)) + 1
-            table = np.zeros((N.CHECKS, width), np.int64)
-            table[: N.CHARGED, : checks.count] = checks.array[:, : checks.count]
-            table[N.CHARGED, : charged.count] = charged.array[: charged.count]
-            table[N.MINUTES, : len(words)] = [word.endswith("CPUMinutesLimit") for word in words]
+            made = N.Checks(np.zeros((N.CHECK_ROWS, width), np.int64))
+            table = np.asarray(made.table)
+            table[:CHECK_COLUMNS, : checks.count] = checks.array[:, : checks.count]
+            made.charged[: charged.count] = charged.array[: charged.count]
+            made.minutes[: len(words)] = [word.endswith("CPUMinutesLimit") for word in words]
             self._arrays = self._demands.array, self._options.array, self._factors.array, table
         return self._arrays
 
     def partition_of(self, option: int) -> str:
         """Return the name of the partition of an option."""
-        return self.partition_names[int(self._options.array[N.PARTITION, option])]
+        return self.partition_names[int(N.Options(self._options.array).partition[option])]
 
     def user(self, name: str) -> int:
         """Return the number of a user."""

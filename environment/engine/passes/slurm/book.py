@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpcrowd.environment.engine.kernel.arrays import Groups, wider
-from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.cluster import Cluster, ClusterState, Jobs
+from hpcrowd.environment.engine.kernel.heap import Heap
+from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.engine.kernel.nodes.loop import let_these_end
-from hpcrowd.environment.engine.kernel.nodes.places import Site
 from hpcrowd.environment.engine.kernel.nodes.queue import withdraw
+from hpcrowd.environment.engine.kernel.nodes.site import Site
 from hpcrowd.environment.engine.passes.slurm.asked import (
     AskedBook,
     Grown,
     words_of,
 )
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64Rows, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.past import Phases
@@ -32,7 +34,6 @@ from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.past import alike
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import LN2
-from hpcrowd.environment.stops import FOREVER
 
 #: Columns by which jobs are alike, and what they ask for that differs between jobs alike.
 ALIKE = (
@@ -49,8 +50,8 @@ PREEMPTS = {"none": N.NOBODY, "partition": N.BY_PARTITION, "qos": N.BY_QOS}
 
 STARTERS = {N.BY_MAIN: "main", N.BY_BACKFILL: "backfill"}
 
-#: Scalars and ends where no engine is at hand.
-NO_SCALARS, NO_ENDS = np.zeros(0, np.int64), np.zeros((2, 0), np.int64)
+#: State and ends where no engine is at hand.
+NO_STATE, NO_ENDS = ClusterState(), Heap(np.zeros((2, 0), np.int64))
 
 
 class Alike(NamedTuple):
@@ -94,22 +95,24 @@ class SlurmBook:
         self._qos = {one.name: place for place, one in enumerate(self.machine.qos)}
         self._reservations = {one.name: i for i, one in enumerate(self.machine.reservations)}
         kinds = len(self.layout.gpu_types)
-        self.c = self._scalars()
-        self.nodes = self._nodes()
+        self.settings = self._settings()
+        self.controls = N.Controller(
+            calculated=controller.calculated, next_backfill=controller.next_backfill
+        )
+        self.nodes = N.Nodes(self._nodes())
         self.sets = self._sets_of_nodes()
         self.spans = np.zeros((0, self.sets.shape[1]), np.int64)
         self.rules = self._rules()
-        self.reals = np.zeros((N.REALS, N.AMOUNT_PLACES))
-        self.reals[N.AMOUNTS] = self._amounts()
-        self.people = np.zeros((N.PEOPLE, 0), np.int64)
-        self.used = np.zeros((N.FIRST_TRES + N.T_KINDS + kinds, 0), np.int64)
-        self.rows = np.zeros((N.ROWS, 0), np.int64)
-        self.entries = Grown(N.ENTRIES)
-        self.ledger = np.zeros((N.LEDGER, 16), np.int64)
-        self.held = np.zeros((N.S_GPUS + kinds, 16), np.int64)
-        self.lists = np.zeros((N.LISTS, 16), np.int64)
-        self.tasks = np.zeros((N.TASK_ROWS, 0), np.int64)
-        self.releases = np.zeros((N.R_GPUS + kinds, 16), np.int64)
+        self.fair_share = N.FairShare(np.zeros((2, 0)))
+        self.people = N.People(_empty(N.PEOPLE_ROWS))
+        self.used = N.Used(_empty(N.FIRST_TRES + N.T_KINDS + kinds))
+        self.rows = N.Queued(_empty(N.JOB_ROWS))
+        self.entries = Grown(N.ENTRY_ROWS)
+        self.ledger = N.Tenures(_empty(N.TENURE_ROWS, 16))
+        self.held = N.Shares(_empty(N.S_GPUS + kinds, 16))
+        self.lists = N.Lists(_empty(N.LIST_ROWS, 16))
+        self.tasks = N.Tasks(_empty(N.TASK_ROWS))
+        self.releases = N.Releases(_empty(N.R_GPUS + kinds, 16))
         self._made = Groups()
         self._known = 0
         #: Tenures before this one ended before the run, and are there to be charged only.
@@ -118,58 +121,49 @@ class SlurmBook:
         #: Whether the next pass is shown the whole queue, since a new pass object took over.
         self.shown_anew = False
 
-    def _scalars(self) -> Int64s:
-        """Return ``Site.c`` at the beginning."""
-        layout, settings, weights = self.layout, self.machine.scheduling, self.machine.priority
-        least_loaded = self.placement == "slurm" and settings.least_loaded
+    def _settings(self) -> N.Settings:
+        """Return how the controller is set, and where things are in the arrays."""
+        layout, given, weights = self.layout, self.machine.scheduling, self.machine.priority
+        least_loaded = self.placement == "slurm" and given.least_loaded
         kinds = len(layout.gpu_types)
         stock = N.NODE_ROWS + kinds
         chosen = stock + 2 * (N.FREE_GPUS + kinds)
         partitions, reservations = len(layout.partitions), len(self.machine.reservations)
-        c = np.zeros(N.C_COUNT, np.int64)
-        for place, value in {
-            N.BACKFILL: settings.backfill, N.BF_WINDOW: settings.bf_window,
-            N.BF_RESOLUTION: settings.bf_resolution, N.BF_TESTS: settings.bf_max_job_test,
-            N.BF_USER: settings.bf_max_job_user, N.BF_PARTITION: settings.bf_max_job_part,
-            N.BF_STARTS: settings.bf_max_job_start, N.BF_ARRAY: settings.bf_max_job_array_resv,
-            N.BF_ASSOCIATION: settings.bf_max_job_assoc,
-            N.BF_LEAST_AGE: settings.bf_min_age_reserve,
-            N.BF_LEAST_PRIORITY: settings.bf_min_prio_reserve,
-            N.DEPTH: settings.default_queue_depth,
-            N.PARTITION_DEPTH: settings.partition_job_depth,
-            N.SCHED_INTERVAL: settings.sched_interval, N.LIMIT_STOPS: settings.assoc_limit_stop,
-            N.ENFORCED: settings.enforce_limits,
-            N.RULE: N.SPREAD if least_loaded else RULES[self.placement],
-            N.PREEMPTS: PREEMPTS[settings.preempt_type],
-            N.YOUNGEST_FIRST: settings.preempt_youngest_first,
-            N.EXEMPT: max(settings.preempt_exempt_time, 1), N.REORDER: settings.reorder_count,
-            N.MAY_REQUEUE: settings.requeue, N.REQUEUE_DELAY: max(settings.requeue_delay, 1),
-            N.PERIOD: weights.calculation_period, N.MAX_AGE: weights.max_age,
-            N.BASIC: weights.kind == "basic",
-            N.ALL_CORES: layout.all_cores, N.KINDS: kinds, N.PARTITIONS: partitions,
-            N.RESERVATIONS: reservations, N.RESERVED: N.MEMBERS + partitions,
-            N.SETS: N.MEMBERS + partitions + reservations, N.ALL_GPUS: N.NODE_ROWS,
-            N.STOCK: stock, N.FUTURE: stock + N.FREE_GPUS + kinds, N.CHOSEN: chosen,
-            N.KEPT_CHOICE: chosen + N.S_GPUS + kinds,
-            N.LAST_MAIN: -(2**40), N.LOOKED_AT_ALL: -1, N.CHANGED: -1, N.FIRST_RUNNING: -1,
-            N.LAST_RUNNING: -1, N.NEXT_ELIGIBLE: FOREVER, N.BASE_OF: -1,
-            N.EVENTS_OF: -1, N.CALCULATED: self.controller.calculated,
-            N.NEXT_FULL: -1, N.FULL_PHASE: settings.full_pass_phase,
-        }.items():  # fmt: skip
-            c[place] = value
-        return c
+        return N.Settings(
+            backfill=given.backfill, bf_window=given.bf_window,
+            bf_resolution=given.bf_resolution, bf_tests=given.bf_max_job_test,
+            bf_user=given.bf_max_job_user, bf_partition=given.bf_max_job_part,
+            bf_starts=given.bf_max_job_start, bf_array=given.bf_max_job_array_resv,
+            bf_association=given.bf_max_job_assoc, bf_least_age=given.bf_min_age_reserve,
+            bf_least_priority=given.bf_min_prio_reserve, depth=given.default_queue_depth,
+            partition_depth=given.partition_job_depth, sched_interval=given.sched_interval,
+            limit_stops=given.assoc_limit_stop, enforced=given.enforce_limits,
+            rule=N.SPREAD if least_loaded else RULES[self.placement],
+            preempts=PREEMPTS[given.preempt_type], youngest_first=given.preempt_youngest_first,
+            exempt=max(given.preempt_exempt_time, 1), reorder=given.reorder_count,
+            may_requeue=given.requeue, requeue_delay=max(given.requeue_delay, 1),
+            period=weights.calculation_period, max_age=weights.max_age,
+            basic=weights.kind == "basic", all_cores=layout.all_cores, kinds=kinds,
+            partitions=partitions, reservations=reservations, reserved=N.MEMBERS + partitions,
+            sets=N.MEMBERS + partitions + reservations, all_gpus=N.NODE_ROWS, stock=stock,
+            future=stock + N.FREE_GPUS + kinds, chosen=chosen,
+            kept_choice=chosen + N.S_GPUS + kinds, full_phase=given.full_pass_phase,
+            delay=given.batch_sched_delay, cycle=given.bf_interval + given.cycle_time,
+            weight_age=weights.weight_age, weight_share=weights.weight_fair_share,
+            left_per_second=1 - LN2 / weights.half_life if weights.half_life else 1.0,
+        )  # fmt: skip
 
     def _nodes(self) -> Int64s:
-        """Return ``Site.nodes`` of an empty machine."""
-        layout, c = self.layout, self.c
+        """Return the table of the nodes of an empty machine."""
+        layout, at = self.layout, self.settings
         kinds = len(layout.gpu_types)
         gpus = np.array(layout.gpus, np.int64).reshape(len(layout), kinds).T
-        table = np.zeros((int(c[N.KEPT_CHOICE]) + N.S_GPUS + kinds, len(layout)), np.int64)
-        table[[N.CORES, N.MEMORY, N.WEIGHT]] = layout.cores, layout.memory, layout.weight
-        table[c[N.ALL_GPUS] : c[N.ALL_GPUS] + kinds] = gpus
-        stock = int(c[N.STOCK])
-        table[stock + N.FREE_CORES], table[stock + N.FREE_MEMORY] = layout.cores, layout.memory
-        table[stock + N.FREE_GPUS : stock + N.FREE_GPUS + kinds] = gpus
+        table = np.zeros((at.kept_choice + N.S_GPUS + kinds, len(layout)), np.int64)
+        table[:3] = layout.cores, layout.memory, layout.weight
+        table[at.all_gpus : at.all_gpus + kinds] = gpus
+        free = table[at.stock :]
+        free[N.FREE_CORES], free[N.FREE_MEMORY] = layout.cores, layout.memory
+        free[N.FREE_GPUS : N.FREE_GPUS + kinds] = gpus
         return table
 
     def _sets_of_nodes(self) -> Any:
@@ -180,65 +174,58 @@ class SlurmBook:
         sets += [layout.nodes_in(one.nodes) for one in self.machine.reservations]
         return np.stack([words_of(nodes, len(layout)) for nodes in sets])
 
-    def _rules(self) -> Int64s:
-        """Return ``Site.rules``."""
+    def _rules(self) -> N.Rules:
+        """Return the rules of partitions, reservations and QOS."""
         partitions, machine = list(self.layout.partitions.values()), self.machine
         tiers = sorted({one.priority_tier for one in partitions}, reverse=True)
         width = max(len(partitions), len(machine.reservations), len(machine.qos))
-        rules = np.zeros((N.PREEMPTED + len(machine.qos), width), np.int64)
+        table = _empty(N.PREEMPTED + len(machine.qos), width)
+        rules = N.Rules(table)
         for place, one in enumerate(partitions):
-            rules[[N.TIER_RANK, N.TIER, N.PARTITION_UP], place] = (
-                tiers.index(one.priority_tier), one.priority_tier, one.up,
-            )  # fmt: skip
+            rules.tier_rank[place] = tiers.index(one.priority_tier)
+            rules.tier[place], rules.partition_up[place] = one.priority_tier, one.up
         for place, kept in enumerate(machine.reservations):
-            rules[[N.FROM, N.UNTIL, N.FLEXIBLE], place] = kept.start, kept.end, kept.flexible
+            rules.begins[place], rules.until[place] = kept.start, kept.end
+            rules.flexible[place] = kept.flexible
         for place, qos in enumerate(machine.qos):
-            rules[N.QOS_RANK, place] = qos.priority
-            rules[N.QOS_TURN, place] = self._qos[self.controller.preemption.qos_in_turn[place]]
+            rules.qos_rank[place] = qos.priority
+            rules.qos_turn[place] = self._qos[self.controller.preemption.qos_in_turn[place]]
             for other in qos.preempts:
                 if other in self._qos:
-                    rules[N.PREEMPTED + place, self._qos[other]] = 1
+                    table[N.PREEMPTED + place, self._qos[other]] = 1
         return rules
 
-    def _amounts(self) -> list[float]:
-        settings, weights = self.machine.scheduling, self.machine.priority
-        return [
-            settings.batch_sched_delay,
-            settings.bf_interval + settings.cycle_time,
-            weights.weight_age,
-            weights.weight_fair_share,
-            1 - LN2 / weights.half_life if weights.half_life else 1.0,
-            self.controller.next_backfill,
-        ]
-
-    def site(self, jobs: Int64Rows, scalars: Int64s, ends: Int64Rows) -> Site:
-        """Return all arrays; the first three are the engine's."""
+    def site(self, jobs: Jobs, state: ClusterState, ends: Heap) -> Site:
+        """Return all arrays, with those of the engine."""
         demands, options, weights, checks = self.asked.arrays()
-        first, sets = int(self.c[N.SETS]), self.asked.sets
+        first, sets = self.settings.sets, self.asked.sets
         if first + len(sets) > len(self.sets):
             count = len(self.layout)
             more = [words_of(nodes, count) for nodes in sets[len(self.sets) - first :]]
             self.sets = np.concatenate([self.sets, np.stack(more)])
-        return self._made.of(
-            Site, jobs, scalars, ends, self.c, self.nodes, self.sets, self.spans, self.rules,
-            self.reals, self.people, demands, options, weights, checks, self.used, self.rows,
-            self.entries.array, self.ledger, self.held, self.lists, self.tasks, self.releases,
+        of = self._made.of
+        return of(
+            N.Site, jobs, state, ends, self.settings, self.controls, self.nodes, self.sets,
+            self.spans, self.rules, self.fair_share, self.people, of(N.Demands, demands),
+            of(N.Options, options), of(N.Weights, weights), of(N.Checks, checks), self.used,
+            self.rows, of(N.Entries, self.entries.array), self.ledger, self.held, self.lists,
+            self.tasks, self.releases,
         )  # fmt: skip
 
     def grow(self, arrived: int, ended: int, more: int) -> None:
         """Give every array the room of ``kernel.nodes.loop.has_room``."""
-        c = self.c.tolist()
-        running = stops = c[N.ALL_RUNNING]
-        starts = c[N.ALL_WAITING] + arrived
-        shares = min(starts * len(self.layout), 2 * c[N.ALL_CORES])
-        spans = 2 * min(c[N.BF_TESTS], c[N.ORDERED] + more) + 4
-        listed = max(running + starts, c[N.STOPPED] + stops, c[N.OVER] + stops + ended, spans)
-        self.lists = _roomy(self.lists, listed)
-        self.ledger = _roomy(self.ledger, c[N.TENURES] + starts)
-        self.held = _roomy(self.held, c[N.SHARES] + shares)
-        most = min(stops * len(self.layout), c[N.ALL_CORES]) + shares
-        if most > self.releases.shape[1]:
-            self.releases = np.zeros((len(self.releases), most + most // 2), np.int64)
+        c, settings = self.controls, self.settings
+        running = stops = c.running
+        starts = c.waiting + arrived
+        shares = min(starts * len(self.layout), 2 * settings.all_cores)
+        spans = 2 * min(settings.bf_tests, c.ordered + more) + 4
+        listed = max(running + starts, c.stopped + stops, c.over + stops + ended, spans)
+        _grow(self.lists, listed)
+        _grow(self.ledger, c.tenures + starts)
+        _grow(self.held, c.shares + shares)
+        most, releases = min(stops * len(self.layout), settings.all_cores) + shares, self.releases
+        if most > releases.table.shape[1]:
+            releases.table = _empty(len(releases.table), most + most // 2)
         if spans > len(self.spans):
             self.spans = np.zeros((2 * spans, self.sets.shape[1]), np.int64)
 
@@ -248,10 +235,10 @@ class SlurmBook:
         """Note what jobs ask for that are submitted; what they asked for before is forgotten."""
         jobs, requests = self.jobs, self.jobs.requests
         room = jobs.matrix.shape[1]
-        if room > self.rows.shape[1]:
-            self.rows = wider(self.rows, room)
+        if room > self.rows.table.shape[1]:
+            self.rows.table = wider(self.rows.table, room)
             self._group_of = wider(self._group_of, room)
-        here = np.isin(self.rows[N.STATUS, rows], (N.ACCEPTED, N.WAITING))
+        here = np.isin(self.rows.status[rows], (N.ACCEPTED, N.WAITING))
         for row in rows[here].tolist():
             self.withdraw(row)  # it left the queue, and comes back
         keys = [jobs.matrix[column, rows] for column in ALIKE]
@@ -302,42 +289,42 @@ class SlurmBook:
         entries, total = self.entries, int(ends[-1]) if len(ends) else 0
         entries.reserve(total)
         base = entries.count
-        mine = entries.array[:, base : base + total]
+        mine, present = N.Entries(entries.array), slice(base, base + total)
         options = [np.array(one.options, np.int64) for one in known]
         starts = np.cumsum([0, *(len(one) for one in options)])
         flat = np.concatenate([*options, np.zeros(0, np.int64)])
         within = np.arange(total) - np.repeat(ends - counts, counts)
-        mine[N.OPTION] = flat[np.repeat(starts[place], counts) + within]
-        mine[N.OWNER] = np.repeat(rows, counts)
+        mine.option[present] = flat[np.repeat(starts[place], counts) + within]
+        mine.owner[present] = np.repeat(rows, counts)
         entries.count = base + total
         table = self.rows
-        table[N.STATUS, rows] = N.AWAY
-        table[N.ENTRY, rows] = base + ends - counts
-        table[N.COUNT, rows] = counts
-        table[N.ASSOCIATION, rows] = of(one.job.association.place for one in known)
-        table[N.USER_OF, rows] = of(one.user for one in known)
-        table[N.QOS, rows] = of(one.qos for one in known)
-        table[N.LIMIT, rows] = limits
-        table[N.RESERVATION, rows] = of(
+        table.status[rows] = N.AWAY
+        table.entry[rows] = base + ends - counts
+        table.count[rows] = counts
+        table.association[rows] = of(one.job.association.place for one in known)
+        table.user_of[rows] = of(one.user for one in known)
+        table.qos[rows] = of(one.qos for one in known)
+        table.limit[rows] = limits
+        table.reservation[rows] = of(
             self._reservations.get(one.job.reservation, UNKNOWN) for one in known
         )
-        table[N.REFUSAL, rows] = of(one.refusal for one in known)
-        table[N.TENURE, rows] = table[N.PLANNED, rows] = UNKNOWN
+        table.refusal[rows] = of(one.refusal for one in known)
+        table.tenure[rows] = table.planned[rows] = UNKNOWN
         self._note_each(rows)
         self._learn_associations()
 
     def _note_each(self, rows: Int64s) -> None:
         """Note what differs between jobs alike."""
         table, requests = self.rows, self.jobs.requests
-        table[N.ARRAY, rows] = table[N.BEGIN, rows] = UNKNOWN
-        table[N.REQUEUES, rows], table[N.THROTTLE, rows], table[N.NICE, rows] = 1, 0, 0
+        table.array[rows] = table.begin[rows] = UNKNOWN
+        table.requeues[rows], table.throttle[rows], table.nice[rows] = 1, 0, 0
         if requests is None:
             return
-        table[N.THROTTLE, rows] = np.maximum(requests[Ask.THROTTLE][rows], 0)
+        table.throttle[rows] = np.maximum(requests[Ask.THROTTLE][rows], 0)
         nice = requests[Ask.NICE][rows]
-        table[N.NICE, rows] = np.where(nice == UNKNOWN, 0, nice)
-        table[N.REQUEUES, rows] = requests[Ask.NO_REQUEUE][rows] != 1
-        table[N.BEGIN, rows] = requests[Ask.BEGIN][rows]
+        table.nice[rows] = np.where(nice == UNKNOWN, 0, nice)
+        table.requeues[rows] = requests[Ask.NO_REQUEUE][rows] != 1
+        table.begin[rows] = requests[Ask.BEGIN][rows]
         arrays = requests[Ask.ARRAY][rows]
         tasks = arrays != UNKNOWN
         if tasks.any():
@@ -345,40 +332,41 @@ class SlurmBook:
             dense = [
                 self._arrays.setdefault(number, len(self._arrays)) for number in numbers.tolist()
             ]
-            table[N.ARRAY, rows[tasks]] = np.array(dense, np.int64)[which]
+            table.array[rows[tasks]] = np.array(dense, np.int64)[which]
             need = len(self._arrays) * len(self.layout.partitions)
-            if need > self.tasks.shape[1]:
-                self.tasks = wider(self.tasks, 2 * need)
+            if need > self.tasks.table.shape[1]:
+                self.tasks.table = wider(self.tasks.table, 2 * need)
 
     def _learn_associations(self) -> None:
         """Give associations, users and accounts of use that are new their places."""
         known, there = self._known, self.shares.all
         need = len(self.layout.partitions) + 2 * max(len(there), len(self.asked.users)) + 2
-        if need > self.people.shape[1]:
-            self.people = wider(self.people, 2 * need)
-            self.reals = wider(self.reals, max(2 * need, N.AMOUNT_PLACES))
+        if need > self.people.table.shape[1]:
+            self.people.table = wider(self.people.table, 2 * need)
+            self.fair_share.table = wider(self.fair_share.table, 2 * need)
         for one in there[known:]:
-            self.reals[[N.USAGE, N.SHARE], one.place] = one.usage, one.factor
-            self.people[N.PARENT, one.place] = UNKNOWN if one.parent is None else one.parent.place
+            self.fair_share.usage[one.place] = one.usage
+            self.fair_share.factor[one.place] = one.factor
+            self.people.parent[one.place] = UNKNOWN if one.parent is None else one.parent.place
         self._known = len(there)
-        if len(self.asked.uses) > self.used.shape[1]:
-            self.used = wider(self.used, 2 * len(self.asked.uses))
+        if len(self.asked.uses) > self.used.table.shape[1]:
+            self.used.table = wider(self.used.table, 2 * len(self.asked.uses))
 
     def withdraw(self, row: int) -> None:
         """Take a waiting job out of the queue."""
-        withdraw(self.site(self.jobs.matrix, NO_SCALARS, NO_ENDS), row)
+        withdraw(self.site(Jobs(self.jobs.matrix), NO_STATE, NO_ENDS), row)
 
-    def let_end(self, matrix: Int64Rows, scalars: Int64s, ends: Int64Rows, ended: Int64s) -> None:
-        """Let jobs end between two passes; the arrays are the engine's."""
+    def let_end(self, cluster: Cluster, ended: Int64s) -> None:
+        """Let jobs end between two passes."""
         self.grow(0, len(ended), 0)
-        while not let_these_end(self.site(matrix, scalars, ends), ended):
+        while not let_these_end(self.site(cluster.jobs, cluster.state, cluster.ends), ended):
             self.rank()
 
     def leave_out(self, queue: Int64s) -> None:
         """Take jobs out that wait no more, or were taken back before they joined the queue."""
-        waiting, c = self.waiting, self.c
-        if c[N.ALL_ACCEPTED]:
-            accepted = np.flatnonzero(self.rows[N.STATUS, : len(self.jobs)] == N.ACCEPTED)
+        waiting, c = self.waiting, self.controls
+        if c.accepted:
+            accepted = np.flatnonzero(self.rows.status[: len(self.jobs)] == N.ACCEPTED)
             waiting = np.concatenate((waiting, accepted))
         for row in np.setdiff1d(waiting, queue).tolist():
             self.withdraw(row)
@@ -386,19 +374,19 @@ class SlurmBook:
     def rank(self) -> None:
         """Compute the factors of fair share."""
         if self.shares.settings.fair_tree:
-            found = self.shares.factors(self.reals[N.USAGE, : self._known])
+            found = self.shares.factors(self.fair_share.usage[: self._known])
         else:
             self._sync_usage()
             self.shares.rank()
             found = [one.factor for one in self.shares.all]
-        self.reals[N.SHARE, : self._known] = found
+        self.fair_share.factor[: self._known] = found
 
     def learn_usage(self) -> None:
         """Take usage and factors from the plain tree, after which there is more of the past."""
         self._learn_associations()
         known = self.shares.all
-        self.reals[N.USAGE, : len(known)] = [one.usage for one in known]
-        self.reals[N.SHARE, : len(known)] = [one.factor for one in known]
+        self.fair_share.usage[: len(known)] = [one.usage for one in known]
+        self.fair_share.factor[: len(known)] = [one.factor for one in known]
 
     def job_like(self, row: int) -> QueuedJob:
         """Return a job like a submitted one, whose row, limit and request it shares."""
@@ -409,7 +397,7 @@ class SlurmBook:
     def running_like(self, row: int) -> QueuedJob:
         """Return a running job, in any of its partitions if the site refuses it by now."""
         job = self.job_like(row)
-        if self.rows[N.REFUSAL, row] and job.demands:
+        if self.rows.refusal[row] and job.demands:
             job.partitions = tuple(job.demands)
         return job
 
@@ -421,18 +409,18 @@ class SlurmBook:
         entries = self.entries
         first = entries.count
         for name in job.partitions:
-            column = np.zeros(N.ENTRIES, np.int64)
-            column[[N.OPTION, N.OWNER]] = self.asked.option(job, name), row
-            entries.add(column)
+            column = np.zeros((N.ENTRY_ROWS, 1), np.int64)
+            made = N.Entries(column)
+            made.option[0], made.owner[0] = self.asked.option(job, name), row
+            entries.add(column[:, 0])
         count = entries.count - first
-        self.rows[[N.ENTRY, N.COUNT], row] = first, count
-        self.rows[N.REFUSAL, row] = 0
+        self.rows.entry[row], self.rows.count[row], self.rows.refusal[row] = first, count, 0
         self._learn_associations()
         return first, count
 
     def _sync_usage(self) -> None:
-        used = self.reals[N.USAGE, : self._known].tolist()
-        factors = self.reals[N.SHARE, : self._known].tolist()
+        used = self.fair_share.usage[: self._known].tolist()
+        factors = self.fair_share.factor[: self._known].tolist()
         for one, amount, factor in zip(self.shares.all, used, factors, strict=True):
             one.usage, one.factor = amount, factor
 
@@ -441,30 +429,32 @@ class SlurmBook:
     @property
     def waiting(self) -> Int64s:
         """Rows of the waiting jobs, by arrival."""
-        owners = self.entries.array[N.OWNER, self.entries.array[N.PLACED, : self.c[N.ORDERED]]]
+        there = N.Entries(self.entries.array)
+        owners = there.owner[there.placed[: self.controls.ordered]]
         rows = np.unique(owners)
-        rows = rows[self.rows[N.STATUS, rows] == N.WAITING]
+        rows = rows[self.rows.status[rows] == N.WAITING]
         found: Int64s = rows[np.lexsort((rows, self.jobs.enqueued[rows]))]
         return found
 
     def refused(self) -> dict[int, str]:
         """Return why jobs were rejected, by row."""
-        refusals = self.rows[N.REFUSAL, : len(self.jobs)]
+        refusals = self.rows.refusal[: len(self.jobs)]
         rejected = (refusals > 0) & (self.jobs.state[: len(refusals)] == State.REJECTED)
         return {row: self.asked.words[refusals[row]] for row in np.flatnonzero(rejected).tolist()}
 
     def holding(self, tenure: int) -> Holding:
         """Return what a tenure holds or held."""
-        first, last = self.ledger[[N.L_FIRST, N.L_LAST], tenure].tolist()
-        shares = self.held[:, first:last].T.tolist()
+        first, last = int(self.ledger.first[tenure]), int(self.ledger.last[tenure])
+        shares = np.asarray(self.held.table)[:, first:last].T.tolist()
         return tuple(
             Share(node, cores, memory, tuple(gpus)) for node, cores, memory, *gpus in shares
         )
 
     def tenures(self) -> list[Tenure]:
         """Return what each job held in each of its runs, in the order of their starts."""
-        held = self.held.T.tolist()
-        table = self.ledger[:, self.first_tenure : self.c[N.TENURES]].T.tolist()
+        held = np.asarray(self.held.table).T.tolist()
+        ledger = np.asarray(self.ledger.table)
+        table = ledger[:, self.first_tenure : self.controls.tenures].T.tolist()
         return [
             Tenure(
                 row, submitted, eligible, start, end,
@@ -477,16 +467,16 @@ class SlurmBook:
 
     def _queued(self, row: int) -> QueuedJob:
         """Return a job as the plain controller knows it."""
-        table = self.rows[:, row].tolist()
+        table = N.Queued(np.asarray(self.rows.table)[:, row : row + 1].copy())
         job = copy(self._groups[int(self._group_of[row])].job)
         requests = self.jobs.requests
-        job.row, job.throttle = row, table[N.THROTTLE]
-        job.nice, job.requeue = table[N.NICE], bool(table[N.REQUEUES])
+        job.row, job.throttle = row, int(table.throttle[0])
+        job.nice, job.requeue = int(table.nice[0]), bool(table.requeues[0])
         if requests is not None:
             job.array, job.task = int(requests[Ask.ARRAY][row]), int(requests[Ask.TASK][row])
-        job.submitted, job.eligible = table[N.SUBMITTED], table[N.ELIGIBLE]
-        job.reason, job.planned = self.asked.words[table[N.REASON]], table[N.PLANNED]
-        weighed = table[N.WEIGHED]
+        job.submitted, job.eligible = int(table.submitted[0]), int(table.eligible[0])
+        job.reason, job.planned = self.asked.words[table.reason[0]], int(table.planned[0])
+        weighed = int(table.weighed[0])
         of = self.controller.priorities.of
         job.factors = {name: of(job, name, weighed) for name in job.partitions}
         job.priority = {name: factors.total for name, factors in job.factors.items()}
@@ -494,18 +484,22 @@ class SlurmBook:
 
     def state(self) -> Controller:
         """Return the controller as it is now in its plain form, to be read or copied."""
-        c = self.c
+        c = self.controls
         self._sync_usage()
         state = Controller(self.machine, self.placement)
         state.shares = self.shares
         waiting = [self._queued(row) for row in self.waiting.tolist()]
-        running, row = [], int(c[N.FIRST_RUNNING])
+        running, row = [], c.first_running
         while row >= 0:
-            running.append(self._begun(self._queued(row), int(self.rows[N.TENURE, row])))
-            row = int(self.rows[N.NEXT, row])
+            running.append(self._begun(self._queued(row), int(self.rows.tenure[row])))
+            row = int(self.rows.next[row])
         over = []
-        for tenure, second in self.lists[N.OVER_OF : N.OVER_AT + 1, : c[N.OVER]].T.tolist():
-            job = self._begun(self._queued(int(self.ledger[N.L_ROW, tenure])), tenure)
+        for tenure, second in zip(
+            self.lists.over_of[: c.over].tolist(),
+            self.lists.over_at[: c.over].tolist(),
+            strict=True,
+        ):
+            job = self._begun(self._queued(int(self.ledger.row[tenure])), tenure)
             over.append((job, job.start, second))
         state.restore(waiting, running, over, self.phases)
         return state
@@ -513,39 +507,44 @@ class SlurmBook:
     @property
     def phases(self) -> Phases:
         """What the controller did last when, and what comes next."""
-        c = self.c.tolist()
+        c = self.controls
         return Phases(
-            calculated=c[N.CALCULATED], last_main=c[N.LAST_MAIN], next_full=c[N.NEXT_FULL],
-            looked_at_all=c[N.LOOKED_AT_ALL], last_backfill=c[N.LAST_BACKFILL],
-            next_backfill=float(self.reals[N.AMOUNTS, N.NEXT_BACKFILL]), changed=c[N.CHANGED],
-            planned=bool(c[N.PLANNED_ON]), wanted=bool(c[N.WANTED]), urgent=bool(c[N.URGENT]),
+            calculated=c.calculated, last_main=c.last_main, next_full=c.next_full,
+            looked_at_all=c.looked_at_all, last_backfill=c.last_backfill,
+            next_backfill=c.next_backfill, changed=c.changed,
+            planned=bool(c.planned_on), wanted=bool(c.wanted), urgent=bool(c.urgent),
         )  # fmt: skip
 
     def set_phases(self, phases: Phases) -> None:
         """Set what the controller did last when, and what comes next."""
-        self.c[[
-            N.CALCULATED, N.LAST_MAIN, N.NEXT_FULL, N.LOOKED_AT_ALL, N.LAST_BACKFILL, N.CHANGED,
-            N.PLANNED_ON, N.WANTED, N.URGENT,
-        ]] = (
-            phases.calculated, phases.last_main, phases.next_full, phases.looked_at_all,
-            phases.last_backfill, phases.changed, phases.planned, phases.wanted, phases.urgent,
+        c = self.controls
+        c.calculated, c.last_main, c.next_full = (
+            phases.calculated, phases.last_main, phases.next_full,
         )  # fmt: skip
-        self.reals[N.AMOUNTS, N.NEXT_BACKFILL] = phases.next_backfill
+        c.looked_at_all, c.last_backfill = phases.looked_at_all, phases.last_backfill
+        c.changed, c.planned_on = phases.changed, phases.planned
+        c.wanted, c.urgent, c.next_backfill = phases.wanted, phases.urgent, phases.next_backfill
 
     def refusal(self, row: int) -> str:
         """Return why a submitted job is rejected whatever runs and waits; empty if it is not."""
-        word = int(self.rows[N.REFUSAL, row])
+        word = int(self.rows.refusal[row])
         return self.asked.words[word] if word else ""
 
     def _begun(self, job: QueuedJob, tenure: int) -> QueuedJob:
         """Return a job as it began with a tenure."""
-        _, submitted, eligible, start, _, by, option, *_ = self.ledger[:, tenure].tolist()
+        ledger = np.asarray(self.ledger.table)
+        _, submitted, eligible, start, _, by, option, *_ = ledger[:, tenure].tolist()
         job.submitted, job.eligible, job.start, job.by = submitted, eligible, start, STARTERS[by]
         job.partition, job.holding = self.asked.partition_of(option), self.holding(tenure)
         job.reason = "None"
         return job
 
 
-def _roomy(array: Any, need: int) -> Any:
-    """Return an array with room for some columns, and for half as many more if it must grow."""
-    return array if need <= array.shape[-1] else wider(array, need + need // 2 + 16)
+def _empty(rows: int, columns: int = 0) -> Int64s:
+    return np.zeros((rows, columns), np.int64)
+
+
+def _grow(one: Any, need: int) -> None:
+    """Give a table room for some columns, and for half as many more if it must grow."""
+    if need > one.table.shape[1]:
+        one.table = wider(one.table, need + need // 2 + 16)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, override
 
-from hpcrowd.environment.engine.kernel import places as S
+import numpy as np
+
 from hpcrowd.environment.engine.kernel.arrays import with_room
-from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.cluster import Cluster
+from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.engine.kernel.nodes.loop import advance_on_nodes
-from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.passes.base import CompiledPass
 from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
 from hpcrowd.environment.engine.passes.slurm.past import go_on
@@ -42,16 +43,14 @@ class SlurmPass(CompiledPass):
 
     @override
     def inherit(self, before: Any, ended: Int64s) -> None:
-        book, engine, s = self.book, self.engine, self.engine.scalars
-        book.let_end(engine.jobs.matrix, s, engine.ends, ended)
-        book.leave_out(engine.queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]])
+        book, cluster = self.book, self.engine.arrays()
+        book.let_end(cluster, ended)
+        book.leave_out(self._arrived(cluster))
         book.shown_anew = True
 
     @override
     def go_on(self, past: Past) -> None:
-        engine = self.engine
-        arrays = engine.jobs.matrix, engine.scalars, engine.ends
-        go_on(self.book, past, self.scheduler.associations, arrays)
+        go_on(self.book, past, self.scheduler.associations, self.engine.arrays())
 
     @override
     def tell(self) -> None:
@@ -74,15 +73,16 @@ class SlurmPass(CompiledPass):
 
     @override
     def advance(self, cluster: Cluster, remaining: Int64s, halt: int) -> int:
-        book, engine, c = self.book, self.engine, self.book.c
-        c[N.LATENCY], c[N.KILL_EVERY] = engine.latency, engine.kill_every
-        c[N.KILL_PHASE] = engine.kill_phase
-        passes = int(c[N.PASSES])
+        book, engine, c = self.book, self.engine, self.book.controls
+        settings = book.settings
+        settings.latency, settings.kill_every = engine.latency, engine.kill_every
+        settings.kill_phase = engine.kill_phase
+        passes = c.passes
         while True:
-            site = book.site(engine.jobs.matrix, engine.scalars, engine.ends)
+            site = book.site(cluster.jobs, cluster.state, cluster.ends)
             stop: int = advance_on_nodes(cluster, remaining, halt, site)
-            if c[N.PASSES] > passes:
-                passes = int(c[N.PASSES])
+            if c.passes > passes:
+                passes = c.passes
                 book.shown_anew = False
             if stop == N.RANK:
                 book.rank()
@@ -90,24 +90,29 @@ class SlurmPass(CompiledPass):
                 cluster = self._grow()
             else:
                 break
-        if c[N.STOPPED]:
+        if c.stopped:
             self._note_stops()
         return stop
 
     def _grow(self) -> Cluster:
         """Give more room to whatever could become full in the pass; return the engine's arrays."""
-        book, engine, s = self.book, self.engine, self.engine.scalars
-        rows = engine.queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
-        arrived, more = len(rows), int(book.rows[N.COUNT, rows].sum())
-        book.grow(arrived, int(s[S.EXPECTED_END]), more)
-        need = int(s[S.RUNNING] + book.c[N.ALL_WAITING] + book.c[N.ALL_RUNNING]) + arrived
-        engine.ends = with_room(engine.ends, 2 * need)
-        return engine.arrays()
+        book, cluster = self.book, self.engine.arrays()
+        state, ends, rows = cluster.state, cluster.ends, self._arrived(cluster)
+        arrived, more = len(rows), int(book.rows.count[rows].sum())
+        book.grow(arrived, state.expected_end, more)
+        need = state.running + book.controls.waiting + book.controls.running + arrived
+        ends.table = with_room(ends.table, 2 * need)
+        return cluster
+
+    def _arrived(self, cluster: Cluster) -> Int64s:
+        """Return the rows of the jobs that arrived since the last pass."""
+        return cluster.queue.job[cluster.state.queue_head : cluster.state.queue_tail]
 
     def _note_stops(self) -> None:
         """Note the runs of preempted jobs."""
-        book, engine, c = self.book, self.engine, self.book.c
-        stops = book.lists[N.STOPPED_ROW : N.STOPPED_START + 1, : c[N.STOPPED]]
+        book, engine, c = self.book, self.engine, self.book.controls
+        table = np.asarray(book.lists.table)
+        stops = table[N.STOPPED_ROW : N.STOPPED_START + 1, : c.stopped]
         for row, at, fate, start in stops.T.tolist():
             engine.note_preempted(row, start, at, FATES[fate])
-        c[N.STOPPED] = c[N.STOPPED_BEFORE] = 0
+        c.stopped = c.stopped_before = 0

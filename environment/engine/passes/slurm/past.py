@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.cluster import Cluster
+from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.engine.kernel.nodes.beginning import queue_all, seat_all
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64Rows, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
 from hpcrowd.environment.machine.demand import demand_of
 from hpcrowd.environment.machine.past import Past, Placed
 from hpcrowd.environment.machine.stock import Holding, Stock
@@ -34,11 +35,8 @@ if TYPE_CHECKING:
 #: Columns that the admission of a job changes.
 GRANTED = (Column.PROCESSORS, Column.REQUESTED_TIME)
 
-#: The table, scalars and ends of the engine.
-Arrays = tuple[Int64Rows, Int64s, Int64Rows]
 
-
-def go_on(book: SlurmBook, past: Past, associations: Int64s, arrays: Arrays) -> None:
+def go_on(book: SlurmBook, past: Past, associations: Int64s, cluster: Cluster) -> None:
     """Let a book that has just begun go on from a state; the jobs of now have been submitted.
 
     Parameters
@@ -49,8 +47,8 @@ def go_on(book: SlurmBook, past: Past, associations: Int64s, arrays: Arrays) -> 
         The state.
     associations
         Places of the associations, by row of the table.
-    arrays
-        The table, scalars and ends of the engine.
+    cluster
+        The arrays of the engine.
 
     Raises
     ------
@@ -69,19 +67,19 @@ def go_on(book: SlurmBook, past: Past, associations: Int64s, arrays: Arrays) -> 
     rows = book.rows
     here = np.concatenate((running, waiting))
     submitted = jobs.enqueued[here]
-    rows[N.SUBMITTED, here] = submitted
-    rows[N.ELIGIBLE, here] = np.maximum(submitted, rows[N.BEGIN, here])
-    rows[N.REASON, here], rows[N.PLANNED, here] = N.NONE, UNKNOWN
+    rows.submitted[here] = submitted
+    rows.eligible[here] = np.maximum(submitted, rows.begin[here])
+    rows.reason[here], rows.planned[here] = N.NONE, UNKNOWN
     for row, placed in past.placed.items():
         if placed.eligible != UNKNOWN:
-            rows[N.ELIGIBLE, row] = placed.eligible
+            rows.eligible[row] = placed.eligible
         if placed.reason:
-            rows[N.REASON, row] = book.asked.word(placed.reason)
+            rows.reason[row] = book.asked.word(placed.reason)
     book.set_phases(phases)
     _note_over(book, recent, cores_of(jobs, recent, past))
-    more = int(rows[N.COUNT, here].sum())
+    more = int(rows.count[here].sum())
     book.grow(len(here), len(recent), more)
-    if _seat(book, past, arrays) >= 0:
+    if _seat(book, past, cluster) >= 0:
         found = {row: book.running_like(row) for row in running.tolist()}
         for row, job in found.items():
             job.start = int(jobs.start[row])
@@ -90,11 +88,15 @@ def go_on(book: SlurmBook, past: Past, associations: Int64s, arrays: Arrays) -> 
         seats = {
             row: Placed(partition=job.partition, holding=job.holding) for row, job in found.items()
         }
-        _seat(book, past._replace(placed=seats), arrays)
+        _seat(book, past._replace(placed=seats), cluster)
     book.grow(len(waiting), 0, more)
-    eligible = rows[N.ELIGIBLE, waiting]
-    book.c[N.NEXT_ELIGIBLE] = eligible[eligible > past.now].min(initial=FOREVER)
-    queue_all(book.site(*arrays), waiting, weighed_at(jobs, past, phases))
+    eligible = rows.eligible[waiting]
+    book.controls.next_eligible = int(eligible[eligible > past.now].min(initial=FOREVER))
+    queue_all(
+        book.site(cluster.jobs, cluster.state, cluster.ends),
+        waiting,
+        weighed_at(jobs, past, phases),
+    )
 
 
 def _note_over(book: SlurmBook, recent: Int64s, cores: Int64s) -> None:
@@ -105,38 +107,45 @@ def _note_over(book: SlurmBook, recent: Int64s, cores: Int64s) -> None:
         return
     book.grow(count, count, 0)
     of = np.arange(count)
-    ledger, lists, c = book.ledger, book.lists, book.c
-    ledger[N.L_ROW, of], ledger[N.L_START, of] = recent, book.jobs.start[recent]
-    ledger[N.L_SUBMITTED, of] = ledger[N.L_ELIGIBLE, of] = book.jobs.enqueued[recent]
-    ledger[N.L_CORES, of] = cores
-    lists[N.OVER_OF, of], lists[N.OVER_AT, of] = of, book.jobs.end[recent]
-    c[N.TENURES] = c[N.OVER] = count
+    ledger, lists, c = book.ledger, book.lists, book.controls
+    ledger.row[of], ledger.start[of] = recent, book.jobs.start[recent]
+    ledger.submitted[of] = ledger.eligible[of] = book.jobs.enqueued[recent]
+    ledger.cores[of] = cores
+    lists.over_of[of], lists.over_at[of] = of, book.jobs.end[recent]
+    c.tenures = c.over = count
 
 
-def _seat(book: SlurmBook, past: Past, arrays: Arrays) -> int:
+def _seat(book: SlurmBook, past: Past, cluster: Cluster) -> int:
     """Seat the running jobs; return the place of one that has no room, -1 for none."""
-    running, held = past.running, int(book.c[N.SHARES])
+    running, held = past.running, book.controls.shares
     entries, counts, holdings = _seats(book, past)
     shares = np.zeros((2, len(running)), np.int64)
     for place, row in enumerate(running.tolist() if holdings else ()):
         if row in holdings:
             shares[:, place] = _hold(book, holdings[row])
     starts = book.jobs.start[running]
-    lacks = seat_all(book.site(*arrays), running, entries, counts, starts, shares)
+    lacks = seat_all(
+        book.site(cluster.jobs, cluster.state, cluster.ends),
+        running,
+        entries,
+        counts,
+        starts,
+        shares,
+    )
     if lacks >= 0:
-        book.c[N.SHARES] = held
+        book.controls.shares = held
     return lacks
 
 
 def _seats(book: SlurmBook, past: Past) -> tuple[Int64s, Int64s, dict[int, Holding]]:
     """Return entries of the running jobs to try, first and number, and what some of them hold."""
     rows, running = book.rows, past.running
-    entries, counts = rows[N.ENTRY, running].copy(), rows[N.COUNT, running].copy()
+    entries, counts = rows.entry[running].copy(), rows.count[running].copy()
     holdings: dict[int, Holding] = {}
     place_of = {row: place for place, row in enumerate(running.tolist())}
     stock = Stock(book.layout) if past.placed else None
     how = seating_of(book.controller, book.admission)
-    refused = set(running[rows[N.REFUSAL, running] > 0].tolist())
+    refused = set(running[rows.refusal[running] > 0].tolist())
     past = divided(past, book.running_like, how)
     for row in in_seating_order(past):
         placed = past.placed.get(row, NOTHING_KNOWN)
@@ -160,12 +169,15 @@ def _entries_in(book: SlurmBook, row: int, placed: Placed, refused: bool) -> tup
     """Return the entry of a running job in the partition where it runs, or all of its entries."""
     job = book.running_like(row)
     names = partitions_of(job, placed, book.admission)
-    first, count = book.rows[[N.ENTRY, N.COUNT], row].tolist()
+    first, count = int(book.rows.entry[row]), int(book.rows.count[row])
     if not refused:
         if not placed.partition:
             return first, count
         for entry in range(first, first + count):
-            if book.asked.partition_of(book.entries.array[N.OPTION, entry]) == placed.partition:
+            if (
+                book.asked.partition_of(N.Entries(book.entries.array).option[entry])
+                == placed.partition
+            ):
                 return entry, 1
     job.partitions, layout = names, book.layout
     job.demands = {
@@ -177,9 +189,9 @@ def _entries_in(book: SlurmBook, row: int, placed: Placed, refused: bool) -> tup
 
 def _hold(book: SlurmBook, holding: Holding) -> tuple[int, int]:
     """Note what a job holds; return the places of the first share and behind the last."""
-    first = int(book.c[N.SHARES])
-    last = first + len(holding)
+    first = book.controls.shares
+    last, held = first + len(holding), np.asarray(book.held.table)
     for place, share in enumerate(holding, first):
-        book.held[:, place] = share.node, share.cores, share.memory, *share.gpus
-    book.c[N.SHARES] = last
+        held[:, place] = share.node, share.cores, share.memory, *share.gpus
+    book.controls.shares = last
     return first, last
