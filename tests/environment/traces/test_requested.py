@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hpcrowd import Streams, jobs_from_trace
 from hpcrowd.environment.traces.request_model import (
-    DISTINCT,
     POPULAR,
     POPULARITY,
     assign,
@@ -58,11 +57,7 @@ def half(make_trace):
     ],
 )
 def test_missing_requests_are_drawn(half, choice, repaired, longest):
-    """Jobs with a request keep it; the others get one above their run time, by the seed; counted.
-
-    With ``+all`` all get one; a job that outruns the longest request asks for that; the fitted
-    model draws among the requests that there are; the speed of the machine changes nothing.
-    """
+    """Who asked for nothing, or all, get a request above their run time, by the seed; counted."""
     made, fast, same, other = (
         jobs_from_trace(half, Conversion(requested=choice, speed=speed, seed=seed))
         for speed, seed in ((1.0, 0), (2.0, 0), (1.0, 0), (1.0, 4))
@@ -194,28 +189,15 @@ def test_assignment_is_uniform():
     assert abs(np.mean(found) - 1.5) < 4 * 0.5 / np.sqrt(4000)
 
 
-@given(
-    st.dictionaries(st.integers(1, 50), st.integers(1, 40), min_size=1, max_size=20),
-    st.integers(0, 900),
-)
-def test_counts_are_made_to_fit(counts, total):
-    """The sum is as asked for; no request is lost while one other has more than one job."""
-    found = fit_counts(counts, total)
-    assert total == sum(found.values())
-    assert min(found.values()) >= 0
-    assert total < len(counts) or min(found.values()) >= 1
-
-
-@pytest.mark.parametrize(("jobs", "distinct"), [*DISTINCT[1:], (600, 28), (10**6, 565), (1, 1)])
-def test_number_of_different_requests(jobs, distinct):
-    """It follows the points of the source, linearly between them, and is flat above."""
-    assert distinct == RequestModel(18 * HOUR).distinct_for(jobs)
+def test_number_of_different_requests():
+    """It follows the points of the source, linearly between them, or its power law."""
+    assert [1, 28, 565] == [RequestModel(18 * HOUR).distinct_for(jobs) for jobs in (1, 600, 10**6)]
     # 0.653566 * jobs ** 0.547761
     assert 101 == RequestModel(18 * HOUR, law="power").distinct_for(10_000)
 
 
 def test_popular_requests():
-    """Common times and multiples of the longest are twenty, with the share of the head in all."""
+    """Common times and multiples of the longest are twenty; a known share is kept."""
     hours = [time / HOUR for time in RequestModel(36 * HOUR).head_times()]
     assert POPULAR == len(hours)
     assert [36, *(n / 60 for n in (5, 10, 15, 20, 30)), 1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 20, 25, 30,
@@ -223,11 +205,9 @@ def test_popular_requests():
     known = RequestModel(36 * HOUR, {26 * HOUR: 0, 18 * HOUR: 0, 36 * HOUR: 0}).head_times()
     merged = [time / HOUR for time in known]  # 26 h takes the place of the nearest
     assert ({25}, {26}, 36) == ({*hours} - {*merged}, {*merged} - {*hours}, merged[0])
-    sizes = RequestModel(18 * HOUR).head_sizes(20)
-    assert (0.89, 0.2174) == pytest.approx((sum(sizes), sizes[0]), abs=1e-4)
-    known_sizes = RequestModel(18 * HOUR, {18 * HOUR: 0.02}).head_sizes(20)
-    assert 0.89 == pytest.approx(sum(known_sizes))
-    assert 0.02 in known_sizes
+    sizes = RequestModel(18 * HOUR, {18 * HOUR: 0.02}).head_sizes(20)
+    assert 0.89 == pytest.approx(sum(sizes))
+    assert 0.02 in sizes
 
 
 @given(st.integers(1, 20), st.integers(0, 5), st.data())
@@ -245,12 +225,10 @@ def test_every_popularity_is_drawn_once(number, seed, data):
 CHOICES: list[tuple[dict[str, Any], str]] = [
     *(({"requested": text}, re.escape(words)) for text, words in (
         ("missing:", "missing:7d"), ("missing:soon", "'missing:soon'"), ("missing:0h", "0 s"),
-        ("missing:1h,2h", "twice"), ("missing:queue,2h", "twice"),
-        ("missing:long=1h,long=2h", "long twice"), ("tsafrir", "tsafrir:18h"),
+        ("missing:queue,2h", "twice"), ("missing:long=1h,long=2h", "long twice"),
         ("tsafrir:", "tsafrir:18h"), ("tsafrir:long", "'tsafrir:long'"),
-        ("tsafrir:30m", "at least 3600 s"), ("tsafrir:18h+some", "'some'"), ("tsafrir:18h+", "''"),
-        ("someone:18h", "'someone:18h'"), ("at-least", "at-least"), ("at-least:", "at-least:"),
-        ("at-least:two", "two"), ("at-least:0x", "0x"))),
+        ("tsafrir:30m", "at least 3600 s"), ("tsafrir:18h+some", "'some'"),
+        ("someone:18h", "'someone:18h'"), ("at-least:", "at-least:"), ("at-least:0x", "0x"))),
     ({"job_processors": "both"}, "both"),
     *(({"speed": speed}, str(speed)) for speed in (0.0, -1.0, float("inf"), float("nan"))),
 ]  # fmt: skip

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -191,25 +190,6 @@ def losses_are_exact(trace: Trace, kind: Format, told: FormatOptions) -> Trace:
     # Of both formats without dates a submission counts as lost if it is read as a Unix time.
     assert +counted == differences(trace, again, kind.name not in ("swf", "gwf"))
     return again
-
-
-def remembered(parse: Callable[..., Trace]) -> Callable[..., Trace]:
-    """A ``Format.parse`` that reads the same data in a row only once."""
-    last: list[Any] = []
-
-    def read(
-        kind: Format, data: bytes, source: str = "trace", options: FormatOptions | None = None
-    ) -> Trace:
-        if [kind, options, data] != last[:-1]:
-            last[:] = kind, options, data, parse(kind, data, source, options)
-        return last[-1]
-
-    return read
-
-
-def names_of_formats() -> list[str]:
-    """All formats, for parameters of tests."""
-    return list(FORMATS)
 
 
 def sample(name: str, told: FormatOptions) -> bytes:

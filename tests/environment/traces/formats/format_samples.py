@@ -50,9 +50,9 @@ exec_vnode=(v1:ncpus=1) Resource_List.select=1 end=1678067400 Exit_status=1
 03/06/2023 01:51:00;E;9[].ml;user=ann queue=workq ctime=1678066710 end=1678067460 Exit_status=0
 """
 
-#: Records of Son of Grid Engine 8.1.9, as it wrote them for invented users: a job, two tasks of an
+#: Records of Son of Grid Engine 8.1.9, as it wrote them for invented users: a job, a task of an
 #: array, a parallel job and its two tasks, one without a shell, one over its limit, one that asked
-#: twice to be run again, a deleted one, one that was rescheduled, a range of slots, requests.
+#: twice to be run again, a deleted one, one that was rescheduled, requests.
 GRIDENGINE = """\
 # Version: 8.1.9
 #
@@ -67,9 +67,6 @@ all.q:vm:chemistry:bob:arr:5:sge:0:1795454078:1795454079:1795454080:0:0:1:0.1412
 all.q:vm:physics:ada:paral:10:sge:0:1795454080:1795454080:1795454081:0:0:1:0.007969:0.000000:\
 4784.000000:0:0:0:0:627:0:0:0.000000:40:0:0:0:8:3:NONE:defaultdepartment:smp:2:0:0.007969:\
 0.000000:0.000032:-l h_rt=3600 -pe smp 2,3:0.000000:2.localhost:7700480.000000:0:0
-all.q:vm:chemistry:bob:arr:5:sge:0:1795454078:1795454080:1795454081:0:0:1:0.142543:0.003248:\
-4888.000000:0:0:0:0:560:0:0:0.000000:8:0:0:0:13:65:NONE:defaultdepartment:NONE:1:2:0.145791:\
-0.000107:0.000037:NONE:0.000000:NONE:3661824.000000:0:0
 all.q:vm:physics:ada:paral:10:sge:0:1795454080:1795454080:1795454083:0:0:3:0.002217:0.006854:\
 4908.000000:0:0:0:0:629:0:0:0.000000:48:0:0:0:8:3:NONE:defaultdepartment:smp:2:0:0.009071:\
 0.000000:0.000012:-l h_rt=3600 -pe smp 2,3:0.000000:1.localhost:3592192.000000:0:0
@@ -97,9 +94,6 @@ all.q:vm:chemistry:bob:delrun:26:sge:0:1795454384:1795454384:1795454388:100:137:
 all.q:vm:physics:ada:rerun:30:sge:0:0:0:0:25:0:0:0.000000:0.000000:0.000000:0:0:0:0:0:0:0:\
 0.000000:0:0:0:0:0:0:NONE:defaultdepartment:NONE:1:0:0.000000:0.000000:0.000000:-l h_rt=600:\
 0.000000:NONE:0.000000:0:0
-all.q:vm:physics:ada:range1:31:sge:0:1795454401:1795454401:1795454402:0:0:1:0.155789:0.000000:\
-4752.000000:0:0:0:0:556:0:0:0.000000:8:0:0:0:12:61:NONE:defaultdepartment:smp:4:0:0.155789:\
-0.000124:0.000034:-pe smp 2-8:0.000000:NONE:3629056.000000:0:0
 all.q:vm:physics:ada:reqs:35:grant_7:0:1795454402:1795454409:1795454410:0:0:1:0.142524:\
 0.004170:4728.000000:0:0:0:0:550:0:0:0.000000:8:0:0:0:11:40:NONE:defaultdepartment:NONE:1:0:\
 0.146694:0.000107:0.000037:-q all.q -l h_cpu=1800,mem_free=100m -soft -l h_vmem=1g:0.000000:\

@@ -2,19 +2,16 @@
 
 import gzip
 import json
-import re
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 from hpcrowd import Trace, read_trace, replay, write_trace
-from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.environment.traces.trace import FIELDS
-from hpcrowd.environment.traces.window import window
 from hpcrowd.formats import Losses, find_format, parse_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,9 +20,7 @@ from tests.environment.traces.formats.format_cases import (
     by_field,
     differences,
     losses_are_exact,
-    names_of_formats,
     options,
-    remembered,
     sample,
     traces,
 )
@@ -43,7 +38,7 @@ wild = given(data=st.data(), zone=st.sampled_from(ZONES))
 some = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 
 
-@pytest.mark.parametrize("name", names_of_formats())
+@pytest.mark.parametrize("name", FORMATS)
 @some
 @wild
 def test_losses_are_exact(name, told, data, zone):
@@ -54,7 +49,7 @@ def test_losses_are_exact(name, told, data, zone):
 
 
 # The formats of sacct lose odd run times a second time, and all of them times beyond the calendar.
-@pytest.mark.parametrize("name", [name for name in names_of_formats() if "sacct" not in name])
+@pytest.mark.parametrize("name", [name for name in FORMATS if "sacct" not in name])
 @some
 @wild
 def test_what_was_read_is_held(name, told, data, zone):
@@ -69,7 +64,7 @@ def test_what_was_read_is_held(name, told, data, zone):
     assert written == kind.generate(again, Losses(), told) == kind.generate(first, Losses(), told)
 
 
-@pytest.mark.parametrize("name", names_of_formats())
+@pytest.mark.parametrize("name", FORMATS)
 def test_job_numbers_that_read_alike_stay_two_jobs(name, told):
     """Managers count in numbers: 7 and 007, or 7 and 7.0 of HTCondor, would be one job."""
     nothing = {field: np.zeros(2) for field in FIELDS}
@@ -80,24 +75,6 @@ def test_job_numbers_that_read_alike_stay_two_jobs(name, told):
             first = losses_are_exact(trace, FORMATS[name], told)
             again = FORMATS[name].parse(FORMATS[name].generate(first, Losses(), told), "a", told)
             assert {} == differences(first, again)
-
-
-#: Second from which the jobs of a log are taken; all where it is not named.
-BEGIN = {"LLNL-Thunder": 112 * DAY}
-
-
-@pytest.mark.slow
-@pytest.mark.traces
-@pytest.mark.parametrize("name", names_of_formats())
-@pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "NASA-iPSC", "LLNL-Thunder"])
-def test_real_traces(name, log, told, read_trace, monkeypatch):
-    """Real logs survive each format but for what is counted; of the largest, the last weeks."""
-    # Most formats read what they have written to count: the same data, long to read twice.
-    monkeypatch.setattr(Format, "parse", remembered(Format.parse))
-    trace = read_trace(log)
-    if log in BEGIN:
-        trace, _ = window(trace, begin=BEGIN[log])
-    losses_are_exact(trace, FORMATS[name], told)
 
 
 ROWS_OF_JOBS = [(name, b"01/02/2020 00" if name == "pbs" else b"3 4") for name in (
@@ -121,7 +98,7 @@ ODDITIES = (
 )
 
 
-@pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "parquet"])
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "parquet"])
 def test_odd_files_are_read_as_the_plain_one(name, told, tmp_path):
     """Other ends of lines, a byte order mark, empty lines, no last line end, pieces of gzip."""
     expected, path = FORMATS[name].parse(sample(name, told), options=told), tmp_path / "odd"
@@ -131,7 +108,7 @@ def test_odd_files_are_read_as_the_plain_one(name, told, tmp_path):
         assert {} == differences(expected, read)
 
 
-@pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "table"])
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "table"])
 def test_format_is_found_from_content(name, told, tmp_path):
     """A file is known by what is in it, whatever is tried first, packed or not, and its name."""
     kind, data = FORMATS[name], sample(name, told)
@@ -165,37 +142,13 @@ def test_a_format_is_declared_in_one_place(monkeypatch, tmp_path, call):
     assert not write_trace(trace, tmp_path / "a.mine.gz")
     assert mine is find_format(tmp_path / "a.mine.gz")
     assert [60] == read_trace(tmp_path / "a.mine.gz")["run"].tolist()
-    assert "a format" in call("convert", "--list")[1]
     assert [*FORMATS] == [*json.loads(call("convert", "--list", "--json")[1])]
 
 
-def test_only_the_registry_knows_a_format(root):
-    """A format is its own file or folder, a line of the registry, and public names.
-
-    Others know only what is not of any format: results are written in SWF, as are made-up traces.
-    """
-    floors = ("environment", "agents", "analysis", "scenarios")
-    texts = {path: path.read_text() for floor in floors for path in (root / floor).rglob("*.py")}
-    texts |= {path: path.read_text() for path in (root / "src/hpcrowd").glob("*.py")}
-    registry = root / "environment/traces/formats/registry.py"
-    for name, kind in FORMATS.items():
-        known = {registry, root / f"src/hpcrowd/{'__init__' if name == 'swf' else 'formats'}.py"}
-        module = kind.reader.__module__.split(".formats")[1]
-        own = root.joinpath("environment/traces/formats", *module.split(".")[1:-1])
-        dotted = re.compile(rf"traces\.formats{re.escape(module)}\b")
-        knowing = {path for path, text in texts.items() if dotted.search(text)}
-        if own.name != "formats":
-            knowing -= {path for path in knowing if own in path.parents}
-        assert known <= knowing if name == "swf" else known == knowing, name
-
-
 @pytest.mark.traces
-@pytest.mark.parametrize("name", names_of_formats())
+@pytest.mark.parametrize("name", FORMATS)
 def test_replay_gives_the_same_schedule(name, told, kth, tmp_path):
-    """Jobs start in the same second when the converted trace is replayed.
-
-    Users who react do so, too, if the format has them.
-    """
+    """Jobs of a converted trace start in the same second, also of users who react, if it has."""
     columns = {field: kth[field][:2000] for field in FIELDS}
     trace, path = Trace(kth.header, columns, source="kth"), tmp_path / f"kth.{name}"
     lost = by_field(write_trace(trace, path, FORMATS[name], told))

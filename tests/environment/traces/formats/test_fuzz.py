@@ -14,11 +14,11 @@ from hpcrowd.formats import FormatOptions
 
 from tests.environment.traces.formats.format_cases import (
     complaint,
-    names_of_formats,
     options,
     sample,
 )
 from tests.environment.traces.formats.format_samples import NATIVE, lsf_record
+from tests.support.sacct import ODD as ODDITIES
 
 #: Broken files of each format in the quick test, and in each part of the slow one. The seeds are
 #: fixed, so the files are, too.
@@ -110,6 +110,7 @@ def check(name, data, told):
     assert isinstance(error, ValueError)
     assert f"broken.{name}" in text
     assert len(text) < LONGEST_TEXT, text
+    assert "cannot be read as" not in text  # some line is at fault
     if isinstance(error, ParseError):
         lines = data.count(b"\n") + data.count(b"\r") + 1
         assert 1 <= error.line <= lines, (text, data)
@@ -119,6 +120,7 @@ def check(name, data, told):
 def refused(name, part, count, told):
     """Read broken files of one format; return how many were refused, or had something counted."""
     good = [sample(name, told), *(text.encode() for text in NATIVE.get(name, ()))]
+    good += [ODDITIES] if name == "sacct" else []
     assert not any(check(name, one, told) for one in good)
     draw = random.Random(f"{name} {part}")
     return sum(check(name, broken(good[i % len(good)], draw), told) for i in range(count))
@@ -127,7 +129,7 @@ def refused(name, part, count, told):
 @pytest.mark.parametrize(
     "part", [PARTS, *(pytest.param(part, marks=pytest.mark.slow) for part in range(PARTS))]
 )
-@pytest.mark.parametrize("name", names_of_formats())
+@pytest.mark.parametrize("name", FORMATS)
 def test_broken_files(name, part, told):
     """A few thousand broken files, or fifty thousand: each a trace or one clear line."""
     count = QUICK if part == PARTS else CASES
@@ -150,7 +152,7 @@ NO_JOBS = {
 NOTHING = [b"", b"\n", b" \r\n\t\n", b"\0", b"\0" * 9000, b"\xff" * 9000, b"(" * 9000]
 
 
-@pytest.mark.parametrize("name", names_of_formats())
+@pytest.mark.parametrize("name", FORMATS)
 def test_nothing_in_it(name, told):
     """An empty file, zeros, noise and files without jobs are refused in every format."""
     texts = [*NOTHING, *(text.encode() for text in NO_JOBS.get(name, ()))]
@@ -164,36 +166,28 @@ MALFORMED = {
         ("ncpus=2", "ncpus=two", 8, "Resource_List.ncpus", "two"),
         ("exec_host=n3/0-1", "exec_host=n3/0-x", 8, "exec_host", "n3/0-x"),
         ("exec_host=n3/0-1", f"exec_host=n3/0-{'9' * 30}", 8, "exec_host", f"n3/0-{'9' * 30}"),
-        ("walltime=600", "walltime=-600", 8, "Resource_List.walltime", "-600"),
+        ("00:00:15;Q", "25:00:15;Q", 2, "time", "04/18/2009 25:00:15"),
         ("start=1240012900", "start=1240012900000", 8, "start", "1240012900000"),
         ("mem=1600kb", "mem=big", 7, "resources_used.mem", "big"),
-        ("00:00:15;Q", "25:00:15;Q", 2, "time", "04/18/2009 25:00:15"),
         ("04/18/2009 00:00:20;Q;124.server;queue=long", "garbage", 3, None, "garbage"),
         ("124.server;queue=long", "124.ser\0ver;queue=long", 3, None, ""),
     ],
     "gridengine": [
         ("plain1:1:sge", "plain1:x:sge", 5, "job_number", "'x': not a whole number"),
-        (":1795454077:", ":1.5:", 5, "submission_time", "'1.5': not a whole number"),
         (":1795454077:1795454079:", f":{10**14}:5:", 5, "start_time", "1970 to 2199"),
         ("NONE:1:0:0.145606", f"NONE:{2**40}:0:0.145606", 5, "slots", "more than"),
-        ("NONE:1:0:0.145606", "NONE:1:0:much", 5, "cpu", "'much': not a number"),
         ("-l h_rt=3600,", "-l h_rt=long,", 5, "category", "3600"),
         ("h_vmem=4G", "h_vmem=big", 5, "category", "4G"),
-        ("-pe smp 2,3", "-pe smp many", 7, "category", "2-8"),
     ],
     "lsf": [
         ("1706706300 7 ", "1706706300 x ", 2, "jobId", "'x': not a whole number"),
         ("33554438 8 1706702400", f"33554438 8 {10**12}", 2, "submitTime", "1970 to 2199"),
-        ("33554438 8 ", "33554438 8.5 ", 2, "numProcessors", "'8.5': not a whole number"),
-        ('1 "8*n1"', '1 "x*n1"', 2, "execHosts", "'x*n1'"),
         ('1 "8*n1"', '"n1" "n2"', 2, "numExHosts", "whole number"),
         (" 28000.5 ", " long ", 2, "ru_utime", "'long': not a number"),
         (" 0 0 7200 ", ' 0 x "x" ', 2, "numHostRusage", "'x': not a whole number"),
     ],
     "htcondor": [
         ("QDate = 1706702400", "QDate = 17067024000", 22, "qdate", "1970 to 2199"),
-        ("RequestCpus = 8", "RequestCpus = 8x", 26, "requestcpus", "whole number"),
-        ("RemoteUserCpu = 28000.5", "RemoteUserCpu = 2_8", 24, "remoteusercpu", "not a number"),
         ('Owner = "ada"', 'Owner = "ada', 19, "owner", "double quotes"),
         ("JobPrio = 5", "JobPrio 5", 13, None, "name = value"),
     ],
@@ -201,24 +195,16 @@ MALFORMED = {
         *(("\t60\t", f"\t{word}\t", 4, "run", repr(word))
           for word in ("abc", "nan", "1e400", "1_0", "0x1", "9007199254740994")),
         ("\tVO1\tP3", "\tVO1", 4, None, "28 fields; a job"),
-        ("\tVO1\tP3", "\tVO1\tP3\t4", 4, None, "30 fields; a job"),
         ("2\t1136070690", "1 0 5\n2\t1136070690", 4, None, "3 fields; a job"),
     ],
     "batsim-jobs": [
         ("1.500000,2", "soon,2", 3, "submission_time", "soon"),
-        ("1.500000,2", "1e400,2", 3, "submission_time", "1e400"),
         (",3-4,", ",3-4x,", 3, "allocated_resources", "3-4x"),
-        (",3-4,", ",4-3,", 3, "allocated_resources", "4-3"),
         (",400,", ",4,0,0,", 4, None, ""),
-        (",big,", ",b\0g,", 4, None, ""),
         (' c"', " c", 3, None, ""),
     ],
     "batsim": [
-        ('"res": 4', '"res": "4"', 6, "res", "4"),
-        ('"res": 4, ', "", 6, "res", ""),
         ('"subtime": 10', '"subtime": 1e999', 7, "subtime", "Infinity"),
-        ('"subtime": 10', f'"subtime": {"9" * 5000}', 7, "subtime", "Infinity"),
-        ('"walltime": 30', '"walltime": 0', 5, "walltime", "0"),
         ('"profile": "twice"', '"profile": "thrice"', 6, "profile", "thrice"),
         ('"id": "w0!7"', '"id": null', 7, "id", ""),
         ('"subtime": 1.5', '"subtime": NaN', 6, None, "NaN"),
@@ -267,7 +253,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
-@pytest.mark.parametrize("name", names_of_formats())
+@pytest.mark.parametrize("name", FORMATS)
 def test_line_of_two_gigabytes(name, root, tmp_path):
     """A line without end is refused with file and line, and costs no more than what is allowed."""
     path = tmp_path / f"endless.{name}.gz"
@@ -291,26 +277,16 @@ def test_line_of_two_gigabytes(name, root, tmp_path):
         (b"\xfd7zXZ\0" + bytes(range(200)), "xz -d"),
         (b"BZh9" + bytes(range(200)), "bunzip2"),
         (b"So much depends\nupon a red wheel\n", r"not in a known format; .* --input-format"),
-        # what is nearly of a format is named, with the command that gives what can be read
-        (
-            b'[{"ClusterId": 7, "ProcId": 0, "Owner": "ada"}]',
-            "history of HTCondor .*-long",
-        ),
-        (
-            b'{"timestamp": 1, "pbs_version": "2022.1", "Jobs": {"7.srv": {"queue": "q"}}}',
-            "is output of qstat; .*server_priv/accounting",
-        ),
+        # what is nearly of a format is named
         (b"1 0 5 60 4 -1 -1 4 90 -1 1 7\n" * 3, "nearly swf: its lines have 12 numbers"),
         (b'{"jobs": [{"name": "a", "size": 3}]}', "nearly sacct-json: its jobs have name, size"),
     ],
-    ids=range(7),
+    ids=range(5),
 )
 @pytest.mark.parametrize("name", ["poem", "poem.json", "poem.csv"])
 def test_unknown_files(tmp_path, data, cure, name):
     """A file in no known format, or packed otherwise than by gzip, is one line with a cure."""
-    path = tmp_path / name
-    if "nearly" not in cure and data[:1] not in b"[{":
-        path = path.with_suffix("")
+    path = tmp_path / (name if "nearly" in cure else "poem")
     path.write_bytes(data)
     with pytest.raises(TraceError, match=cure) as caught:
         read_trace(path)

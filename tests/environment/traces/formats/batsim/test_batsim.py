@@ -111,15 +111,11 @@ def test_sets_of_resources(text, count, last):
 @pytest.mark.traces
 @pytest.mark.filterwarnings("ignore")  # those of evalys
 def test_evalys_reads_a_run(kth, tmp_path):
-    """Evalys finds every job of a run of KTH where we say, the same utilization, and draws it."""
+    """Evalys finds every job of a run of KTH where we say, and the same utilization."""
     if importlib.util.find_spec("evalys") is None:
         pytest.skip("evalys is not installed; it is in the extra dev")
-    import matplotlib
-
-    matplotlib.use("Agg")
     from evalys.jobset import JobSet
     from hpcrowd import replay
-    from matplotlib import pyplot
 
     jobs = Trace(kth.header, {name: values[:3000] for name, values in kth.columns.items()})
     run = replay(jobs, scheduler="easy")
@@ -134,11 +130,6 @@ def test_evalys_reads_a_run(kth, tmp_path):
     assert run.metrics["utilization"] == pytest.approx(utilization, abs=1e-6)
     free = read.free_intervals()  # fails where a job takes what is not free
     assert 0 <= free.free_itvs.map(len).min()
-    few = read.df[read.df.starting_time < 1_200_000].rename(columns={"jobID": "job_id"})
-    JobSet(few, resource_bounds=(0, 99)).plot(with_details=True)
-    pyplot.savefig(tmp_path / "all.png")
-    pyplot.close("all")
-    assert (tmp_path / "all.png").stat().st_size > 10_000
 
 
 WHOLE = b"""; UnixStartTime: 1000
@@ -214,7 +205,6 @@ def test_what_batsim_demands_is_written():
         (["3", 1, "2"], [3, 1, 2], []),
         (["a", "2", "3"], [1, 2, 3], ["a", "", ""]),
         (["w0!1", "w1!1", "w0!2"], [1, 2, 3], ["w0!1", "w1!1", "w0!2"]),
-        (["01", "2", "3"], [1, 2, 3], ["01", "", ""]),
         (["9" * 30, "2", "4"], [1, 2, 3], ["9" * 30, "", "4"]),
     ],
 )
@@ -264,17 +254,6 @@ NUMBERS = st.integers(0, 2**50) | st.floats(0, 2**50)
 
 
 @given(
-    st.lists(st.tuples(NUMBERS, NUMBERS.filter(bool) | st.just(-1), st.integers(0, 2**40)),
-             min_size=1, max_size=4)
-)  # fmt: skip
-def test_numbers_are_read_as_themselves(rows):
-    """Times are whole or have fractions, resources are whole, as text of JSON writes them."""
-    jobs = [{"subtime": at, "walltime": limit, "res": size} for at, limit, size in rows]
-    columns = ("submit", "requested_time", "requested_processors")
-    assert rows == shown(parse_batsim(workload(*jobs)), *columns)
-
-
-@given(
     st.sampled_from(("subtime", "walltime", "res")),
     st.text(max_size=5) | st.integers().map(str) | st.booleans() | st.none() | st.lists(NUMBERS)
     | st.integers(2**60),
@@ -290,10 +269,7 @@ def test_other_values_are_refused(key, value):
 
 
 def test_jobs_beyond_their_walltime_are_killed(tmp_path):
-    """The mean response of 22 jobs of 10 s, 20 with walltimes of 1 to 20 s, is 175 / 22 = 7.95 s.
-
-    They have the values of the file by which Batsim tests walltimes.
-    """
+    """The mean response of 22 jobs, by which Batsim tests walltimes, is 175 / 22 = 7.95 s."""
     from hpcrowd import replay
 
     jobs = [{"walltime": walltime} for walltime in (*range(1, 21), -1)]
@@ -314,7 +290,6 @@ def test_jobs_beyond_their_walltime_are_killed(tmp_path):
 #: JSON of others, and what a message says of it.
 OTHERS = {
     "condor_history -json": ('[\n{"ClusterId":7,"ProcId":0}\n]', "condor_history -long"),
-    "condor_history -jsonl": ('{"ClusterId":7,"ProcId":0}\n' * 2, "condor_history -long"),
     "qstat": ('{"pbs_version":"2","Jobs":{"7.s":{"queue":"q"}}}', "qstat; .*accounting"),
     "pbsnodes": ('{"pbs_version":"2","nodes":{"n1":{"state":"free"}}}', "pbsnodes: nodes"),
     "bjobs": ('{"COMMAND":"bjobs","JOBS":1,"RECORDS":[{"JOBID":"1"}]}', "lsb.acct"),

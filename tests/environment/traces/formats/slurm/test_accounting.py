@@ -6,19 +6,16 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-from hpcrowd import Trace, jobs_from_trace, parse_swf, read_trace
-from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.formats.common.names import NAMED
+from hpcrowd import jobs_from_trace, read_trace
 from hpcrowd.environment.traces.formats.slurm import table as sacct_table
 from hpcrowd.environment.traces.formats.slurm.columns import COLUMNS
 from hpcrowd.environment.traces.formats.slurm.values import parse_time
-from hpcrowd.environment.traces.trace import FIELDS
 from hpcrowd.formats import FormatOptions, Losses, generate_sacct, parse_sacct
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.environment.traces.formats.format_cases import by_field, shown
-from tests.support.sacct import ODD, UTC, read, table, text
+from tests.support.sacct import ODD, UTC, read, table
 
 PARIS = FormatOptions(zone="Europe/Paris")
 
@@ -82,18 +79,6 @@ def test_what_was_done_to_the_oddities_is_counted(odd, monkeypatch):
         assert (table(odd), odd.names) == (table(trace), trace.names)
         assert odd.extra["job_id"].tolist() == trace.extra["job_id"].tolist()
         assert odd.header.lines == trace.header.lines
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("tail", ["", "|"])
-def test_line_ends_and_last_columns(end, tail):
-    """``-p`` and ``-P``, Unix and Windows are the same; the last line needs no end."""
-    data = text({"JobID": "7"}, {"JobID": "8", "Submit": "2024-01-31T12:00:01"}, end=end, tail=tail)
-    mark = b"\xef\xbb\xbf"
-    for told in (data, data.removesuffix(end.encode()), end.encode() + data, mark + data):
-        trace = parse_sacct(told, options=UTC)
-        assert ["7", "8"] == trace.extra["job_id"].tolist()
-        assert [0, 1] == trace["submit"].tolist()
 
 
 TIMES = ["{}", "{}Z", "{}+0530", "{}-03:00", "1706702400", "0", "Unknown", "", "None", "NONE"]
@@ -182,10 +167,7 @@ def lost(trace, options=None):
     ],
 )  # fmt: skip
 def test_columns_and_values(make_trace, fields, queue, expected):
-    """A job is a row with all columns, and a row of a step that gives its memory.
-
-    Without a beginning times are since 1970; states are the nearest; the queue is as read.
-    """
+    """A job is a row with all columns, and a row of a step that gives its memory."""
     row = rows(make_trace(HELD | fields), FormatOptions(queue=queue))[0]
     assert expected == {name: row[name] for name in expected}
     trace = make_trace(HELD, header="; UnixStartTime: 1706702400\n; TimeZoneString: Asia/Tokyo")
@@ -205,21 +187,6 @@ def test_columns_and_values(make_trace, fields, queue, expected):
     assert "2024-01-31T13:00:00" == rows(trace, PARIS)[0]["Submit"]
 
 
-def test_hour_shown_twice_has_its_offset(make_trace):
-    """A time that clocks show twice says which it is; so nothing is lost or repaired."""
-    start = 1729987200  # 27 October 2024, 02:00 in Paris, for the first time
-    jobs = [HELD | {"submit": hour * 1800} for hour in range(6)]
-    trace = make_trace(*jobs, header=f"; UnixStartTime: {start}")
-    submit = [row["Submit"] for row in rows(trace, PARIS) if row["User"]]
-    assert [
-        "2024-10-27T02:00:00+0200", "2024-10-27T02:30:00+0200", "2024-10-27T02:00:00+0100",
-        "2024-10-27T02:30:00+0100", "2024-10-27T03:00:00", "2024-10-27T03:30:00",
-    ] == submit  # fmt: skip
-    again = parse_sacct(generate_sacct(trace, options=PARIS), options=PARIS)
-    assert {} == again.repaired
-    assert trace["submit"].tolist() == again["submit"].tolist()
-
-
 def test_numbers_of_jobs(make_trace):
     """Jobs keep the number that Slurm gave them, else that of the trace, if all differ."""
     trace = make_trace(HELD | {"number": 17}, HELD | {"number": 4, "submit": 1})
@@ -232,37 +199,13 @@ def test_numbers_of_jobs(make_trace):
     assert {"number": 2} == lost(late)  # they are put in the order of submissions
 
 
-def test_trace_without_jobs():
-    """It is a header."""
-    empty = Trace(Header(), {name: np.zeros(0) for name in FIELDS})
-    assert "|".join(COLUMNS) + "\n" == generate_sacct(empty, Losses()).decode()
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {}, {"wait": -1}, {"run": -1}, {"run": 0, "wait": -1}, {"memory": 0}, {"memory": 0.5},
-        {"requested_time": 0}, {"requested_memory": 1000.25}, *({name: -1} for name in NAMED),
-    ],
-)  # fmt: skip
-def test_what_is_held(make_trace, fields):
-    """Nothing of it is lost, though it is not what Slurm would write."""
-    assert {} == lost(make_trace(HELD | fields))
-
-
 def test_what_else_is_counted_or_held(make_trace):
-    """Lines of the header and comments, columns of other formats, and numbers not of Slurm."""
-    trace = parse_swf(
-        "; Version: 2.2\n; Acknowledge: somebody\n; UnixStartTime: 1706702400\n;\n"
-        "1 0 5 60 4 -1 -1 4 120 -1 1 7 3 -1 -1 -1 -1 -1\n; outage\n"
-    )
-    assert {"header": 1, "comments": 1} == lost(trace)
+    """Columns of other formats, numbers not of Slurm, and a step of tasks that did not start."""
     trace = make_trace(HELD, HELD | {"submit": 1})
     trace.extra["project"] = np.array(["", "x"], object)
     trace.extra["job_id"] = np.array(["77.server", "78.server"], object)
     trace.names["user"] = {7: "\ud800"}
     assert {"project": 1, "job_id": 2, "user": 2} == lost(trace)
-    # what never is, a step of tasks that did not start, comes back as it was
     trace = read({"JobID": "9_[1,3,...]", "State": "CANCELLED", "MaxRSS": "5K"})
     assert [5] == trace["memory"].tolist()
     assert "9_[1,3,...].batch" == rows(trace, UTC)[1]["JobID"]

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hpcrowd import Trace, read_trace
 from hpcrowd.environment.traces.formats.slurm import table as sacct_table
@@ -37,19 +36,17 @@ def place(error):
 
 
 BAD = {
-    "Submit": ("yesterday", "2024-13-01T00:00:00", "2024-02-30T00:00:00", "2024-01-31", "12:00:00",
-               "2024-01-31T25:00:00", "-1", "1900-01-01T00:00:00", "2201-01-01T00:00:00", "9" * 20),
-    "Start": ("31 Jan 12:00", "2024-01-31T12:00:00+1", "1e9", "99999999999"),
-    "End": ("2024-01-31T12:00:60",),
-    "ElapsedRaw": ("1h", "-5", "1.5", "9007199254740994", "nan", "00:10:00"),
-    "AllocCPUS": ("two", "1.5", "-1", "1_000", "0x10", "1KK", "9" * 30),
-    "ReqCPUS": ("inf", " 4", "4 "),
+    "Submit": ("yesterday", "2024-02-30T00:00:00", "2024-01-31", "12:00:00", "2024-01-31T25:00:00",
+               "-1", "1900-01-01T00:00:00", "2201-01-01T00:00:00"),
+    "Start": ("2024-01-31T12:00:00+1", "1e9", "99999999999"),
+    "ElapsedRaw": ("1h", "-5", "1.5", "9007199254740994", "nan"),
+    "AllocCPUS": ("1.5", "-1", "1_000", "1KK", "9" * 30, " 4"),
     "TimelimitRaw": ("01:00:00", "forever", "9007199254740990"),
     "ReqMem": ("4X", "4Gx", "Gc", "-4G", "9999999999P"),
     "TotalCPU": ("1:2:3:4", "10", "10:99", "ten"),
-    "State": ("DONE", "", "CANCELED", "COMPLETED_", "\u0661"),
-    "JobID": ("", "abc", "1x", "1_", "1+", "1_[a]", "-1", "1 2"),
-    "MaxRSS": ("5X", "5Kc", "-5K", "many"),
+    "State": ("DONE", "", "COMPLETED_", "\u0661"),
+    "JobID": ("", "1x", "1_", "1+", "1_[a]", "-1", "1 2"),
+    "MaxRSS": ("5X", "5Kc", "-5K"),
 }  # fmt: skip
 
 
@@ -102,16 +99,6 @@ def test_a_column_in_another_notation():
     assert [-1] * 9 == parse_sacct(text(*rows[1:]), options=UTC)["submit"].tolist()
 
 
-def test_zero_bytes_and_other_headers():
-    """A line with zero bytes is left out; a header with other columns is refused in any case."""
-    data = text({}, {"JobID": "2", "JobName": "a\0b"}, {"JobID": "3"})
-    trace = parse_sacct(data, options=UTC)
-    assert ["1", "3"] == trace.extra["job_id"].tolist()
-    assert {"lines: left out: a zero byte; not text (first: line 3)": 1} == trace.dropped
-    other = text({}) + text({}).replace(b"Submit|Start", b"Start|Submit")
-    assert "second header" in str(refused(other, UTC))
-
-
 def test_commands_ask_for_columns_that_are_read(root):
     """The command of errors asks for what the tests show; that of the guide for nothing unused."""
     assert set(JOB) == set(COLUMNS)
@@ -143,25 +130,22 @@ def test_first_malformed_line_is_named(monkeypatch, rows, line, piece):
     assert (line, "ElapsedRaw", "?") == place(refused(text(*rows)))
 
 
-@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\t\r\n", b"\n \n\n"])
-def test_blank_lines_count_as_lines(blank):
-    """Blank lines are passed over, and are lines of the file."""
-    first, rest = text({}, {"JobID": "2", "ElapsedRaw": "?"}).split(b"\n", 1)
-    data = first + b"\n" + blank + rest
-    assert 3 + blank.count(b"\n") == place(refused(data))[0]
-    assert 2 == len(parse_sacct(data.replace(b"|?|", b"|5|"), options=UTC))
-
-
 STEP_OF_ANYTHING = {"JobID": "1.0", "Submit": "?", "State": "?", "ElapsedRaw": "?", "MaxRSS": "3K"}
 
 
 def test_rows_that_are_passed_over():
-    """A row that is cut off is left out and named; other columns of steps may say anything."""
+    """A row that is cut off is left out, as are zeros; other columns of steps may say anything."""
     data = text({}, {"JobID": "2"}, {"JobID": "3"})
-    for cut, line in ((data.replace(b"2|ada|", b"2|"), 3), (data[:-40], 4)):
+    zero = parse_sacct(data.replace(b"relax", b"re\0ax", 1), options=UTC)
+    assert {"lines: left out: a zero byte; not text (first: line 2)": 1} == zero.dropped
+    for cut, line in ((data.replace(b"2|ada|", b"2|"), 3), (data[:-40], 4),
+                      (data.replace(b"relax", b"|" * 5000, 1), 2)):  # fmt: skip
         trace = parse_sacct(cut, options=UTC)
         assert 2 == len(trace)
         assert {f"{UNCLEAR} (line {line})": 1} == trace.dropped
+    assert "second header" in str(
+        refused(data + data.replace(b"Submit|Start", b"Start|Submit"), UTC)
+    )
     assert [3] == read({}, STEP_OF_ANYTHING)["memory"].tolist()
     with pytest.raises(QuantityError, match="Mars/Olympus"):
         parse_sacct(text({}), options=FormatOptions(zone="Mars/Olympus"))
@@ -170,22 +154,18 @@ def test_rows_that_are_passed_over():
 @pytest.mark.parametrize(
     ("data", "line", "rule"),
     [
-        (b" \r\n\t\n", None, "is empty"),
-        (text({}).split(b"\n")[0], None, "contains no jobs"),
         (text({}).split(b"\n")[0] + b"\n\n", None, "contains no jobs"),
         (text({})[:-40], 2, ""),  # nothing is left
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), None, "binary file"),
         ("JobID|State".encode("utf-16"), None, "binary file"),
         (text({}, {"JobName": "a\0b"}), 3, "\\0"),
         (text({}).split(b"\n", 1)[1], 1, "no header with the names of its columns; write it again"),
         (b"JobID           Submit      State \n------- -------- ------\n1 2024 CD\n", 1,
          "columns of fixed width, which cut values off; write it again with -P"),
-        (text({}, {"JobName": "x" * 2**24}), 3, "longer than 1,048,576 bytes"),
         (text({"JobName": "x" * (2**20 + 1), "State": "?"}), 2, "longer than"),
         (text({"ElapsedRaw": "7" * 5000}), 2, "..."),
+        (text({"Submit": "31 Jan 12:00"}), 2, "leave SLURM_TIME_FORMAT alone"),
         # a second header with other columns is not a row
         (text({}) + text({}).replace(b"Submit|Start", b"Start|Submit"), 3, "JobID"),
-        (text({}) + without("QOS"), 3, "JobID"),
         # a column that is needed is named, with a command that writes all that are of use
         *((b"\n\n" + without(*columns), 3, rule) for columns, rule in (
             (["JobID"], "not a header of sacct"), (["Submit"], "no column Submit"),
@@ -195,7 +175,7 @@ def test_rows_that_are_passed_over():
             (["Start", "End"], "no column Start or End"),
             (["ElapsedRaw", "End"], "no column ElapsedRaw or Elapsed or End"))),
     ],
-    ids=range(20),
+    ids=range(16),
 )  # fmt: skip
 def test_other_texts(data, line, rule):
     """Whatever else is given is reported in one line, with a cure if there is one."""
@@ -211,43 +191,6 @@ def trace_or_error(data, zone="Europe/Paris", strict=True):
         return parse_sacct(data, "odd.txt", FormatOptions(zone=zone, strict=strict))
     except TraceError as error:
         return error
-
-
-#: What tears a text apart.
-PIECES = (
-    *(b"\r", b"\n", b"\r\n", b"\0", b"|", b"||", b" ", b"\t", b"-1", b"nan", b"\xff", b"\xc3"),
-    *(b"9" * 20, b"1e400", b"Unknown", b"9999-01-01T00:00:00", b"[", b"+1", b"_[", b".", b".0"),
-    *(b"\xef\xbb\xbf", b'"', b"JobID", b"\x0b", b"\x85", b"\xe2\x80\xa8", b"12K", b"RUNNING"),
-)
-TEARS = st.tuples(
-    st.integers(0, len(ODD)),
-    st.one_of(st.sampled_from(PIECES), st.binary(max_size=4)),
-    st.integers(0, 60),
-)
-
-
-@settings(max_examples=50)
-@given(changes=st.lists(TEARS, min_size=1, max_size=6))
-def test_whatever_stands_there(changes):
-    """A text torn apart is a trace, or one clear error; both ways of looking at it agree."""
-    data = ODD
-    for where, what, gone in changes:
-        data = data[:where] + what + data[where + gone :]
-    trace, counting = (trace_or_error(data, strict=strict) for strict in (True, False))
-    if isinstance(trace, TraceError):
-        if isinstance(counting, Trace):
-            counts = counting.repaired + counting.dropped
-            assert any("taken as unknown" in reason or "left out" in reason for reason in counts)
-        assert len(str(trace)) < 400
-        assert "cannot be read as" not in str(trace)
-        return
-    assert table(trace) == table(counting)
-    assert np.array_equal(np.arange(1, len(trace) + 1), trace["number"])
-    layout = sacct_table.find_layout(data)
-    mended = trace.repaired[SURPLUS] or any(UNCLEAR in reason for reason in trace.dropped)
-    if layout is not None and not mended:  # else the mark at the beginning was taken off
-        lines = enumerate(data[layout.begin :].splitlines(), layout.line + 1)
-        sacct_table._explain(lines, layout, "odd.txt", 0, sacct_table._checks(layout))
 
 
 #: Values that mean something in some column.
@@ -297,18 +240,6 @@ def names_of(trace):
     return [names.get(number, str(number)) for number in trace["executable"].tolist()]
 
 
-@pytest.mark.parametrize("name", ["a|b", "|", "a|b|c", "a\nb", "\n", "a\n\nb|", "line1\n|\nline3"])
-def test_name_in_the_middle(name):
-    """Surplus cells belong to the only column of free text."""
-    good = parse_sacct(text({}, {"JobID": "2"}, {"JobID": "3"}), options=UTC)
-    trace = parse_sacct(text({}, {"JobID": "2", "JobName": name}, {"JobID": "3"}), options=UTC)
-    assert {SURPLUS: 1} == trace.repaired
-    assert {} == trace.dropped
-    assert name == names_of(trace)[1]
-    fields = [column for column in good.columns if column != "executable"]
-    assert all((good[one] == trace[one]).all() for one in fields)
-
-
 @settings(max_examples=50)
 @given(
     names=st.lists(NAMES, min_size=2, max_size=5),
@@ -318,10 +249,7 @@ def test_name_in_the_middle(name):
     upper=st.booleans(),
 )
 def test_any_order_of_columns(names, order, last, more, upper):
-    """The name is found wherever its column is: a row is whole, or is left out and counted.
-
-    Order and case of columns change nothing, nor do columns that are not used.
-    """
+    """In any order and case of columns the name is found, or its row left out and counted."""
     order = [name for name in order if name != "JobName"]
     order.insert(len(order) if last else len(order) // 2, "JobName")
     order = [*more, *order]
@@ -363,12 +291,12 @@ def test_several_columns_of_free_text(names, line, comment):
 def test_a_row_is_read_alike_in_every_file(rows, order, odd):
     """Whatever other rows there are, a row is put together as if it were the only one."""
     rest = [name for name in JOB if name not in order]
-    order = [rest[0], *order, *rest[1:], "ExitCode", "Layout"]
+    columns = [rest[0], *order, *rest[1:], "ExitCode", "Layout"]
     rows = [row | {"JobID": str(number)} for number, row in enumerate(rows, 10)]
 
     def read_with(*rows):
         try:
-            trace = parse_sacct(ordered(order, {}, *rows), options=UTC)
+            trace = parse_sacct(ordered(columns, {}, *rows), options=UTC)
         except ParseError:
             reject()  # the second line of a name may be a row of its own, and a malformed one
         return dict(zip(trace.extra["job_id"], names_of(trace), strict=True))
@@ -399,10 +327,7 @@ def test_delimiters(delimiter):
 
 
 def test_rows_that_cannot_be_mended():
-    """Two columns of free text side by side share a surplus in more than one way: it is left out.
-
-    In a table of many pieces the others are repaired as in a small one.
-    """
+    """Of two columns of free text side by side a surplus is left out; pieces change nothing."""
     order = ["JobID", "Comment", "JobName", *(n for n in JOB if n not in ("JobID", "JobName"))]
     rows = [{"Comment": "x"}, {"JobID": "2", "JobName": "a|b", "Comment": "c"}, {"JobID": "3"}]
     trace = parse_sacct(ordered(order, *rows), options=UTC)
@@ -424,15 +349,6 @@ DUMPS = dict.fromkeys((
     "guide-allstates.txt": 414, "guide-states.txt": 414, "lines.txt": 414, "guide-tame.txt": 407,
 }  # fmt: skip
 
-#: Those that are refused, and why.
-REFUSED = {
-    "default.txt": "no column Submit",
-    "guide-noheader.txt": "no header with the names of its columns; write it again without -n",
-    "guide-wide.txt": "columns of fixed width, which cut values off; write it again with -P",
-    "guide-time-adbHM.txt": "leave SLURM_TIME_FORMAT alone",
-    "guide-time-relative.txt": "leave SLURM_TIME_FORMAT alone",
-}
-
 
 @pytest.mark.parametrize("name", DUMPS)
 def test_dumps_of_a_real_cluster(slurm_dumps, name):
@@ -443,11 +359,3 @@ def test_dumps_of_a_real_cluster(slurm_dumps, name):
     if "executable" in trace.names and "tame" not in name:
         found = dict(zip(trace.extra["job_id"], names_of(trace), strict=True))
         assert ("a|b", "line1\nline2", "tab\there") == (found["291"], found["293"], found["296"])
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_dumps_that_cannot_be_read(slurm_dumps, name):
-    """What is cut off or left out is refused with the reason and the cure; a beginning shows it."""
-    lines = (slurm_dumps / name).read_bytes().splitlines(keepends=True)[:30]
-    with pytest.raises(TraceError, match=REFUSED[name]):
-        parse_sacct(b"".join(lines), name)

@@ -1,7 +1,9 @@
 """What jobs of Slurm ask of a machine, and the objects of ``sacct --json``."""
 
+import gzip
 import json
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,18 +16,16 @@ from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.slurm import json_records
 from hpcrowd.environment.traces.formats.slurm.accounting import generate_sacct
-from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in, gpus_in
+from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
 from hpcrowd.formats import (
-    FormatOptions,
     Losses,
     find_format,
-    generate_sacct_json,
     parse_sacct,
     parse_sacct_json,
 )
 
 from tests.environment.state.test_slurm_now import SCONTROL, SQUEUE, objects
-from tests.environment.traces.formats.format_cases import ASKED, asked_by
+from tests.environment.traces.formats.format_cases import ASKED, asked_by, shown
 from tests.support.sacct import UTC, text
 
 
@@ -65,7 +65,9 @@ def test_options_become_columns(options, expected):
         ("sbatch --dependency=singleton -a 0-19%2 x.sh", Asked("singleton", 0, 2)),
         ("sbatch --array 1-9 --exclusive x.sh", Asked("", 0, 0, exclusive=True)),
         ("sbatch -b now+30minutes --exclusive=user x.sh", Asked("", 1800, 0, exclusive=True)),
-        ("sbatch --begin=16:00 x.sh", Asked()),
+        *((f"sbatch --begin={moment} x.sh", Asked(moment=meaning)) for moment, meaning in (
+            ("2026-01-05T16:00:30", "2026-01-05T16:00:30"), ("2026-01-05", "2026-01-05T00:00:00"),
+            ("2026-01-05T16:00", "2026-01-05T16:00:00"), ("2026-02-31", ""), ("16:00", ""))),
         ("sbatch -n2 : -d afterok:3 x.sh", Asked(columns={"tasks": "2"})),
         ("sbatch --wrap='unclosed", Asked()), ("sbatch -d", Asked()), ("", Asked()),
     ],
@@ -77,28 +79,6 @@ def test_options_of_submit_lines(line, expected):
 
 LINE = "sbatch -C milan --reservation=day -q low x.sh"
 PARTS = "sbatch -n 4 --mem=1G : -n 8 --mem=2G x.sh"
-
-
-def begin(written):
-    """The moment that an option of a submit line says."""
-    return asked_in(f"sbatch --begin={written} x.sh").moment
-
-
-@pytest.mark.parametrize(
-    ("read", "written", "meaning"),
-    [
-        (begin, "2026-01-05T16:00:30", "2026-01-05T16:00:30"),
-        (begin, "2026-01-05T16:00", "2026-01-05T16:00:00"),
-        (begin, "2026-01-05", "2026-01-05T00:00:00"), (begin, "2026-02-31", ""),
-        (begin, "16:00", ""), (begin, "now+60", ""), (gpus_in, "gres:gpu:2", ("2", "")),
-        (gpus_in, "gres/gpu:a100=4", ("4", "a100")), (gpus_in, "gpu:a100:2,gpu:v100:1", ("3", "")),
-        (gpus_in, "gres:gpu:2,gres:lustre:1", ("2", "")), (gpus_in, "lustre:1", ("", "")),
-        (gpus_in, "", ("", "")),
-    ],
-)  # fmt: skip
-def test_moments_and_gpus(read, written, meaning):
-    """A date, or one with a time, is a moment; generic resources are written in three ways."""
-    assert meaning == read(written)
 
 
 def asked(trace, *asks):
@@ -148,10 +128,7 @@ def test_rows_ask(rows, expected):
 
 
 def test_what_jobs_ask_for_is_written_and_read_back():
-    """The text of sacct has all of it in its columns and submit lines.
-
-    Most nodes are written with the least, which are then one.
-    """
+    """The text of sacct has all of it; most nodes are written with the least, then one."""
     rows = {"JobID": "1", "Partition": "long"}, {"JobID": "2_7", "Partition": "gpu"}, {"JobID": "3"}
     trace = parse_sacct(text(*rows), options=UTC)
     of_slurm = {name: ASKED[name] for name in set(ASKED) - {"array", "task", "project"}} | {
@@ -319,18 +296,6 @@ def test_shapes_of_versions(job):
     assert (-1, False) == (never["requested_time"][0], "eligible" in never.extra)
 
 
-def test_odd_values_of_objects():
-    """A negative time is unknown and counted by its job in the list, or is refused."""
-    odd = NEW | {"job_id": 9, "array": {}, "time": NEW["time"] | {"elapsed": -16}}
-    trace = parse_sacct_json(dump(NEW, odd), options=UTC)
-    assert 2 == len(trace)
-    (reason,) = (reason for reason in trace.repaired if "taken as unknown" in reason)
-    assert reason.startswith("taken as unknown: ElapsedRaw: not a whole number")
-    assert reason.endswith("(first: job 2 of the list)")
-    with pytest.raises(TraceError, match="job 2 of the list, ElapsedRaw '-16': not a whole"):
-        parse_sacct_json(dump(NEW, odd), options=FormatOptions(strict=True))
-
-
 def test_jobs_before_what_made_them(tmp_path):
     """Slurm 23.11 prints its jobs first: they are known by their keys, not by the first bytes."""
     jobs = [NEW | {"job_id": 9, "array": {}, "comment": {"job": "x" * 70_000}}]
@@ -339,8 +304,67 @@ def test_jobs_before_what_made_them(tmp_path):
     assert [60] == read_trace(path, options=UTC)["run"].tolist()
 
 
+def records_of(path):
+    """The JSON records of each job, by its identifier, in the order of submissions."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    jobs = json.loads(gzip.decompress(path.read_bytes()))["jobs"]
+    for record in sorted(jobs, key=lambda one: (one["time"]["submission"], one["job_id"])):
+        array, het = record["array"], record["het"]
+        name = str(het["job_id"] or record["job_id"])
+        if array["job_id"]:
+            name = f"{array['job_id']}_{array['task_id']}"
+        found.setdefault(name, []).append(record)
+    return found
+
+
+def processors(record):
+    """Processors that a record's job got."""
+    return sum(one["count"] for one in record["tres"]["allocated"] if one["type"] == "cpu")
+
+
+def test_text_is_as_the_records(slurm_dumps):
+    """Every job equals its records, second for second: runs of a job, or parts of one."""
+    site = read_trace(slurm_dumps / "all-D.txt.gz", options=UTC)
+    records = records_of(slurm_dumps / "json-D.txt.gz")
+    assert 421 == sum(map(len, records.values()))
+    assert set(records) == set(site.extra["job_id"])
+    assert {} == site.dropped
+    origin = int(site.header.get("UnixStartTime") or 0)
+    differ = Counter[str]()
+    columns = ("job_id", "eligible", "suspended", "lost_work", "priority", "final_state", "qos",
+               "user", "group", "executable", "queue", "submit", "wait", "run",
+               "allocated_processors", "requested_processors", "requested_time")  # fmt: skip
+    for row in shown(site, *columns):
+        told = dict(zip(columns, row, strict=True))
+        some = records[told["job_id"]]
+        first, last = some[0], some[-1]
+        parts = some if first["het"]["job_id"] else [last]
+        earlier = [one for one in some[:-1] if one["state"]["current"] != "RESIZING"]
+        start = min(part["time"]["start"] for part in parts)
+        expected = {
+            "submit": first["time"]["submission"] - origin,
+            "eligible": first["time"]["eligible"] - first["time"]["submission"],
+            "wait": start - first["time"]["submission"],
+            "run": max(part["time"]["end"] for part in parts) - start,
+            "allocated_processors": sum(map(processors, parts)),
+            "requested_processors": sum(part["required"]["CPUs"] for part in parts),
+            "requested_time": max(60 * (part["time"]["limit"] or 0) or -1 for part in parts),
+            "final_state": last["state"]["current"], "user": last["user"], "qos": last["qos"],
+            "group": last["account"], "executable": parts[0]["name"],
+            "queue": parts[0]["partition"], "suspended": last["time"]["suspended"],
+            "lost_work": 0 if len(parts) > 1
+            else sum(one["time"]["elapsed"] * processors(one) for one in earlier),
+            "priority": parts[0]["priority"],
+        }  # fmt: skip
+        for what, wanted in expected.items():
+            found = int(told[what] or 0) if isinstance(wanted, int) else told[what]
+            if found != wanted:
+                differ[f"{what} {told['job_id']}: {found} != {wanted}"] += 1
+    assert {} == differ
+
+
 def test_same_as_the_text(slurm_dumps):
-    """JSON of a real cluster gives what its text gives, without CPU times; losses are counted."""
+    """JSON of a real cluster gives what its text gives, without CPU times."""
     path = slurm_dumps / "json-D.txt.gz"
     assert "sacct-json" == find_format(path).name
     trace, text = (read_trace(one, options=UTC) for one in (path, slurm_dumps / "all-D.txt.gz"))
@@ -356,13 +380,6 @@ def test_same_as_the_text(slurm_dumps):
     for name in ("final_state", "eligible", "suspended", "restarts", "lost_work", "runs", "nodes",
                  "alloc_tres", "req_tres", "node_list", "priority", "qos"):  # fmt: skip
         assert text.extra[name].tolist() == trace.extra[name][rows].tolist(), name
-    lost = Losses()
-    again = parse_sacct_json(generate_sacct_json(text, lost, UTC), options=UTC)
-    assert len(text) == len(again)
-    counts = {field: count for (field, _), count in lost.counts.items()}
-    # Parts of a heterogeneous job share one list of resources.
-    parts = {"allocated_processors": 2, "average_cpu": 2, "memory": 2, "requested_memory": 2}
-    assert {"executable": 2} | parts == counts
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -48,10 +48,7 @@ def named(make_trace, users="bab"):
 
 
 def test_anonymised_trace(make_trace):
-    """Users stay apart, in the order of pseudonyms; groups, names and identifiers are gone.
-
-    The same salt gives a user the same pseudonym in another log; another salt another one.
-    """
+    """Users stay apart, by the salt; groups get pseudonyms; names and identifiers are gone."""
     trace = named(make_trace)
     hidden = anonymised(trace, "salt")
     users = hidden["user"].tolist()
