@@ -43,13 +43,6 @@ def test_names_have_streams_of_their_own():
     assert drawn[0] == Streams(3).within("part", 1).generator("jobs").random()
 
 
-def test_streams_leave_the_global_generator_alone():
-    """Making streams and simulations neither reads nor seeds numpy's global generator."""
-    before = np.random.get_state()[1].tolist()  # noqa: NPY002
-    Simulation(JobTable(), 1, seed=4).streams.generator("x").random()
-    assert before == np.random.get_state()[1].tolist()  # noqa: NPY002
-
-
 def test_negative_seed():
     """A seed below 0 is reported with its value."""
     with pytest.raises(QuantityError, match="seed -1"):

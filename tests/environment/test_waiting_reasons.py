@@ -14,13 +14,8 @@ from hpcrowd.environment.grid.broker import broker_of
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.schedulers.conservative import PlanningScheduler, Profile, duration
-from hpcrowd.environment.schedulers.names import SCHEDULERS
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler
-from hpcrowd.environment.waiting_reasons import (
-    explain,
-    running_jobs,
-    waiting_jobs,
-)
+from hpcrowd.environment.waiting_reasons import running_jobs, waiting_jobs
 from hpcrowd.errors import QuantityError
 from hpcrowd.grids import Grid
 from hpcrowd.platform import Maintenance, NodesDown, SwitchPolicy
@@ -30,7 +25,6 @@ from hypothesis import strategies as st
 
 from tests.environment.schedulers.pool_cases import begun, ran
 from tests.support.policies import (
-    LastRun,
     Rows,
     backfills,
     cases,
@@ -123,13 +117,15 @@ WORDS: dict[str, tuple[str, Rows, dict[str, Any], dict[int, str]]] = {
         {
             2: "first in the queue: requests 8 processors, 2 are free; start expected Mon 04:00",
             3: "fits, but would delay job 2 (reserved Mon 04:00): expected to run 5.0 h"}),
-    "a job that is believed to end in time overtakes": (
-        "easy", WIDE, {}, {3: "requests 2 processors, 1 is free"}),
     "another order is reported with places, where others overtake": (
         "easy:order=-processors", FULL, {},
         in_order("by processors, large ones first", {4: 5, 2: 4, 3: 2})),
+    "an order without overtaking": (
+        "sjf", FULL, {},
+        {4: f"first by estimate: requests 5 {NONE_FREE}; start expected Mon 04:00",
+         2: "place 2 by estimate: waits behind job 4: sjf allows no overtaking",
+         3: "place 3 by estimate: waits behind job 4: sjf allows no overtaking"}),
     "creasy": ("creasy", FULL, {}, in_order("by seniority and criticality", {4: 5, 2: 4, 3: 2})),
-    "a formula": ("wfp3", FULL, {}, in_order("by wfp3", {4: 5, 2: 4, 3: 2})),
     "its plan": (
         "wfp3:backfill=conservative", FULL, {},
         {4: "planned for Mon 04:00", 2: "planned for Mon 05:00", 3: "planned for Mon 04:00"}),
@@ -164,12 +160,8 @@ WORDS: dict[str, tuple[str, Rows, dict[str, Any], dict[int, str]]] = {
             2: "place 2 by fair share: requests 3 processors, 2 are free"}),
     "adaptive shows the reasons of the policy in charge": (
         "adaptive", STORY, {"platform": [SwitchPolicy(30 * 60, "fcfs")]}, {5: BEHIND}),
-    "a reservation after maintenance": (
-        "easy", STORY, WINDOW,
-        {2: "first in the queue: requests 4 processors, 1 is free; start expected Tue 06:00"}),
     "jobs would run into maintenance": (
         "easy", STORY[:3], {**WINDOW, "until": 150}, {3: ANNOUNCED.format(5)}),
-    "also the first": ("fcfs", [(60, 6 * H, 2, 6 * H, 1, 1, 1)], WINDOW, {1: ANNOUNCED.format(6)}),
     "the cluster is closed": (
         "easy", STORY[:2], {**WINDOW, "until": 6 * H}, {2: "cluster is closed until Tue 06:00"}),
     "it opens": (
@@ -184,19 +176,6 @@ WORDS: dict[str, tuple[str, Rows, dict[str, Any], dict[int, str]]] = {
     "the pass is still to come": (
         "easy", STORY[:2], {"until": 4 * H}, {2: "fits: may start at the next scheduling pass"}),
 }  # fmt: skip
-for _policy, _by, _places in (
-    ("sjf", "by estimate", (4, 2, 3)),
-    ("ljf", "by estimate, large ones first", (3, 2, 4)),
-    ("order:by=processors", "by processors", (3, 2, 4)),
-    ("order:by=-processors", "by processors, large ones first", (4, 2, 3)),
-):
-    _behind = f"waits behind job {_places[0]}: {_policy.partition(':')[0]} allows no overtaking"
-    _room = {2: 4, 3: 2, 4: 5}[_places[0]]
-    WORDS[f"{_policy} tells the place"] = (
-        _policy, FULL, {},
-        {_places[0]: f"first {_by}: requests {_room} {NONE_FREE}; start expected Mon 04:00",
-         **{job: f"place {place} {_by}: {_behind}" for place, job in enumerate(_places[1:], 2)}},
-    )  # fmt: skip
 
 
 @both
@@ -207,17 +186,6 @@ def test_words(name, plain):
     found = told(policy, rows, plain=plain, **given)
     assert expected == {job: found[job] for job in expected}
     assert [*expected] == [job for job in found if job in expected]
-
-
-@both
-def test_limits_of_queues_in_a_file(plain, tmp_path):
-    """The queue of the limit is named, and the place by priority."""
-    file = tmp_path / "queues.toml"
-    file.write_text("[[queues]]\nqueues = [1]\npriority = 2\nuser-jobs = 1\n")
-    rows = [STORY[0], (60, H, 2, H, 1, 1, 1)]
-    expected = "user 1 in queue 1 is at its limit of 1 job at once"
-    found = told(f"multi-queue:file={file}", rows, plain=plain)
-    assert {2: f"place 1 by priority of the queues: {expected}"} == found
 
 
 @both
@@ -261,18 +229,6 @@ class Odd(Scheduler):
         return [job for job in odd if job.processors <= look.free][:1]
 
 
-class Told(Odd):
-    """Explains itself."""
-
-    def reasons(self, look):
-        """In its own words."""
-        for place, job in enumerate(look.waiting, 1):
-            found = self.reason(job, look, place)
-            if found.code == ReasonCode.NOT_CHOSEN and job.processors % 2 == 0:
-                found = found._replace(note="odd only: it")
-            yield found
-
-
 class Narrow(FCFS):
     """FCFS for narrow jobs only; does not explain that."""
 
@@ -304,12 +260,8 @@ TWO = (60, H, 2, H, 2, 1, 1)
          {2: "requests 2 processors, 1 is free", 3: "requests 5 processors, 1 is free"}),
         (Odd, [(0, 4 * H, 5, 4 * H, 1, 1, 1), TWO],
          {2: "odd did not choose it: requests 2 processors, 3 are free"}),
-        (Told, [(0, 4 * H, 5, 4 * H, 1, 1, 1), TWO],
-         {2: "odd only: it did not choose it: requests 2 processors, 3 are free"}),
         (Narrow, [STORY[1]], {1: "narrow did not choose it: requests 4 processors, 8 are free"}),
-        (ByUser, FULL,
-         {4: f"first by seat: requests 5 {NONE_FREE}; start expected Mon 04:00",
-          3: "place 2 by seat: waits behind job 4: seat allows no overtaking"}),
+        (ByUser, FULL, {3: "place 2 by seat: waits behind job 4: seat allows no overtaking"}),
     ],
 )  # fmt: skip
 def test_schedulers_of_ones_own(kind, rows, expected):
@@ -478,9 +430,12 @@ def check_delays(cluster, found):
 
 
 @few
-@given(cases, policies, pauses)
-def test_each_job_has_one_true_reason(case, policy, at):
-    """Compiled and plain give the same, one reason a job, each true; asking changes nothing."""
+@given(cases, policies, pauses, st.integers(0, 5))
+def test_each_job_has_one_true_reason(case, policy, at, limit):
+    """Compiled and plain give the same, one reason a job, each true; asking changes nothing.
+
+    A limit gives the first reasons, rows give theirs, in the same order.
+    """
     case = case | {"policy": policy}
     told, ends = [], [begun_case(case, plain=False).run().jobs.matrix.tolist()]
     for plain in (True, False):
@@ -489,6 +444,8 @@ def test_each_job_has_one_true_reason(case, policy, at):
         assert sorted(one.row for one in found) == sorted(model.cluster.waiting.tolist())
         check_true(model.cluster, found)
         assert found == reasons_of(model.cluster), "asking changes no answer"
+        assert found[:limit] == reasons_of(model.cluster, limit=limit)
+        assert found[::2] == reasons_of(model.cluster, rows=[one.row for one in found[::2]])
         told.append(found)
         ends.append(model.run().jobs.matrix.tolist())
     assert told[0] == told[1]
@@ -497,10 +454,10 @@ def test_each_job_has_one_true_reason(case, policy, at):
 
 @pytest.mark.endurance
 @settings(max_examples=500)
-@given(cases, policies, pauses)
-def test_each_job_has_one_true_reason_often(case, policy, at):
+@given(cases, policies, pauses, st.integers(0, 5))
+def test_each_job_has_one_true_reason_often(case, policy, at, limit):
     """The same for many more runs."""
-    test_each_job_has_one_true_reason.hypothesis.inner_test(case, policy, at)
+    test_each_job_has_one_true_reason.hypothesis.inner_test(case, policy, at, limit)
 
 
 @few
@@ -588,29 +545,3 @@ def test_usage_is_recalled(rows, by, life, at):
     reasons_at(jobs, at, scheduler, 5)
     found = {holder: scheduler.usage(holder, at) for holder in usages}
     assert pytest.approx(usages, abs=1e-6) == found
-
-
-@few
-@given(workloads, policies, pauses, st.integers(0, 5))
-def test_only_what_is_asked_for(rows, policy, at, limit):
-    """A limit gives the first reasons, rows give theirs, in the same order."""
-    cluster = {"processors": 4, "overrun": "keep", "estimates": LastRun}
-    model = paused(rows, policy, cluster, at, plain=False)
-    found = reasons_of(model.cluster)
-    assert found[:limit] == reasons_of(model.cluster, limit=limit)
-    wanted = [one.row for one in found[::2]]
-    assert found[::2] == reasons_of(model.cluster, rows=wanted)
-
-
-def test_jobs_of_the_table_as_the_scheduler_sees_them():
-    """Expected ends: of a job on time, of a late one, and of one without a run time."""
-    jobs = JobTable()
-    starts, estimates, requests = [0, 0, 9, 0], [20, 5, 0, 9], [20, 100, 0, 99]
-    jobs.append(4, processors=1, start=starts, estimate=estimates, requested_time=requests)
-    rows = np.arange(4)
-    late = running_jobs(jobs, rows, 9, corrects=False)
-    assert [(1, 9), (2, 9), (3, 9), (0, 20)] == [(job.row, job.expected_end) for job in late]
-    corrected = running_jobs(jobs, rows, 9, corrects=True)
-    found = [(job.row, job.expected_end) for job in corrected]
-    assert [(2, 10), (0, 20), (1, 65), (3, 69)] == found
-    assert [] == list(explain(SCHEDULERS["easy"](), Look(0, [], [], 1, 1)))

@@ -32,14 +32,6 @@ workloads = st.lists(
     min_size=1,
     max_size=30,
 )
-definitions = st.sampled_from(
-    [
-        SessionDefinition("arrival", None),
-        SessionDefinition("arrival", 2),
-        SessionDefinition("last", 1),
-        SessionDefinition("max", 0, 5),
-    ]
-)
 clusters = st.fixed_dictionaries(
     {
         "processors": st.integers(3, 8),
@@ -56,14 +48,6 @@ def make(rows):
     submit, wait, recorded_run, run, processors, requested, user = np.array(rows).T
     now = {"run_time": run, "processors": processors, "requested_time": requested, "user": user}
     return recorded(submit, recorded_run, wait, **now)
-
-
-def populate(rows, cluster, users="rigid", definition=None, plain=False):
-    """A simulation with its users, ready to run."""
-    model = simulation_of(make(rows), **cluster, plain=plain)
-    work = Work.of(model.jobs, definition)
-    add_users(model, work, users)
-    return model, work
 
 
 def check(case, room, events, stops):
@@ -108,7 +92,9 @@ def test_compiled_equals_plain_often(case, room, events, stops):
 @given(workloads, clusters, st.booleans())
 def test_jobs_in_are_jobs_out(rows, cluster, plain):
     """Every job ran for its time, was killed at its request, or rejected, where it had room."""
-    jobs = populate(rows, cluster, "think-time", plain=plain)[0].run().jobs
+    model = simulation_of(make(rows), **cluster, plain=plain)
+    add_users(model, Work.of(model.jobs), "think-time")
+    jobs = model.run().jobs
     length, request = jobs.run_time, jobs.requested_time
     rejected = jobs.processors > cluster["processors"]
     killed = ~rejected & (length > request) & (cluster["overrun"] == "kill")
@@ -124,26 +110,6 @@ def test_jobs_in_are_jobs_out(rows, cluster, plain):
     assert all(jobs.start[~rejected] >= jobs.submit[~rejected])
     assert np.all(jobs.start[rejected] == -1)
     assert np.all(jobs.end[rejected] == -1)
-
-
-@few
-@given(workloads, clusters, definitions, st.booleans())
-def test_think_times_hold(rows, cluster, definition, plain):
-    """A session starts at the latest end of a predecessor plus its think time, gaps as recorded."""
-    model, work = populate(rows, cluster, "think-time", definition, plain)
-    jobs = model.run().jobs
-    sessions, dependencies = work.sessions, work.dependencies
-    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job ends at once
-    expected = np.where(dependencies.count == 0, sessions.start, 0)
-    ended = [over[sessions.jobs_of(session)].max() for session in range(len(sessions))]
-    for before, after, think in zip(
-        dependencies.predecessor, dependencies.successor, dependencies.think, strict=True
-    ):
-        expected[after] = max(expected[after], ended[before] + think)
-    for session in range(len(sessions)):
-        mine = sessions.jobs_of(session)
-        shift = expected[session] - sessions.start[session]
-        assert (jobs.recorded_submit[mine] + shift).tolist() == jobs.submit[mine].tolist()
 
 
 @pytest.mark.parametrize(("events", "plain"), [(1, False), (10**9, False), (1000, True)])

@@ -6,6 +6,7 @@ killed, or larger than the cluster they go to.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ from hypothesis import strategies as st
 
 from tests.environment.grid import grid_oracle as oracle
 from tests.environment.grid.grid_oracle import Node, Oracle, Placed
-from tests.support.simulations import simulation_of
 
 OUTCOME = ("submit", "enqueued", "start", "end", "cluster", "state")
 
@@ -43,14 +43,6 @@ class Step(NamedTuple):
     jobs: list[Job]
 
 
-class Place(NamedTuple):
-    """A cluster."""
-
-    processors: int
-    scheduler: str
-    speed: float
-
-
 Users = list[list[Step]]
 Found = tuple[dict[str, list[int]], list[tuple[int, int]]]
 
@@ -73,11 +65,11 @@ overruns = st.sampled_from(["keep", "kill"])
 rooms = st.sampled_from([1, 2, 5, 1024])
 
 
-def places(*schedulers: str) -> st.SearchStrategy[list[Place]]:
+def places(*schedulers: str) -> st.SearchStrategy[list[ClusterSpec]]:
     """One to three clusters; the nodes of the first have the speed that jobs are made for."""
     policy, speed = st.sampled_from(schedulers), st.sampled_from([0.5, 1.0, 1.5, 2.0])
-    home = st.builds(Place, st.integers(2, 5), policy, st.just(1.0))
-    others = st.lists(st.builds(Place, st.integers(1, 5), policy, speed), max_size=2)
+    home = st.builds(ClusterSpec, st.integers(2, 5), policy)
+    others = st.lists(st.builds(ClusterSpec, st.integers(1, 5), policy, speed), max_size=2)
     return st.builds(lambda first, more: [first, *more], home, others)
 
 
@@ -161,7 +153,7 @@ class Player:
 
 def play(
     crowd: Crowd,
-    places: list[Place],
+    places: list[ClusterSpec],
     broker: str | None = None,
     overrun: Any = "keep",
     *,
@@ -178,24 +170,17 @@ def play(
     jobs = crowd.table()
     renounced = jobs.state.copy()
     own: dict[str, Any] = {"own": FCFS()} if broker is None else {"own": "fcfs", "recorded": "fcfs"}
-    home, *others = (
-        one._replace(scheduler=own.get(one.scheduler, one.scheduler)) for one in places
-    )
+    clusters = {
+        name: replace(one, scheduler=own.get(one.scheduler, one.scheduler), estimates=estimates)
+        for name, one in zip(("home", "other 0", "other 1"), places, strict=False)
+    }
+    parts = [] if broker is None else [Grid(broker)]
     with pytest.MonkeyPatch.context() as patch:
         for name in ("engine.compiled.FIRST_ROOM", "grid.compiled.FIRST_ROOM",
                      "grid.compiled.FIRST_OVER"):  # fmt: skip
             patch.setattr(f"hpcrowd.environment.{name}", room)
         patch.setattr("hpcrowd.environment.simulation.SLICE", events)
-        model = simulation_of(
-            jobs,
-            home.processors,
-            home.scheduler,
-            overrun=overrun,
-            plain=plain,
-            estimates=estimates,
-            others={f"other {n}": ClusterSpec(*one, estimates) for n, one in enumerate(others)},
-            grid=None if broker is None else Grid(broker),
-        )
+        model = Simulation(jobs, clusters, overrun=overrun, plain=plain, parts=parts)
         jobs.state[:] = renounced
         log: list[tuple[int, int]] = []
         for user in crowd.users:
@@ -207,7 +192,7 @@ def play(
     return {name: getattr(jobs, name).tolist() for name in OUTCOME}, log
 
 
-def foretold(crowd: Crowd, places: list[Place], broker: str | None, overrun: str) -> Found:
+def foretold(crowd: Crowd, places: list[ClusterSpec], broker: str | None, overrun: str) -> Found:
     """The same of the oracle."""
     own = {"own": "fcfs"} | ({} if broker is None else {"recorded": "fcfs"})
     jobs = [

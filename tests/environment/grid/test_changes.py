@@ -253,17 +253,11 @@ model = "lublin"
 days = 1
 load = 0.4
 
-[[platform.changes]]
-do = "resize"
-cluster = "south"
-at = 40000
-processors = 5
-
-[[platform.changes]]
-do = "maintain"
-cluster = "north"
-start = 20000
-end = 30000
+[platform]
+changes = [
+{do = "resize", cluster = "south", at = 40000, processors = 5},
+{do = "maintain", cluster = "north", start = 20000, end = 30000},
+]
 """
 
 
@@ -299,7 +293,7 @@ def test_a_file_of_changes_is_an_option(tmp_path, monkeypatch):
         QuantityError, match=r"wrong\.toml: .*'east': no such cluster; choose north"
     ):
         run_grid(read_grid("grids/two.toml", platform="wrong.toml"))
-    speed = FILE + '[[platform.changes]]\ndo = "speed"\ncluster = "north"\nat = 5\nfactor = 2\n'
+    speed = FILE.removesuffix("]\n") + '{do = "speed", cluster = "north", at = 5, factor = 2}\n]\n'
     (tmp_path / "speed.toml").write_text(speed)
     with pytest.raises(QuantityError, match="components 4: the platform has a change of speed"):
         read_grid("speed.toml", components=4)

@@ -40,16 +40,6 @@ def test_jobs_that_are_added_ask_for_nothing():
         assert one.requests is None
 
 
-def test_adding_jobs_one_by_one_moves_the_numbers_rarely():
-    """Appending a job at a time takes a number of new arrays that grows with the logarithm."""
-    requests = Requests()
-    places = set()
-    for _ in range(5000):
-        requests.append(1)
-        places.add(requests.matrix.__array_interface__["data"][0])
-    assert len(places) < 10
-
-
 def pickled(jobs):
     """Return a table that has been pickled."""
     return pickle.loads(pickle.dumps(jobs))

@@ -31,28 +31,12 @@ INPUTS = (
 #: How the help of an option begins that names a file or folder to write.
 WRITES = re.compile(r"(Write|Draw|Save|File (for|of the)|Folder for|\w+ to write)\b")
 
-#: Commands that write, with OUT for what they write; each reads c.swf or m.json.
-WRITING = {
-    "fit": "fit lublin c.swf --out OUT",
-    "learned": "fit learned:trees=2 c.swf --out OUT",
-    "stats": "stats c.swf --out OUT",
-    "judge": "judge lublin c.swf --seeds 2 --out OUT",
-    "convert": "convert c.swf OUT --output-format csv",
-    "clean": "clean c.swf --no-user --out OUT",
-    "window": "window c.swf --from 0d --to 1d --out OUT",
-    "replay": "replay c.swf --out OUT",
-    "gantt": "replay c.swf --gantt OUT",
-    "drawing": "gantt c.swf --out OUT",
-    "resample": "resample c.swf --days 14 --warm-up 7d --users rigid --out OUT",
-    "validate": "validate c.swf --users rigid --out OUT",
-    "report": "report c.swf --out OUT",
-    "figures": "report c.swf --out report.html --figures OUT",
-    "compare": "compare c.swf c.swf --out OUT",
-    "dot": "sessions c.swf --user 1 --dot OUT",
-    "png": "sessions c.swf --user 1 --png OUT",
-    "machine": "machine slurm.conf --out OUT",
-    "forecast": "forecast c.swf --futures 1 --hindcasts 0 --out OUT",
-    "snapshot": "forecast c.swf --snapshot OUT",
+#: Commands that read c.swf and write ``out``.
+WRITING = {name: line for name, line in COMMANDS.items() if "c.swf" in line} | {
+    "convert": "convert c.swf out --output-format csv",
+    "dot": "sessions c.swf --user 1 --dot out",
+    "report": "report c.swf -o out",
+    "figures": "report c.swf --out report.html --figures out",
 }
 
 
@@ -71,9 +55,10 @@ def listing(folder="."):
     return sorted(path.name for path in Path(folder).iterdir())
 
 
-def words(text, out):
+def words(command, out):
     """Return the arguments of a command that writes ``out``."""
-    return [out if one == "OUT" else one for one in text.split()]
+    given = [one for one in WRITING[command].split() if one != "--force"]
+    return [out if one.startswith("out") else one for one in given]
 
 
 def parameters():
@@ -125,7 +110,7 @@ def test_an_input_is_never_written(here, call, command, name):
     Path("provenance.json").write_text("{}")
     before = listing()
     for force in ([], ["--force"]):
-        code, out, err = call(*words(WRITING[command], name), *force)
+        code, out, err = call(*words(command, name), *force)
         assert (2, "", 1) == (code, out, err.count("\n")), err
         assert Path("c.swf").read_text() == LOG
         assert before == listing()
@@ -147,11 +132,11 @@ def test_files_of_others_need_force(here, call, command):
     Path("mine.html").write_text("<html>three years of work</html>")
     Path("link.html").symlink_to("mine.html")
     for name in ("mine.html", "link.html"):
-        code, _, err = call(*words(WRITING[command], name))
+        code, _, err = call(*words(command, name))
         assert (2, 1) == (code, err.count("\n"))
         assert "--force" in err
         assert "three years" in Path("mine.html").read_text()
-    code, _, err = call(*words(WRITING[command], "link.html"), "--force")
+    code, _, err = call(*words(command, "link.html"), "--force")
     assert 0 == code, err
     assert Path("link.html").is_symlink()
     assert "three years" not in Path("mine.html").read_text()
@@ -161,7 +146,8 @@ slow = pytest.mark.slow
 FILES = [
     ("fit", "m.json"), ("dot", "g.dot"), ("gantt", "g.svg"),
     *(pytest.param(*one, marks=slow)
-      for one in (("stats", "s.html"), ("png", "g.png"), ("gantt", "g.png"), ("gantt", "g.pdf"))),
+      for one in (("stats", "s.html"), ("sessions", "g.png"), ("gantt", "g.png"),
+                  ("gantt", "g.pdf"))),
 ]  # fmt: skip
 
 
@@ -169,9 +155,9 @@ FILES = [
 def test_own_files_are_replaced(here, call, command, name):
     """The content shows who wrote a model, a page and a picture; an empty file may be written."""
     Path(name).touch()
-    assert 0 == call(*words(WRITING[command], name))[0]
+    assert 0 == call(*words(command, name))[0]
     assert kind_of(Path(name)) is not None
-    assert 0 == call(*words(WRITING[command], name))[0]
+    assert 0 == call(*words(command, name))[0]
 
 
 def test_generated_traces_show_where_they_come_from(here, call):
@@ -466,8 +452,8 @@ def test_a_new_result_never_takes_the_place_of_the_readers_file(here):
 
 def test_a_file_of_another_kind_stays(here, call):
     """A model is not replaced by a state without --force; what is replaced is said."""
-    snapshot = "forecast", "c.swf", "--at", "10d", "--snapshot", "m.json"
-    assert 0 == call(*words(WRITING["fit"], "m.json"))[0]
+    snapshot = words("snapshot", "m.json")
+    assert 0 == call(*words("fit", "m.json"))[0]
     before = Path("m.json").read_bytes()
     code, _, said = call(*snapshot)
     assert (2, True) == (code, "(hpcrowd workload model, not hpcrowd state)" in said)

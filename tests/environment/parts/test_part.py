@@ -12,6 +12,8 @@ from hpcrowd.errors import QuantityError
 from hpcrowd.platform import MachineInUse, Platform, Resize
 from hpcrowd.power import NodePower, Power, PowerInUse
 
+from tests.support.simulations import Owner
+
 
 class Noting(Part):
     """Notes the units and the end of a run."""
@@ -36,14 +38,6 @@ class Other(Part):
     """Acts at no moment."""
 
 
-class Owner:
-    """Notes when its unit is over."""
-
-    def on_finished(self, unit, now):
-        """Note the second."""
-        self.over = unit, now
-
-
 def test_parts_act_at_the_moments_that_they_override():
     """A moment lists who overrides it, in the order in which they were added."""
     parts = Parts()
@@ -60,47 +54,48 @@ def test_parts_act_at_the_moments_that_they_override():
 
 def test_a_run_asks_its_parts(make_jobs):
     """They are attached when clusters are there, hear of each unit, and account in the end."""
-    notes = []
+    notes, owner = [], Owner()
     model = Simulation(make_jobs((0, 60, 4)), 8, parts=[Noting("a", notes), Noting("b", notes)])
-    owner = Owner()
     model.submit(owner, np.array([0]), 5)
     model.run()
-    assert owner.over == (0, 65)
+    assert [65] == owner.heard
     assert notes == [
         ("a", "attach", 8), ("b", "attach", 8), ("a", "unit", [0]), ("b", "unit", [0]),
     ]  # fmt: skip
     assert {"a": 4, "b": 4} == model.end()
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_the_order_of_parts_does_not_matter(make_jobs, place):
-    """Changes are planned before power looks for them, wherever they are in the list."""
-    sleeping = PowerInUse(Power(nodes=(NodePower("node", 1, 10.0, 5.0),), sleep=SleepRule(60)))
-    parts = [sleeping]
-    parts.insert(place, Platform([Resize(50, 8)]))
-    with pytest.raises(QuantityError, match="sleep with platform changes"):
-        Simulation(make_jobs((0, 60, 4)), 8, parts=parts)
+CLUSTERS = {"home": ClusterSpec(4), "north": ClusterSpec(4)}
+SLEEP = Power(nodes=(NodePower("node", 1, 10.0, 5.0),), sleep=SleepRule(60))
+
+
+@pytest.mark.parametrize(
+    ("clusters", "parts", "message"),
+    [
+        # Changes are planned before power looks for them, wherever they are in the list.
+        (8, [PowerInUse(SLEEP), Platform([Resize(50, 8)])], "sleep with platform changes"),
+        (8, [Platform([Resize(50, 8)]), PowerInUse(SLEEP)], "sleep with platform changes"),
+        # Contradictions of two parts are found as if one part had both.
+        (4, [Platform([Resize(5, size)]) for size in (8, 9)], "resize at 5 s: two in the same sec"),
+        (CLUSTERS, [Platform([Resize(5, 8)], cluster="south")], "cluster 'south': not known"),
+        ({}, [], "simulation without clusters"),
+    ],
+)
+def test_contradictions_are_found(clusters, parts, message):
+    """Between parts, and with the clusters that there are."""
+    with pytest.raises(QuantityError, match=message):
+        Simulation(JobTable(), clusters, parts=parts)
 
 
 def test_parts_of_other_clusters_leave_the_first_one_alone(make_jobs):
-    """Each acts on its cluster, several on the same one, and on none that is not there."""
-    clusters = {"home": ClusterSpec(4), "north": ClusterSpec(4)}
+    """Each acts on its cluster, several on the same one."""
     resizes = [Platform([Resize(at, size)], cluster="north") for at, size in ((5, 2), (9, 3))]
-    model = Simulation(make_jobs((0, 60, 4)), clusters, parts=resizes)
+    model = Simulation(make_jobs((0, 60, 4)), CLUSTERS, parts=resizes)
     assert model.clusters["home"].engine.timeline is None
     model.clusters["north"].submit(0, 0)
     model.run()
     history = [(at, size) for at, size, _ in model.clusters["north"].engine.timeline.history]
     assert [(0, 4), (5, 2), (9, 3)] == history
-    with pytest.raises(QuantityError, match="cluster 'south': not known"):
-        Simulation(JobTable(), clusters, parts=[Platform([Resize(5, 8)], cluster="south")])
-
-
-def test_contradicting_changes_of_two_parts_are_found():
-    """As if one part had both."""
-    parts = [Platform([Resize(5, 8)]), Platform([Resize(5, 9)])]
-    with pytest.raises(QuantityError, match="resize at 5 s: two in the same second"):
-        Simulation(JobTable(), 4, parts=parts)
 
 
 def test_a_scheduler_forgets_the_machine_of_an_earlier_run():
@@ -134,9 +129,3 @@ def test_a_part_that_brings_another_attaches_it_once(make_jobs):
 
     Simulation(make_jobs((0, 60, 4)), 8, parts=[Bringing()])
     assert [("a", "attach", 8)] == notes
-
-
-def test_a_simulation_has_a_cluster():
-    """None by name is an error."""
-    with pytest.raises(QuantityError, match="simulation without clusters"):
-        Simulation(JobTable(), {})

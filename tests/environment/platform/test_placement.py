@@ -112,8 +112,3 @@ def test_a_job_is_split_into_few_pieces():
         rows.give_back(row, count)
     assert [(3, 3), (8, 2)] == rows.take(5)
     assert (1, [(1, 1)]) == (rows.free, rows.take(1))
-
-
-def test_nothing_to_place():
-    """Without jobs there are the rows of the machine."""
-    assert (5, 0) == (placed([], 5).rows, len(placed([], 5).job))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd import Simulation, State, Work, add_users
+from hpcrowd import State, Work, add_users
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, SignalError
 from hpcrowd.environment.machine.model import Machine, NodeType
@@ -16,13 +16,12 @@ from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import DrawTable
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.signal import Signal
-from hpcrowd.environment.state.begin import begin_from
 from hpcrowd.platform import NodesDown, Resize, SpeedChange
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.environment.power.power_cases import made, workloads
-from tests.support.policies import Rows, outcome
+from tests.environment.power.power_cases import made
+from tests.support.policies import Rows, outcome, workloads
 from tests.support.simulations import account_of, both, simulation_of
 
 #: Processors of the machine in the properties.
@@ -32,11 +31,6 @@ SIZE = 7
 IDLE, BUSY = 2.0, 10.0
 
 NODE = NodePower("node", IDLE, BUSY)
-
-
-def over_time(*values, step=100):
-    """A limit that changes every so often."""
-    return Signal(np.arange(len(values)) * step, np.array(values))
 
 
 def started(
@@ -66,7 +60,7 @@ def attempts(model):
 
 def limits(*watts, step=100, **how):
     """A cap with a limit that changes every so often."""
-    return PowerCap(over_time(*watts, step=step), **how)
+    return PowerCap(Signal(np.arange(len(watts)) * step, np.array(watts)), **how)
 
 
 def slowed(beta, levels=(1, 0.5)):
@@ -96,8 +90,6 @@ WATTS = {"1": 5.0, "2": 15.0}
 STORIES = {
     "nothing runs at the idle power, and it may rise": Story(
         [(0, 50, 1), (5, 10, 4)], limits(8, 8.1), [-1, -1], state=State.UNFINISHED),
-    "nothing ever runs at the idle power": Story(
-        [(0, 50, 1), (5, 10, 4)], PowerCap(8), [-1, -1], state=State.REJECTED),
     "a job too large for the cap waits until it rises": Story(
         [(0, 50, 4), (5, 10, 1)], limits(28, 48), [100, 5]),
     "a falling cap puts the newest back": Story(
@@ -115,9 +107,10 @@ STORIES = {
         [(0, 100, 4)], limits(48, 28, 48, step=50, law=slowed(beta)), [0], [end],
         levels=[(0, 1.0), (50, 0.5), (100, 1.0)])
         for beta, end in ((1, 125), (0.5, 117), (0, 100))},
-    "jobs start at the clock of the machine": Story(
-        [(0, 90, 3), (60, 20, 1), (61, 20, 1)], limits(48, 28, step=50, law=slowed(1)),
-        [0, 60, 100], [130, 100, 140]),
+    # A limit below the idle power of all is no mistake while some are not there.
+    "a machine that shrinks with its cap": Story(
+        [(0, 50, 2)], limits(28, 7.9, 28), [0],
+        how={"platform": [Resize(100, 3), Resize(200, 4)]}),
     # 60 W at 0.8: 30.72 W; at 0.5: 7.5 W
     "the highest clock that fits": Story(
         [(0, 500, 2)] * 3, limits(72, 42.72, 42.71, 19.5, 19.49, 72, law=SpeedLaw(0, levels=(1, 0.8,
@@ -134,11 +127,9 @@ STORIES = {
     "what runs counts with what it draws": Story(
         [(0, 150, 1), (0, 150, 1), (0, 150, 2)], limits(60, 22, 60), [0, 0, 200],
         stopped=((2, 0, 100),), capped=[(0, 4), (100, 1), (200, 4)], how={"watts": WATTS}),
-    "what was measured counts like a draw": Story(
-        [(0, 50, 1)] * 3, PowerCap(38), [0, 0, 50], how={"measured": [17.0, -1.0, 12.0]}),
-    "the processors of a node share its idle power": Story(
-        [(0, 50, 1)] * 3, PowerCap(30), [0, 0, 50],
-        how={"node": NodePower("n", 10, 9.9, processors=4)}),
+    "what was measured counts, and processors of a node share its idle power": Story(
+        [(0, 50, 1)] * 3, PowerCap(38), [0, 0, 50],
+        how={"measured": [17.0, -1.0, 12.0], "node": NodePower("n", 8, 10, processors=4)}),
 }  # fmt: skip
 
 
@@ -146,30 +137,16 @@ STORIES = {
 @pytest.mark.parametrize("name", STORIES)
 def test_stories(name, plain):
     """Who starts, ends and is stopped when, and how many processors may be busy at which clock."""
-    told = STORIES[name]
-    model = run(told.jobs, told.processors, told.cap, plain=plain, **told.how or {})
+    story = STORIES[name]
+    model = run(story.jobs, story.processors, story.cap, plain=plain, **story.how or {})
     jobs, timeline = model.jobs, timeline_of(model.cluster)
-    assert told.start == jobs.start.tolist()
-    assert told.end in (None, jobs.end.tolist())
-    assert told.state == jobs.state[-1]
-    assert [(*one, "power", told.cap.stop) for one in told.stopped] == attempts(model)
-    assert told.capped in (None, timeline.capped)
-    assert told.levels in (None, timeline.levels)
-    assert len(told.stopped) == account_of(model.cluster, model.time)["runs_stopped"]
-    if told.how is None:
-        assert [(0, told.processors, told.processors)] == timeline.history
-
-
-@both
-def test_a_run_that_begins_beyond_the_cap(plain):
-    """Jobs that run already slow down at once, those that wait run at that clock."""
-    jobs = made([(0, 100, 4), (5, 10, 4)])
-    jobs.recorded_start[:] = 0, -1
-    power = Power((NODE,), cap=PowerCap(28, slowed(1)))
-    model = Simulation(jobs, 4, parts=[PowerInUse(power)], plain=plain)
-    begin_from(model, 10, np.array([0]), np.array([1]))
-    model.run()
-    assert [190, 210] == jobs.end.tolist()
+    assert story.start == jobs.start.tolist()
+    assert story.end in (None, jobs.end.tolist())
+    assert story.state == jobs.state[-1]
+    assert [(*one, "power", story.cap.stop) for one in story.stopped] == attempts(model)
+    assert story.capped in (None, timeline.capped)
+    assert story.levels in (None, timeline.levels)
+    assert len(story.stopped) == account_of(model.cluster, model.time)["runs_stopped"]
 
 
 @both
@@ -208,12 +185,10 @@ SITE = Machine(nodes=(NodeType(name="n[1-4]", cores=1),))
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: PowerCap(-1), "must be from 0"),
         (lambda: PowerCap(float("nan")), "must be from 0"),
         (lambda: limits(1, -1), "must be from 0"),
         (lambda: PowerCap(1, stop="resubmit"), "requeue"),
         (lambda: SpeedLaw(1.1), "must be from 0 to 1"),
-        (lambda: SpeedLaw(0.5, levels=(0.9, 0.8)), "levels 0.9, 0.8: must begin with 1"),
         (lambda: SpeedLaw(0.5, levels=(1, 0.8, 0.8)), "must begin with 1 and fall"),
         (lambda: SpeedLaw(0.5, levels=()), "levels none"),
         (lambda: SpeedLaw(0.5, levels=(1, 0)), "must be from 0.05"),
@@ -231,11 +206,6 @@ def test_refusals(call, words):
         call()
 
 
-def test_a_machine_that_shrinks_with_its_cap():
-    """A limit below the idle power of all is no mistake while some are not there."""
-    run([(0, 50, 4)], 4, limits(28, 7.9, 28), platform=[Resize(100, 3), Resize(200, 4)])
-
-
 # What holds of every schedule.
 
 laws = st.none() | st.builds(
@@ -247,7 +217,7 @@ laws = st.none() | st.builds(
 #: The last limit lets everything run that the machine can run at all.
 signals = st.lists(
     st.floats(SIZE * IDLE, SIZE * (IDLE + BUSY) + 5), min_size=2, max_size=8
-).map(lambda values: over_time(*values, 1000, step=9))  # fmt: skip
+).map(lambda values: limits(*values, 1000, step=9).limit)  # fmt: skip
 caps = st.builds(
     PowerCap, signals | st.floats(SIZE * IDLE, 100), laws, st.sampled_from(["requeue", "fail"])
 )

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd import JobTable
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.errors import SchedulerError
 from hpcrowd.platform import NodesDown, SwitchPolicy
@@ -12,7 +11,7 @@ from hpcrowd.policies import Adaptive, Look, parse_scheduler
 
 from tests.environment.schedulers.pool_cases import ran
 from tests.support.policies import text
-from tests.support.simulations import account_of, both
+from tests.support.simulations import account_of, both, recorded
 
 #: Every state has its own policy.
 STATES = {
@@ -30,11 +29,8 @@ def adaptive(**options):
 
 def run(rows, scheduler, **options):
     """Run jobs of (submission, processors, run time), estimated exactly, on four processors."""
-    jobs = JobTable()
     submit, need, length = np.array(rows).T
-    jobs.append(len(rows), processors=need, run_time=length, requested_time=length)
-    jobs.recorded_submit[:] = submit
-    return ran(jobs, 4, scheduler, **options)
+    return ran(recorded(submit, length, processors=need), 4, scheduler, **options)
 
 
 def test_states_pick_policies():

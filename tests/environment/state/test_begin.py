@@ -226,13 +226,6 @@ def test_both_forms_of_slurm_begin_alike():
         begin_alike(seed)
 
 
-def test_unknown_phases_move_starts_by_a_rhythm():
-    """Without phases, most jobs start as they would have, and no earlier than they could."""
-    cuts = [cut for seed in FEW if not (cut := Cut(seed, "slurm", False)).runs_again]
-    same = [cut.go_on(placed=cut.placed).jobs.start == cut.whole.jobs.start for cut in cuts]
-    assert np.mean(np.concatenate(same)) > 0.9
-
-
 @pytest.mark.parametrize("policy", ["easy", "fair-share", "multi-queue:user-jobs=2"])
 def test_policies_of_a_pool_go_on_on_nodes(policy):
     """Policies that know processors only go on exactly on nodes that are given."""
@@ -284,21 +277,18 @@ def refused(model, **known):
 
 
 @pytest.mark.parametrize("plain", [False, True])
-@pytest.mark.parametrize(
-    ("placed", "message"),
-    [
-        ({0: Placed("gpu")}, "running job 1 in partition 'gpu'"),
-        ({0: Placed(nodes=("n9",))}, "running job 1: node 'n9'"),
-        ({0: Placed(nodes=("n1",)), 1: Placed(nodes=("n1",))}, "running job 2: it needs 4"),
-    ],
-)
-def test_a_state_that_does_not_fit_is_one_line(placed, message, plain):
+def test_a_state_that_does_not_fit_is_one_line(plain):
     """Unknown partitions and nodes, and nodes that are too small, are errors."""
     site = Machine(nodes=(NodeType(name="n[1-2]", cores=4),))
     jobs = table([(0, 4, 500), (0, 4, 500)])
     jobs.recorded_start[:] = 1
-    model = simulation_of(jobs, site.cores, "slurm", machine=site, plain=plain)
-    assert message in refused(model, running=np.array([0, 1]), placed=placed)
+    for placed, message in (
+        ({0: Placed("gpu")}, "running job 1 in partition 'gpu'"),
+        ({0: Placed(nodes=("n9",))}, "running job 1: node 'n9'"),
+        ({0: Placed(nodes=("n1",)), 1: Placed(nodes=("n1",))}, "running job 2: it needs 4"),
+    ):
+        model = simulation_of(jobs.copy(), site.cores, "slurm", machine=site, plain=plain)
+        assert message in refused(model, running=np.array([0, 1]), placed=placed)
 
 
 @pytest.mark.parametrize(

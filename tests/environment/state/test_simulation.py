@@ -19,9 +19,6 @@ from tests.support.simulations import simulation_of
 
 PROCESSORS = 8
 
-#: A second of the log at which jobs wait.
-BUSY = 2_786_460
-
 
 def staged(make_trace, tmp_path, **settings):
     """Return a replay of the log of twelve users, ready to begin."""

@@ -133,14 +133,10 @@ def test_round_trip(tmp_path, end):
     write_state(found, again)
     write_state(small(source=str(first)), other)
     assert again.read_bytes() == other.read_bytes()
-
-
-def test_zone_without_a_name(tmp_path):
-    """A zone that has no name is refused, and no file is written."""
     odd = small(clock=Clock(NOON, timezone(timedelta(minutes=7)), known=True))
     with pytest.raises(QuantityError, match=r"zone UTC\+00:07: has no name that a file can hold"):
         write_state(odd, tmp_path / "now")
-    assert [] == list(tmp_path.iterdir())
+    assert {first, again, other} == set(tmp_path.iterdir())
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -217,36 +213,30 @@ def test_any_state(tmp_path, state):
 #: Line of the file, what replaces it, and words of the message.
 BROKEN: list[tuple[int, Edit | dict[str, Any], str]] = [
     (1, {"version": 2}, "version: '2': this hpcrowd reads version 1; install a newer"),
-    (1, {"version": True}, "version: 'True': this hpcrowd reads version 1; write"),
     (1, {"format": "hpcrowd states"}, "format: 'hpcrowd states': must be 'hpcrowd state'"),
     (1, {"now": None}, "now: '': is missing"),
     (1, {"now": -1}, "now: '-1': not a whole number from 0 to"),
     (1, {"size": 3}, "size: '': key not known"),
     (1, {"zone": "Europe/Atlantis"}, "zone: 'Europe/Atlantis': not known; use a name such as"),
-    (1, {"zone": "../../etc/passwd"}, "zone: '../../etc/passwd': not known"),
     (1, {"known": 1}, "known: '1': neither true nor false"),
     (1, {"origin": 0}, "origin: '0': not a whole number from 1 to"),
     (1, lambda line: json.dumps(json.loads(line) | {"origin": None}),
      "known: 'True': the origin is not known"),
     (1, {"processors": 0}, "processors: '0': not a whole number from 1 to 100,000,000"),
     (1, {"closed": [[1, 2, 3]]}, "closed: '[1, 2, 3]': not a list of two times"),
-    (1, {"closed": [[1, "2"]]}, "closed: '2': not a whole number from"),
     (1, {"partitions": "main"}, "partitions: 'main': not a list"),
     (1, {"notes": [1]}, "notes: '1': not a text"),
     (1, {"source": ""}, "source: '': not a text, or an empty one"),
     (3, lambda line: line[:40], "column"),
     (3, lambda line: "", ": an empty line"),
     (2, lambda line: "[1, 2]", ": not an object of JSON"),
-    (4, lambda line: "{" * 100_000, "JSON"),
     (4, lambda line: '{"number":' + "[" * 200_000, "nested too deeply"),
     (4, lambda line: line.replace("9,", "9" * 5000 + ",", 1), "a number with too many digits"),
     (4, lambda line: line.replace("9,", "NaN,", 1), "'NaN': not a number"),
     (4, lambda line: line.replace("9,", "9.0,", 1), "number: '9.0': not a whole number"),
-    (4, lambda line: line.replace("9,", "1e400,", 1), "number: 'inf': not a whole number"),
     (4, {"number": True}, "number: 'True': not a whole number"),
     (4, {"number": 2**60}, "number: '1152921504606846976': not a whole number"),
     (4, {"processors": 0}, "processors: '0': not a whole number from 1 to 100,000,000"),
-    (4, {"submit": -1}, "submit: '-1': not a whole number from 0 to"),
     (4, {"submit": None}, "submit: '': is missing"),
     (4, {"user_name": 7}, "user_name: '7': not a text"),
     (4, {"user_name": "eve"}, "user_name: 'eve': user 1 is 'ada' in an earlier line"),
@@ -260,10 +250,8 @@ BROKEN: list[tuple[int, Edit | dict[str, Any], str]] = [
     (4, {"asks": {"nodes": -2}}, "asks nodes: '-2': not a whole num"),
     (3, {"run_time": 50}, "run_time: '50': not known of a job that has no end"),
     (3, {"nodes": "n[1-"}, "nodes: 'n[1-': brackets do not match"),
-    (3, {"nodes": "n[1-99999][1-99999]"}, "nodes: 'n[1-99999][1-99999]': more than 65,536 names"),
     (4, {"eligible": "soon"}, "eligible: 'soon': not a whole number"),
     (3, {"held": "no"}, "held: 'no': job 8: only a job that waits is held"),
-    (3, lambda line: line.replace("8,", '"\x1b[2J\x00",', 1), "JSON"),
     # Contradictions with the moment, the machine, or another job.
     (4, {"number": 8}, "number: '8': job 8: another job has this number (line 3)"),
     (3, {"start": 99}, "start: 'Wed 2024-01-31 13:01:39': job 8: earlier than its subm"),
@@ -271,7 +259,6 @@ BROKEN: list[tuple[int, Edit | dict[str, Any], str]] = [
     (3, {"start": 1001}, "start: 'Wed 2024-01-31 13:16:41': job 8: later than the moment"),
     (2, {"end": 1001}, "end: 'Wed 2024-01-31 13:16:41': job 77_1: later than the moment"),
     (4, {"submit": 1001}, "submit: 'Wed 2024-01-31 13:16:41': job 9: later than the moment"),
-    (3, {"processors": 9}, "job 8: 1 running job on 9 processors, and the machine has 10, less 2"),
     (4, {"processors": 11}, "processors: '11': job 9: waits, and the machine has 10; "),
     (3, {"queue": 3, "queue_name": "mian", "partition": None}, "queue: 'mian': job 8: no such "
      "partition; did you mean main?"),
@@ -311,7 +298,6 @@ def test_headers_that_are_not_of_the_jobs(tmp_path):
     ("data", "message"),
     [
         (b"", "is empty; write the snapshot again"),
-        (b"\n\n", "is not a snapshot of hpcrowd; its first line has no"),
         (b"; SWF\n1 2 3\n", "is not a snapshot of hpcrowd; its first line has no"),
         (b'{"format": "hpcrowd state", \xff}', "line 1: "),
         (b"\x1f\x8b\x08\x00", "the gzip file is cut short"),
@@ -330,48 +316,41 @@ def test_written_whole_or_not_at_all(tmp_path):
     """A state that cannot be read again leaves the file that was there."""
     write_state(small(), tmp_path / "now")
     before = (tmp_path / "now").read_bytes()
-    wrong = small()
+    wrong, known = small(), small()
     wrong.jobs.user[0] = 2**60
-    with pytest.raises(TraceError, match=r"made: job 77_1, user 1152921504606846976: must be from"):
-        write_state(wrong, tmp_path / "now")
-    known = small()
     known.jobs.run_time[1] = 900
-    with pytest.raises(TraceError, match=r"job 8, run_time 900: nobody knows it before the end"):
-        write_state(known, tmp_path / "now")
-    long = small(notes=("x" * 2**20,))
-    with pytest.raises(TraceError, match="line 1 would have 1,04"):
-        write_state(long, tmp_path / "now")
-    with pytest.raises(TraceError, match="cannot be written"):
-        write_state(small(), tmp_path / "none" / "now")
+    for state, path, message in (
+        (wrong, "now", "made: job 77_1, user 1152921504606846976: must be from"),
+        (known, "now", "job 8, run_time 900: nobody knows it before the end"),
+        (small(notes=("x" * 2**20,)), "now", "line 1 would have 1,04"),
+        (small(), "none/now", "cannot be written"),
+    ):
+        with pytest.raises(TraceError, match=message):
+            write_state(state, tmp_path / path)
     assert [tmp_path / "now"] == list(tmp_path.iterdir())
     assert before == (tmp_path / "now").read_bytes()
 
 
-def test_contradictions_without_a_file():
-    """Without lines, the source and the job are named."""
-    with pytest.raises(TraceError, match=r"^made: job 8, processors 6: 1 running job on 6") as one:
-        check_state(small(processors=7))
-    assert not isinstance(one.value, ParseError)
-    with pytest.raises(QuantityError, match=r"made: 11 processors down, and the machine has 10"):
-        check_state(small(down=11))
-    with pytest.raises(QuantityError, match="the end must be later than the beginning"):
-        check_state(small(closed=((5, 5),)))
-    before = small()
-    before.jobs.recorded_submit[3] = -1
-    with pytest.raises(TraceError, match="job 80, submit -1: every job of a state has been submit"):
-        check_state(before)
-
-
-def test_the_last_to_start_is_one_too_many(make_jobs):
-    """Of the running jobs, that is named with which they are too many, by their starts."""
+def test_contradictions_without_a_file(make_jobs):
+    """Without lines, the source and the job are named; of too many the last one to start."""
     jobs = make_jobs((0, 9, 4), (1, 9, 4), (2, 9, 4))
     jobs.recorded_submit[:] = 0
     jobs.recorded_start[:] = (7, 3, 5)
     jobs.recorded_end[:] = jobs.run_time[:] = -1
-    state = ClusterState(jobs, 10, Clock(), 11, lines=np.array((5, 6, 7)))
-    with pytest.raises(ParseError, match="state, line 5, field processors: '4': job 1: 3 running"):
+    state = ClusterState(jobs, 10, Clock(), 11, source="made")
+    with pytest.raises(TraceError, match=r"^made: job 1, processors 4: 3 running jobs") as one:
         check_state(state)
+    assert not isinstance(one.value, ParseError)
     assert [] == check_state(replace(state, processors=12))
+    before = small()
+    before.jobs.recorded_submit[3] = -1
+    for wrong, message in (
+        (small(down=11), "made: 11 processors down, and the machine has 10"),
+        (small(closed=((5, 5),)), "the end must be later than the beginning"),
+        (before, "job 80, submit -1: every job of a state has been submit"),
+    ):
+        with pytest.raises((QuantityError, TraceError), match=message):
+            check_state(wrong)
 
 
 def test_against_a_machine():

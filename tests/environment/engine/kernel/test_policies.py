@@ -1,12 +1,16 @@
-"""Policies on random workloads: compiled against plain, and policies that come to the same."""
+"""Policies on random workloads and real logs: compiled against plain, and which are the same."""
 
 import numpy as np
 import pytest
-from hpcrowd.environment.schedulers.ordered import parse_order
-from hpcrowd.policies import Priority, WaitingJob
+from hpcrowd import jobs_from_trace
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
+from hpcrowd.environment.traces.trace import Conversion
+from hpcrowd.policies import Priority
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.environment.schedulers.pool_cases import ran
 from tests.support.policies import (
     backfills,
     clusters,
@@ -111,6 +115,13 @@ def test_a_plan_with_one_reservation_is_easy(rows, processors, order, backfill):
     assert outcome(one) == outcome(planned)
 
 
+#: Powers of two and jobs that outrun their estimates, large machines, hundreds that run.
+LOGS = (
+    ("KTH-SP2", 30, 70), ("LANL-CM5", 20, 6), ("SDSC-DS", 150, 10), ("HPC2N-2002-2.2", 700, 14),
+    ("CEA-Curie", 215, 1),
+)  # fmt: skip
+
+
 @few
 @given(workloads, clusters)
 def test_a_plan_with_all_reservations_is_conservative(rows, cluster):
@@ -120,50 +131,27 @@ def test_a_plan_with_all_reservations_is_conservative(rows, cluster):
     assert outcome(one) == outcome(other)
 
 
-#: Two processors free, a head that needs four, and others behind it, of which one is short.
-BEHIND = [(0, 100, 2, 100), (1, 100, 4, 100), (2, 90, 3, 90), (3, 150, 2, 150), (4, 50, 2, 50)]
-
-
+@pytest.mark.traces
+@pytest.mark.parametrize("policy", POOL_SCHEDULERS)
 @pytest.mark.parametrize(
-    ("policy", "starts"),
+    ("name", "first", "days", "speed"),
     [
-        ("easy", [0, 100, 200, 290, 4]),  # the last ends before the head starts
-        ("easy:depth=2", [0, 100, 200, 290, 290]),
-        ("easy:depth=3", [0, 100, 200, 290, 4]),
+        # On nodes of half the speed: long queues, and many jobs outrun estimates.
+        pytest.param("KTH-SP2", 60, 7, 0.5, marks=pytest.mark.slow),
+        *(pytest.param(*one, 1.0, marks=pytest.mark.endurance) for one in LOGS),
     ],
 )
-def test_depth(policy, starts):
-    """Jobs further behind the head than the depth do not overtake it."""
-    rows = [(*row, 1, 1, 0) for row in BEHIND]
-    cluster = {"processors": 4, "overrun": "kill", "estimates": "requested"}
-    assert starts == run(rows, policy, cluster).start.tolist()
-
-
-#: Orders in which no job ever passes another while both wait.
-lasting = keys.filter(lambda key: not key.endswith("slowdown"))
-
-
-@few
-@given(workloads, st.integers(3, 8), lasting, backfills | st.just("conservative"))
-def test_head_is_never_delayed(rows, processors, order, backfill):
-    """Where estimates hold, the first job that has to wait starts as if nobody overtook it.
-
-    All jobs arrive at once, and the head is the first in the order that does not fit.
-    """
-    rows = [(0, row[1] + 1, min(row[2], processors), row[1] + 1, *row[4:]) for row in rows]
-    cluster = {"processors": processors, "overrun": "keep", "estimates": "requested"}
-    policy = text("easy", order=order, backfill=backfill)
-    if backfill == "conservative":
-        policy, order = backfill, "submit"
-    strict, filled = (run(rows, one, cluster) for one in (text("order", by=order), policy))
-    late = np.flatnonzero(strict.start > 0)
-    if len(late):
-        key = parse_order(order).key
-        head = min(late, key=lambda row: key(as_waiting(strict, row), 0))
-        assert filled.start[head] <= strict.start[head]
-
-
-def as_waiting(jobs, row):
-    """A job as the scheduler sees it."""
-    names = ("processors", "estimate", "submit", "requested_time", "user", "group", "queue")
-    return WaitingJob(row, *(int(getattr(jobs, name)[row]) for name in names))
+def test_real_logs(read_trace, name, first, days, speed, policy):
+    """Both engines do the same with the jobs of some days, with arrays of two sizes."""
+    trace = read_trace(name)
+    jobs = jobs_from_trace(trace, Conversion(speed=speed)).jobs
+    day = (jobs.recorded_submit - jobs.recorded_submit.min()) / DAY - first
+    jobs = jobs.take(np.flatnonzero((day >= 0) & (day < days)))
+    slow = ran(jobs.copy(), trace.processors, policy, plain=True).jobs
+    for room in (32, 4096):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
+            patch.setattr("hpcrowd.environment.engine.passes.planned.FIRST_ROOM", room)
+            fast = ran(jobs.copy(), trace.processors, policy).jobs
+        assert outcome(slow) == outcome(fast)
+    assert np.any(slow.start > slow.submit)

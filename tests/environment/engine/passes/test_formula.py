@@ -1,23 +1,10 @@
 """Formulas as programs for compiled code, compared with numpy."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hpcrowd.environment.engine.kernel.formula import evaluate
 from hpcrowd.environment.engine.passes.formula import traced
-from hpcrowd.environment.schedulers.priority import (
-    ARRAYS,
-    F1,
-    F2,
-    F3,
-    F4,
-    WFP3,
-    Multifactor,
-    Queue,
-    Unicef,
-)
+from hpcrowd.environment.schedulers.priority import ARRAYS, Queue
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -104,21 +91,8 @@ def test_programs_agree_with_numpy(text, seed, count):
 
 
 SPECIAL = [
-    0.0,
-    -0.0,
-    1.0,
-    -1.0,
-    0.5,
-    -2.5,
-    3.0,
-    710.0,
-    1e17,
-    -1e300,
-    5e-324,
-    np.inf,
-    -np.inf,
-    np.nan,
-]
+    0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 710.0, 1e17, -1e300, 5e-324, np.inf, -np.inf, np.nan,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", [*UNARY, *BINARY])
@@ -128,17 +102,6 @@ def test_special_values(text):
     columns[0], columns[1] = np.repeat(SPECIAL, len(SPECIAL)), np.tile(SPECIAL, len(SPECIAL))
     formula = eval(f"lambda self, j: {text.format('j.processors', 'j.requested')}", {"np": np})
     check(traced(formula, {}), formula, columns)
-
-
-@pytest.mark.parametrize("kind", [WFP3, Unicef, F1, F2, F3, F4, Multifactor])
-def test_shipped_formulas(kind):
-    """All policies of the library are computed by programs, which can be copied."""
-    scheduler, columns = kind(), columns_of(1, 30) + 1
-    program = traced(kind.score, scheduler.options)
-    assert program is not None
-    expected = scheduler.score(queue_of(columns))
-    for one in (program, copy.deepcopy(program), pickle.loads(pickle.dumps(program))):
-        assert np.allclose(computed(one, columns), expected, 1e-9, 0.0)
 
 
 def in_place(self, j):
@@ -165,7 +128,6 @@ def with_parts(self, j):
         in_place,
         with_parts,
         lambda self, j: j.waited,
-        lambda self, j: j.waited > 2,
         lambda self, j: (j.waited > 2) + (j.group > 50) + 1.0,
         lambda self, j: np.float64(2) * j.waited + np.int64(3) * np.mean(j.usage),
         lambda self, j: (
@@ -220,8 +182,6 @@ def loop(self, j):
         lambda self, j: j.waited * len(j.waited),
         lambda self, j: np.sort(j.waited),
         lambda self, j: j.waited[::-1],
-        lambda self, j: np.asarray(j.waited) * 2,
-        lambda self, j: j.waited * float(f"{j.now}"),
         lambda self, j: j.waited + np.arange(3.0),
         lambda self, j: j.waited - ((j.group > 5) * 1) // ((j.user > 5) * 1),
         lambda self, j: (j.waited > 5) - (j.user > 5),
@@ -229,7 +189,6 @@ def loop(self, j):
         lambda self, j: j.waited * self.weight,
         lambda self, j: j.width,
         lambda self, j: None,
-        lambda self, j: 1.0,
     ],
 )
 def test_what_is_called_with_arrays(formula):

@@ -47,17 +47,6 @@ def test_plans_keep_their_first_promise(rows, cluster, policy, room, plain):
     assert policy != "conservative" or np.array_equal(promised, ran)
 
 
-@few
-@given(workloads, st.integers(3, 8), st.booleans())
-def test_exact_estimates_leave_nothing_to_compress(rows, processors, plain):
-    """If every job ends when planned, each starts at the second that it was promised first."""
-    cluster = {"processors": processors, "estimates": "exact", "overrun": "keep"}
-    rows = [(row[0], row[1] + 1, *row[2:]) for row in rows]  # no run time is planned as 1 s
-    jobs = run(rows, "conservative", cluster, plain=plain)
-    ran = jobs.state != State.REJECTED
-    assert jobs.promised[ran].tolist() == jobs.start[ran].tolist()
-
-
 #: Runs random queues with other bounds of the kernel's tables than the usual ones.
 CASES = """
 import sys

@@ -70,17 +70,6 @@ def test_mistakes_are_one_line(site, text, message):
         machine_given(text, site.parent)
 
 
-def test_a_replay_takes_a_machine(site):
-    """Settings take a path relative to their folder, or a machine; both give the same run."""
-    log = site.parent / "log.swf"
-    by_path = replay(log, machine=str(site), scheduler="slurm")
-    by_object = replay(log, machine=machine_given(str(site)), scheduler="slurm")
-    assert by_path.jobs.start.tolist() == by_object.jobs.start.tolist()
-    assert str(site) == by_path.configuration["machine"]
-    assert "toy" == by_object.configuration["machine"]["name"]
-    assert 8 == by_path.processors
-
-
 def test_equal_contents_have_one_identity(site):
     """Sweeps know a run again by what the machine's files say, not by where they are."""
     other = site.parent / "other.toml"

@@ -36,6 +36,13 @@ def wrong(read: Reads, *texts: str, **files: str) -> str:
     return f"{place.rpartition('/')[2]}: {rest}"
 
 
+def number(value: int | None, *, plain: bool = False) -> Any:
+    """Return a number as Slurm 22.05 writes it, or later versions; None for no limit."""
+    if plain:
+        return 2**32 - 1 if value is None else value
+    return {"set": value is not None, "infinite": value is None, "number": value or 0}
+
+
 def check(part: Any, **expected: Any) -> None:
     """Check some values of a part of a machine."""
     assert expected == {name: getattr(part, name) for name in expected}

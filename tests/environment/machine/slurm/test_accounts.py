@@ -5,7 +5,7 @@ import json
 import pytest
 from hpcrowd.environment.machine.model import Account, Limits, Preempt, Qos
 
-from tests.environment.machine.slurm.slurm_texts import CONF, NODES, reader, wrong
+from tests.environment.machine.slurm.slurm_texts import CONF, NODES, number, reader, wrong
 
 
 @pytest.fixture
@@ -41,17 +41,6 @@ def test_associations(read, delimiter, closed):
     """Blanks say how deep an account is; -p puts a delimiter at the end of lines."""
     text = ASSOC.replace("\n", "|\n" if closed else "\n").replace("|", delimiter)
     assert TREE == [*read(CONF, a_txt=text).accounts]
-
-
-def test_associations_with_parents(read):
-    """In any order of columns, with the column of parents."""
-    machine = read(
-        CONF,
-        a_txt="User|Account|Par Name|Share\n|root||1\n|lasers|physics|5\n|physics|root|50\n",
-    )
-    assert {"lasers": ("physics", 5), "physics": ("root", 50), "root": ("root", 1)} == {
-        one.account: (one.parent, one.shares) for one in machine.accounts
-    }
 
 
 def test_tables_of_associations_complete_each_other(read):
@@ -156,13 +145,6 @@ def test_names_without_a_description(read):
 
 
 # ---- objects ----------------------------------------------------------------------------------
-
-
-def number(value, *, plain):
-    """Return a number as Slurm 22.05 writes it, or later versions; None for no limit."""
-    if plain:
-        return 2**32 - 1 if value is None else value
-    return {"set": value is not None, "infinite": value is None, "number": value or 0}
 
 
 def resource(kind, count, name=""):

@@ -10,7 +10,7 @@ from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.model import Account, NodeType, Preempt, Reservation
 
-from tests.environment.machine.slurm.slurm_texts import CONF, NODES, check, reader, wrong
+from tests.environment.machine.slurm.slurm_texts import CONF, NODES, check, number, reader, wrong
 
 
 @pytest.fixture
@@ -104,15 +104,11 @@ def test_cores_and_memory(read, keys, cores, memory):
     assert (cores, memory) == (machine.nodes[0].cores, machine.nodes[0].memory)
 
 
-def test_nodes_are_in_the_order_of_slurm(read):
-    """By name and number, as scontrol lists them; equal neighbours are one type."""
+def test_nodes_and_sets_of_nodes(read):
+    """Nodes are in the order of scontrol, by name and number; partitions may name sets of them."""
     machine = read("NodeName=n10,n9,a2 CPUs=4\nNodeName=a10 CPUs=4\nNodeName=n[1-2] CPUs=8\n")
     assert ["a2", "a10", "n1", "n2", "n9", "n10"] == [name for name, _ in machine.names()]
     assert ["a[2,10]", "n[1-2]", "n[9-10]"] == [one.name for one in machine.nodes]
-
-
-def test_node_sets(read):
-    """Partitions may name sets by feature, by nodes, and both."""
     machine = read(
         "NodeName=n[1-2] CPUs=4 Feature=x\nNodeName=n[3-4] CPUs=4\n"
         "NodeSet=xs Feature=x\nNodeSet=both Feature=x Nodes=n4\n"
@@ -122,40 +118,34 @@ def test_node_sets(read):
 
 
 def test_partitions(read):
-    """Times in minutes are rounded up to whole ones; limits may be missing or UNLIMITED."""
+    """Times are rounded up to whole minutes; limits may be missing; the last default one counts."""
     machine = read(
         NODES + "MaxMemPerNode=900\n"
         "PartitionName=a Nodes=n1 MaxTime=1:30 DefaultTime=1 MinNodes=1 MaxNodes=3 LLN=YES "
-        "OverSubscribe=EXCLUSIVE PriorityTier=5 PriorityJobFactor=7 GraceTime=60 "
+        "Default=YES OverSubscribe=EXCLUSIVE PriorityTier=5 PriorityJobFactor=7 GraceTime=60 "
         "PreemptMode=SUSPEND,GANG AllowAccounts=x,y DenyQos=low MaxCPUsPerNode=3 DefMemPerCPU=10 "
         'TRESBillingWeights="CPU=1.0,Mem=.25G,GRES/gpu=2"\n'
         "PartitionName=b Nodes=ALL MaxTime=INFINITE MaxNodes=UNLIMITED Priority=3 "
-        "AllowAccounts=ALL Shared=FORCE:4 MaxMemPerNode=800 AllocNodes=login\n"
+        "AllowAccounts=ALL Shared=FORCE:4 MaxMemPerNode=800 AllocNodes=login Default=YES\n"
     )
     first, second = machine.partitions
     check(
         first, max_time=120, default_time=60, min_nodes=1, max_nodes=3, least_loaded=True,
         exclusive=True, priority_tier=5, priority_factor=7, grace_time=60, max_cores_per_node=3,
-        preempt_mode=Preempt.SUSPEND, allow_accounts=("x", "y"), deny_qos=("low",),
+        preempt_mode=Preempt.SUSPEND, allow_accounts=("x", "y"), deny_qos=("low",), default=False,
         billing_weights={"cpu": 1.0, "mem": 0.25 / 1024, "gres/gpu": 2.0}, max_memory_per_node=900,
     )  # fmt: skip
     check(
         second, max_time=None, max_nodes=None, priority_tier=3, priority_factor=3,
-        allow_accounts=(), max_memory_per_node=800,
+        allow_accounts=(), max_memory_per_node=800, default=True,
     )  # fmt: skip
     assert (
         "slurm.conf:4: partition a: PreemptMode=GANG",
         "slurm.conf:5: Shared=FORCE:4",
         "slurm.conf:5: partition b: AllocNodes=login",
+        "slurm.conf:4: partition a: Default=YES; the last one with it counts, b",
         "QOS low: named, not described; give sacctmgr show qos -P",
     ) == machine.not_modelled
-
-
-def test_two_default_partitions(read):
-    """The last one counts, as in slurmctld, and the other is named."""
-    machine = read(NODES + "".join(f"PartitionName={p} Nodes=n1 Default=YES\n" for p in "ab"))
-    assert [False, True] == [one.default for one in machine.partitions]
-    assert "partition a: Default=YES" in machine.not_modelled[0]
 
 
 def test_scheduler_parameters_have_their_units(read):
@@ -234,22 +224,17 @@ def test_what_is_not_modelled_is_named(read):
         ("NodeName=n2 CPUs=4", "NodeName='n2': node n2 is described twice, also at "),
         ("PartitionName=p MaxTime=soon", "MaxTime='soon': not a time; write minutes"),
         ("PartitionName=p MaxTime=60 DefaultTime=120", "DefaultTime longer than MaxTime"),
-        ("PartitionName=p MaxNodes=-3", "MaxNodes='-3': not a whole number of at least 0"),
         ("PartitionName=p PreemptMode=MAYBE", "PreemptMode='MAYBE': not known; choose off"),
         ("PartitionName=p State=SIDEWAYS", "State='SIDEWAYS': not known; choose UP"),
         ("SchedulerParameters=bf_interval=x", "SchedulerParameters: bf_interval='x': not a whole"),
         ("SchedulerType=sched/wiki", "SchedulerType='sched/wiki': not known; did you mean"),
         ("PriorityFavorSmall=sometimes", "PriorityFavorSmall='sometimes': neither YES nor NO"),
-        ("PriorityType=priority/magic", "PriorityType='priority/magic': not known; did you mean"),
         ("NodeName=m1 Gres=gpu:", "Gres='gpu:': not a list of resources such as gpu:a100:4"),
         ("NodeName=m1 RealMemory=50 MemSpecLimit=60", "MemSpecLimit='60': not less than RealMem"),
         ("NodeName=m1 what is this", "what follows NodeName is not KEY=VALUE; put a value with"),
         ("StoragePass=not a secret", "what follows StoragePass is not KEY=VALUE"),
         ("not a secret", "the line is not KEY=VALUE"),
-        ("=", "the line is not KEY=VALUE"),
         ("=n1", "the line is not KEY=VALUE"),
-        ("ClusterName", "the line is not KEY=VALUE"),
-        ("ClusterName=", "ClusterName has no value; give one, or leave it out"),
         ("Epilog=\nPartitionName=", "PartitionName has no value"),
         ('NodeName=""', "a node without NodeName"),
         ("NodeName= CPUs=4", "NodeName has no value; give one, or leave it out"),
@@ -258,18 +243,13 @@ def test_what_is_not_modelled_is_named(read):
         (f"NodeName=n[{'9' * 5000}]", "is not a number or range upwards"),
         ("NodeName=n[1-65000,1-65000]", "more than 65,536 names"),
         (f"PartitionName={'p' * 256} Nodes=n1", "a name has at most 255 characters, all of them"),
-        ("PartitionName=\x1b[31m Nodes=n1", "a name has at most 255 characters, all of them"),
         ("ClusterName=a\0b", "a character of number 0; write the file as UTF-8"),
-        (
-            "PriorityWeightAge=99999999999999999",
-            "PriorityWeightAge='99999999999999999': must be at most",
-        ),
-        (
-            "\nPartitionName=p Nodes=n1\nPartitionName=p Nodes=n2",
-            "PartitionName='p': partition p is described twice, also at ",
-        ),
+        ("PriorityWeightAge=99999999999999999",
+         "PriorityWeightAge='99999999999999999': must be at most"),
+        ("\nPartitionName=p Nodes=n1\nPartitionName=p Nodes=n2",
+         "PartitionName='p': partition p is described twice, also at "),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_is_one_line_with_its_place(read, line, message):
     """File, line, key, value and the cure."""
     found = wrong(read, f"{NODES}{line}\n")
@@ -288,9 +268,7 @@ GPU_NODES = "NodeName=n[1-2] CPUs=4 RealMemory=9 Gres={}\nSelectType=select/cons
         ("gpu:a100:4", "", {"a100": 4}),
         ("gpu:4", "", {"": 4}),
         ("gpu", "", {"": 1}),
-        ("gpu:a100:4(S:0-1),gpu:v100:no_consume:2(S:0,1)", "", {"a100": 4, "v100": 2}),
-        ("gpu:nvidia_a100_80gb_pcie:2", "", {"nvidia_a100_80gb_pcie": 2}),
-        ("gpu:1g.5gb:7", "", {"1g.5gb": 7}),
+        ("gpu:1g.5gb:4(S:0-1),gpu:v100:no_consume:2(S:0,1)", "", {"1g.5gb": 4, "v100": 2}),
         ("gpu:4", "Name=gpu Type=a100 File=/dev/nvidia[0-3]\n", {"a100": 4}),
         ("gpu:4", "NodeName=n[1-9] Name=gpu Type=x File=/dev/nvidia[0-1]\n"
          "NodeName=n1,n2 Name=gpu Type=y Count=2\n", {"x": 2, "y": 2}),
@@ -306,9 +284,8 @@ def test_gpus(read, gres, conf, expected):
 
 def test_other_resources_are_named(read):
     """So are resources that Slurm finds itself, and other counts in the two files."""
-    machine = read(
-        GPU_NODES.format("gpu:4,mps:400"), gres_conf="AutoDetect=nvml\nName=gpu Count=2\n"
-    )
+    conf = GPU_NODES.format("gpu:4,mps:400")
+    machine = read(conf, gres_conf="AutoDetect=nvml\nName=gpu Count=2\n")
     assert {
         "gres.conf:1: AutoDetect=nvml: GPUs are those of Gres in slurm.conf",
         "slurm.conf:1: Gres=mps:400",
@@ -442,11 +419,6 @@ def test_what_is_shown_goes_before_what_is_configured(read):
     assert ("hal", 7) == (machine.name, machine.priority.weight_age)
 
 
-def number(value):
-    """Return a number as Slurm 23.02 and later write it; None for no limit."""
-    return {"set": value is not None, "infinite": value is None, "number": value or 0}
-
-
 def test_objects(read):
     """The shapes of 22.05 and of later versions say the same."""
     nodes = {"nodes": [
@@ -507,10 +479,9 @@ def test_objects_of_reservations(read):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("slurm.conf", "DbdPass=SECRET\nNodeName=m1 CPUs=1 IpmiPass=SECRET\n"),
+        ("slurm.conf", "DbdPass=SECRET\nNodeName=m1 CPUs=1 IpmiPass=SECRET\nJobCompPass=SECRET\n"),
         ("slurm.conf", "PartitionName=q Nodes=n1 Token=SECRET\nMIIEow=SECRET\n"),
         ("slurm.conf", "SchedulerParameters=key=SECRET\nPreemptParameters=key=SECRET\n"),
-        ("slurm.conf", "AccountingStoragePass=SECRET\nJobCompPass=SECRET\nAuthInfo=SECRET\n"),
         ("slurm.conf", "StoragePass=SECRET and SECRET\n"),
         ("slurm.conf", "StoragePass : SECRET\n"),
         ("q.txt", "Name|Priority|Secret\nhigh|7|SECRET\n"),
@@ -524,13 +495,11 @@ def test_objects_of_reservations(read):
 )
 def test_values_of_unknown_keys_are_never_repeated(read, name, text):
     """They may be passwords: not in messages, nor in what is not modelled, nor in the machine."""
-    conf = CONF + text if name == "slurm.conf" else CONF
-    files = {} if name == "slurm.conf" else {name.replace(".", "_"): text}
     try:
-        shown = read(conf, **files).model_dump_json()
+        shown = read(CONF + text) if name == "slurm.conf" else read(CONF, **{name: text})
     except MachineError as error:
-        shown = str(error)
-    assert "SECRET" not in shown
+        shown = error
+    assert "SECRET" not in str(shown)
 
 
 # ---- which file is what -----------------------------------------------------------------------
@@ -542,12 +511,10 @@ def test_files_that_are_something_else(read, tmp_path):
         "jobs.json": '{"meta": {}, "jobs": [{"nodes": "n1"}], "errors": []}',
         "plan.csv": "id,account,user,partition,qos\n1,x,y,z,w\n",
         "sacct.txt": "JobID|Account|User|QOS\n1|x|y|z\n",
-        "slurmdbd.conf": "DbdHost=x\nStorageType=y\nSlurmUser=slurm\n",
         "dbd-old.txt": "ClusterName=x\nDbdHost=x\nStoragePass=secret\n",
         "cgroup.conf": "ClusterName=x\n",
         "acct_gather.conf": "EnergyIPMIPassword=secret\nName=x\n",
         "jwt.key": "-----BEGIN PRIVATE KEY-----\nNodeName=secret\n",
-        "eth0.network": "[Match]\nName=eth0\n[Secret]\nPassword=secret\n",
         "notes.md": "NodeName is a key\n",
         "empty.txt": "",
     }
@@ -567,17 +534,11 @@ def test_files_that_are_something_else(read, tmp_path):
 
 
 def test_packed_files_and_marks(tmp_path):
-    """gzip, a byte order mark and line ends of Windows change nothing."""
+    """gzip, a byte order mark and line ends of Windows change nothing; what is cut is named."""
     (tmp_path / "slurm.conf.gz").write_bytes(gzip.compress(CONF.encode()))
     (tmp_path / "q.txt").write_bytes(b"\xef\xbb\xbfName|Priority\r\nhigh|7\r\n")
-    machine = read_machine(tmp_path)
-    assert 7 == machine.qos[0].priority
-
-
-def test_paths_that_cannot_be_read(tmp_path):
-    """One line says which."""
+    assert 7 == read_machine(tmp_path).qos[0].priority
     (tmp_path / "cut.gz").write_bytes(gzip.compress(CONF.encode() * 100)[:40])
-    (tmp_path / "q.txt").write_text("Name|Priority\nhigh|7\n")
     for names, why in (
         (["gone"], "No such file"),
         (["cut.gz"], "cut short"),

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd import jobs_from_trace
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, State
@@ -80,8 +79,6 @@ def reasons(site, policy, *jobs, at):
 #: Two cores of the first node until 100, and of the second until 1000; then one needs a whole node.
 HALVES = ({"cores": 2, **ON_ONE}, {"cores": 3, **ON_ONE, "run": 1000})
 WHOLE = {"cores": 4, **ON_ONE, "at": 10, "run": 50}
-
-
 WIDE = {"cores": 2, **ON_ONE, "at": 20, "run": 500}
 LATER = {"cores": 4, **ON_ONE, "at": 20, "run": 2000}
 GPUS = {"gpus_per_node": 2, "partitions": "gpu"}
@@ -92,7 +89,7 @@ SINGLE = Machine(nodes=(NodeType(name="n[1-3]", cores=1),))
 WINDOW = PAIR.changed(reservations=(Reservation(name="m", start=100, end=200, maintenance=True),))
 KEPT = PAIR.changed(reservations=(Reservation(name="r", start=50, end=400, nodes=("n1",)),))
 INSIDE = ({"reservation": "r", "at": 1}, {"reservation": "r", "run": 500, "at": 2})
-OTHER = {"cores": 4, **ON_ONE, "at": 3}
+OTHER = {"cores": 4, **ON_ONE}
 LIMITED = PAIR.changed(
     qos=(Qos(name="normal", limits=Limits(max_jobs=1)),),
     scheduling=SchedulingSettings(enforce_limits=True),
@@ -106,23 +103,16 @@ STORIES: dict[str, tuple[Machine, str, tuple[dict[str, Any], ...], list[int]]] =
         PAIR, "easy", (*HALVES, WHOLE, {"at": 20, "run": 500}), [0, 0, 100, 20]),
     "two cores of one node are free on the first only: they would delay the head": (
         PAIR, "easy", (*HALVES, WHOLE, WIDE), [0, 0, 100, 150]),
-    "a short one ends before": (
-        PAIR, "easy", (*HALVES, WHOLE, {**WIDE, "run": 80}), [0, 0, 100, 20]),
     "under fcfs who waits for GPUs holds up those that could use its nodes": (
         WITH_GPUS, "fcfs", QUEUES, [0, 100, 2, 102, 100]),
     "each queue has a head with a reservation, which the last does not delay": (
         WITH_GPUS, "easy", QUEUES, [0, 100, 2, 102, 4]),
     "of several partitions the one that is free first": (
         WITH_GPUS, "easy", (*BUSY, EITHER), [0, 0, 200]),
-    "in a plan, too": (WITH_GPUS, "conservative", (*BUSY, EITHER), [0, 0, 200]),
     # The whole-node jobs are planned for 100 on the first node, one after the other; the small one
     # has the last core of the second node until the plan needs it.
     "a plan has room node by node": (
         PAIR, "conservative", (*HALVES, WHOLE, LATER, {"at": 30, "run": 900}),
-        [0, 0, 100, 150, 30]),
-    # Until 1000 plus something there is a plan only on the first node.
-    "and for longer": (
-        PAIR, "conservative", (*HALVES, WHOLE, LATER, {"at": 30, "run": 3000}),
         [0, 0, 100, 150, 30]),
     # The pair is planned for 110 on the first two nodes; the late job has one of them.
     "a late job moves the plan to other nodes": (
@@ -135,7 +125,8 @@ STORIES: dict[str, tuple[Machine, str, tuple[dict[str, Any], ...], list[int]]] =
     **{f"{policy}: a short job runs before it": (WINDOW, policy, ({"run": 150}, {}), [200, 0])
        for policy in ("easy", *PLANS)},
     "jobs of a reservation run on its nodes, within it; no other one does": (
-        KEPT, "fcfs", (*INSIDE, OTHER, {**OTHER, "run": 40, "at": 4}), [50, UNKNOWN, 3, 4]),
+        KEPT, "fcfs", (*INSIDE, {**OTHER, "at": 3}, {**OTHER, "at": 4, "run": 40}),
+        [50, UNKNOWN, 3, 4]),
     **{f"{policy}: a job at a limit is passed over": (LIMITED, policy, PASSED, [0, 100, 2])
        for policy in ("fcfs", "easy", "selective", *PLANS)},
     "no more tasks of an array run at once than it says": (
@@ -161,14 +152,6 @@ def test_best_placement_is_changed_for_the_head():
     assert [[0], [1], [1], [0]] == [
         [share.node for share in one.holding] for one in scheduler.ledger
     ]
-
-
-def test_lists_of_partitions():
-    """A job with several partitions gets the first with room."""
-    model = simulation(WITH_GPUS, "easy", EITHER, {**EITHER, "at": 2}, {**EITHER, "at": 3})
-    model.run()
-    scheduler: Any = model.cluster.engine.scheduler
-    assert ["cpu", "cpu", "gpu"] == [one.partition for one in scheduler.ledger]
 
 
 START = "Resources; start expected Mon 00:01"
@@ -298,37 +281,6 @@ def test_nodes_of_one_core_are_a_pool(rows, policy, cluster):
     """Each policy gives the schedule of the pool, promises too, on random workloads."""
     pool = outcome(run(rows, policy, cluster, plain=True))
     assert pool == outcome(run(rows, policy, cluster | {"machine": single(cluster["processors"])}))
-
-
-@pytest.mark.endurance
-@pytest.mark.parametrize(
-    ("policy", "count"),
-    [
-        ("fcfs", 5000),
-        ("easy", None),
-        ("easy:backfill=sjbf", 5000),
-        ("easy:backfill=best-fit", 5000),
-        ("easy:order=-processors,backfill=largest", 5000),
-        ("sjf", 5000),
-        ("fair-share", 5000),
-        ("multi-queue:user-jobs=3,user-processors=48", 5000),
-        ("creasy", 5000),
-        ("conservative", 5000),
-        ("selective", 2000),
-        ("wfp3", 5000),
-        ("wfp3:backfill=conservative", 2000),
-        ("adaptive", 2000),
-    ],
-)
-def test_kth_on_nodes_of_one_core(kth, policy, count):
-    """The log of KTH on 100 nodes of one core has the schedule of the pool of 100 processors."""
-    found = []
-    for more in ({}, {"machine": single(100)}):
-        jobs = jobs_from_trace(kth).jobs
-        jobs = jobs.take(np.arange(len(jobs))[:count])
-        ran(jobs, 100, policy, **more)
-        found.append(outcome(jobs))
-    assert found[0] == found[1]
 
 
 def drawn(seed):

@@ -26,37 +26,17 @@ RESOLUTION = 1e9
 
 @dataclass
 class Known:
-    """What is known of a job: its attributes from its arrival on, the rest from its end on.
+    """What is known of a job: its attributes from its arrival on, the rest from its end on."""
 
-    Attributes
-    ----------
-    nominal
-        Attributes by letter: ``u`` user, ``g`` group, ``q`` queue, ``j`` executable.
-    numeric
-        Processors, requested time (s), requested memory (kB per processor).
-    submitted
-        Its number in the order of submissions.
-    completed
-        Its number in the order of ends, None until it has ended.
-    ran
-        Run time, s, None until it has ended.
-    """
-
-    nominal: dict[str, int]
-    numeric: tuple[int, int, int]
-    submitted: int
-    completed: int | None = None
-    ran: int | None = None
+    nominal: dict[str, int]  #: by letter: ``u`` user, ``g`` group, ``q`` queue, ``j`` executable
+    numeric: tuple[int, int, int]  #: processors, requested time (s), memory (kB per processor)
+    submitted: int  #: its number in the order of submissions
+    completed: int | None = None  #: its number in the order of ends
+    ran: int | None = None  #: run time, s
 
 
 class PlainPredictor(Predictor):
-    """Keeps what is known of each job in a list.
-
-    Parameters
-    ----------
-    settings
-        A compiled predictor, whose settings are taken over.
-    """
+    """Keeps what is known of each job in a list; with the settings of a compiled predictor."""
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

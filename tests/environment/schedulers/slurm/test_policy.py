@@ -18,13 +18,19 @@ from hpcrowd.environment.machine.model import (
     Qos,
     Reservation,
 )
+from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.schedulers.slurm.backfill import BackfillCycle
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.environment.machine.machine_cases import Job, Nobody, machine, table
+from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
+from tests.environment.engine.passes.slurm.test_properties import run as run_jobs
+from tests.environment.machine.audit import faults
+from tests.environment.machine.machine_cases import Job, machine, random_jobs, random_machine, table
 from tests.environment.schedulers import pool_cases
-from tests.support.simulations import both, simulation_of
+from tests.support.simulations import both
 
 HOUR = 3600
 
@@ -52,9 +58,10 @@ def lab(*users, **limits):
     return (account, *(Account(account="lab", user=user, shares=1) for user in users))
 
 
-def lending(mode, **more):
-    """Return a node of one core whose partition ``low`` is preempted by ``high``."""
-    return one(
+def lending(mode, *nodes, **more):
+    """Return nodes, or one of one core, whose partition ``low`` is preempted by ``high``."""
+    return machine(
+        *(nodes or (NodeType(name="n1", cores=1),)),
         partitions=(
             Partition(name="high", priority_tier=2, preempt_mode=Preempt.OFF),
             Partition(name="low", priority_tier=1, preempt_mode=mode),
@@ -111,10 +118,6 @@ KILL = {"overrun": "kill"}
 STORIES = {
     "two free halves of nodes are no whole node": Story(
         machine(), [*HALVES, {**WHOLE, "at": 110, "run": 10}], [0, 0, 0, 0, 150]),
-    "a job gets the node where it fits best": Story(
-        machine(), [{"cores": 3}, {"cores": 1}, WHOLE], [0, 0, 0]),
-    "spread takes the emptiest node": Story(
-        machine(), [{}, {}, {**WHOLE, "at": 1}], [0, 0, 100], more={"placement": "spread"}),
     "memory and GPUs bound what fits": Story(
         machine(NodeType(name="g1", cores=8, memory=1000, gpus={"a": 2})),
         [
@@ -123,21 +126,11 @@ STORIES = {
         [0, 50, 0, 30]),
     "whole nodes are shared with nobody": Story(
         machine(), [{"run": 40}, {"run": 60}, {"exclusive": 1, "at": 1, "run": 10}], [0, 0, 1]),
-    "an exclusive job waits for an idle node": Story(
-        one(4), [{"run": 40}, {"exclusive": 1, "at": 1, "run": 10}], [0, 40]),
-    "features choose nodes": Story(
-        machine(NodeType(name="a1", cores=1, features=("old",)), NodeType(name="b1", cores=1)),
-        [{"features": "old"}, {"features": "old"}, {"features": "new"}], [0, 100, UNKNOWN],
-        {2: "BadConstraints"}),
     "backfilling does not delay the first": Story(
         machine(),
         [
             {"cores": 4}, {"cores": 8, "at": 1, "run": 10}, {"cores": 4, "at": 2, "run": 90},
             {"cores": 4, "at": 3, "run": 50, "limit": 200}], [0, 100, 2, 110]),
-    "without backfilling the queue is kept": Story(
-        machine(scheduling={"backfill": False}),
-        [{"cores": 4}, {"cores": 8, "at": 1, "run": 10}, {"cores": 4, "at": 2, "run": 5}],
-        [0, 100, 110]),
     "partitions bound nodes and times": Story(
         machine(
             partitions=(
@@ -147,27 +140,16 @@ STORIES = {
             {"cores": 4, "partitions": "one"}, {"cores": 4, "partitions": "one"},
             {"partitions": "one", "limit": 2 * HOUR}, {"partitions": "none"}],
         [0, 100, UNKNOWN, UNKNOWN], {2: "PartitionTimeLimit", 3: "InvalidPartition"}),
-    "of several partitions the first with room is taken": Story(
-        machine(
-            partitions=(Partition(name="a", nodes=("n1",)), Partition(name="b", nodes=("n2",)))),
-        [{"cores": 4, "partitions": "a"}, {"cores": 4, "partitions": "a,b", "at": 1}], [0, 1]),
     "a higher tier goes first": Story(
         one(partitions=(Partition(name="low"), Partition(name="high", priority_tier=2))),
         [{"partitions": "low"}, {"partitions": "low", "at": 1}, {"partitions": "high", "at": 2}],
         [0, 200, 100]),
     "who used less goes first": Story(sharing(period=10), OF_TWO_USERS, [0, 110, 100]),
-    "usage counts a period after the phase": Story(sharing(), OF_TWO_USERS, [0, 100, 110]),
-    "usage counts from the phase on": Story(
-        sharing(calculation_phase=100), OF_TWO_USERS, [0, 110, 100]),
     "usage does not count before the phase": Story(
         sharing(calculation_phase=101), OF_TWO_USERS, [0, 100, 110]),
-    "the oldest goes first": Story(one(priority=BY_AGE), AGING, [0, 50, 100]),
-    "unless it is nice": Story(
+    "the oldest goes first, unless it is nice": Story(
         one(priority=BY_AGE), [AGING[0], {**AGING[1], "nice": 500}, AGING[2]], [0, 100, 50]),
-    "submissions beyond a limit are rejected": Story(
-        limited(max_submit=2), [{}, {"at": 1}, {"at": 2}, {"at": 150}], [0, 1, UNKNOWN, 150],
-        {2: SUBMITTED}),
-    "also within a second, and who leaves makes room": Story(
+    "submissions beyond a limit are rejected, and who leaves makes room": Story(
         one(
             qos=(Qos(name="normal", limits=Limits(max_submit=2)),),
             scheduling={"enforce_limits": True}), [*[{"run": 10}] * 4, {"at": 11}, {"at": 11}],
@@ -179,9 +161,6 @@ STORIES = {
     "nobody is preempted in the second of a start": Story(
         lending(Preempt.REQUEUE, requeue_delay=5),
         [{"partitions": "low", "run": 50}, {"partitions": "high", "at": 1, "run": 10}], [11, 1]),
-    "of one second the higher tier goes first, and nobody is stopped": Story(
-        lending(Preempt.REQUEUE, requeue_delay=5),
-        [{"partitions": "low", "run": 50}, {"partitions": "high", "run": 10}], [10, 0]),
     # As of a Slurm 22.05: one that was requeued does not start before whom it was stopped for.
     "jobs wait behind those whose QOS preempts theirs, whatever the priority": Story(
         one(
@@ -194,9 +173,6 @@ STORIES = {
             {"cores": 4, "run": 12, "qos": "normal"}, {"at": 4, "cores": 4, "run": 4, "qos": "low"},
             {"at": 5, "cores": 4, "run": 4, "qos": "high", "nice": 1000},
             {"at": 6, "cores": 4, "run": 4, "qos": "normal"}], [0, 20, 16, 12]),
-    "arrays are throttled": Story(
-        machine(), [{"array": 7, "task": task, "throttle": 1, "run": 10} for task in range(3)],
-        [0, 10, 20]),
     "reservations are entered by their jobs only": Story(
         one(reservations=(Reservation(name="course", start=50, end=100, users=("u2",)),)),
         [{"run": 60}, {"at": 1, "run": 20}, {**COURSE, "at": 2, "user": 2, "run": 30}],
@@ -225,26 +201,6 @@ STORIES = {
             {"reservation": "bound"}, {"reservation": "bound", "partitions": "few"}],
         [UNKNOWN, UNKNOWN, 0, 0, UNKNOWN, 600],
         {0: "InvalidReservation", 1: "ReservationAccess", 4: "InvalidReservation"}),
-    "a job whose reservation is over does not keep the run alive": Story(
-        machine(reservations=(Reservation(name="past", start=0, end=10),)),
-        [{"reservation": "past", "at": 20}], [UNKNOWN]),
-    "nor does one at a limit of minutes left to run": Story(
-        machine(
-            accounts=lab("u1", group_tres_run_minutes={"cpu": 3}),
-            scheduling={"enforce_limits": True, "whole_nodes": True},
-            partitions=(Partition(name="all", nodes=("n1",)),)),
-        [{"limit": 30, "run": 10}, {"limit": 40, "run": 10}], [0, 10]),
-    "minutes left to run become fewer": Story(
-        machine(
-            accounts=lab("u1", group_tres_run_minutes={"cpu": 3}),
-            scheduling={"enforce_limits": True}), [{"limit": 100}, {"at": 5, "limit": 100}],
-        [0, 20]),
-    "jobs without a time get that of their partition": Story(
-        machine(partitions=(Partition(name="all", default_time=30, max_time=50),)),
-        [{"limit": -1}, {"run": 20, "limit": -1}], [0, 0], ends=[30, 20], more=KILL),
-    "jobs are killed at the next check of limits": Story(
-        machine(scheduling={"time_limit_period": 30}), [{"limit": 50}, {"at": 5, "run": 20}],
-        [0, 5], ends=[60, 25], more=KILL),
     "a job at its limit at a check ends at once": Story(
         machine(scheduling={"time_limit_period": 30, "limit_check_phase": 20}),
         [{"limit": limit} for limit in (49, 50, 51)], [0, 0, 0], ends=[50, 50, 80], more=KILL),
@@ -320,9 +276,6 @@ WAITING: dict[str, tuple[Machine, list[Job], list[int], list[str]]] = {
             {"at": 2, "memory_per_node": 5000, "partitions": "all"},
             {"at": 3, "memory_per_node": 100, "partitions": "all"}], [0, UNKNOWN, UNKNOWN, 3],
         ["Resources", "ReqNodeNotAvail"]),
-    "the first waits for resources, the next for its priority": (
-        machine(), [{"cores": 8}, {"cores": 8, "at": 1}, {"cores": 8, "at": 2}],
-        [0, UNKNOWN, UNKNOWN], ["Resources", "Priority"]),
 }  # fmt: skip
 
 
@@ -351,35 +304,6 @@ def test_what_jobs_got_is_known(plain):
     (attempt,) = run(lending(Preempt.REQUEUE), *jobs, plain=plain).cluster.attempts
     found = attempt.start, attempt.end, attempt.cause, attempt.fate
     assert (0, 40, "preempted", "requeue") == found
-
-
-def test_preempted_jobs_may_be_cancelled():
-    """With PreemptMode=CANCEL, or without requeueing, the victim is over; its user hears of it."""
-    heard: list[tuple[int, int]] = []
-
-    class Owner(Nobody):
-        def on_finished(self, unit, now):
-            heard.append((unit, now))
-
-    made, _ = table({"partitions": "low"}, {"partitions": "high", "run": 10})
-    model = simulation_of(made, 1, Slurm(), machine=lending(Preempt.CANCEL))
-    owner = Owner()
-    model.submit(owner, np.array([0]), 0)
-    model.submit(owner, np.array([1]), 40)
-    model.run()
-    assert (State.FAILED, 40) == (made.state[0], made.end[0])
-    assert [(0, 40), (1, 50)] == heard
-    assert "fail" == model.cluster.attempts[0].fate
-
-
-@both
-def test_waiting_and_running_jobs_can_be_taken_back(plain):
-    """Cancelled jobs leave the queue, or give back their nodes at once."""
-    model = begun(one(), {}, {"at": 1}, {"at": 2, "run": 10}, plain=plain)
-    model.call_at(20, model.cancel, 1)
-    model.call_at(30, model.cancel, 0)
-    model.run()
-    assert [0, UNKNOWN, 30] == model.jobs.start.tolist()
 
 
 @pytest.mark.parametrize(
@@ -412,3 +336,159 @@ def test_placement_of_ones_own():
     assert {0: [1], 1: [1], 2: [0]} == held
     with pytest.raises(QuantityError, match="needs a machine of nodes; give --machine FILE"):
         Simulation(JobTable(), 8, "slurm")
+
+
+# ---- suspended jobs ----------------------------------------------------------------------------
+
+
+def test_suspended_jobs_keep_their_place():
+    """As of a Slurm 22.05: cores are lent, memory is not, and nobody of their tier gets them.
+
+    By its accounting, its jobs started 1, 0, 54, 12, 18, 0, 0, 15 and 10 s after their submission,
+    and the first and sixth were suspended for 23 s and 17 s.
+    """
+    low, high = {"partitions": "low", "limit": 600}, {"partitions": "high", "limit": 600}
+    first, second = {"features": "first"}, {"features": "second"}
+    model = run(
+        lending(
+            Preempt.SUSPEND,
+            NodeType(name="n1", cores=4, memory=1000, features=("first",)),
+            NodeType(name="n2", cores=4, memory=1000, features=("second",)),
+        ),
+        {**low, **first, "at": 0, "cores": 4, "memory_per_node": 300, "run": 40},
+        {**high, **first, "at": 5, "cores": 4, "memory_per_node": 300, "run": 15},
+        {**low, **first, "at": 8, "cores": 1, "memory_per_node": 10, "run": 5},
+        {**high, **first, "at": 8, "cores": 4, "memory_per_node": 500, "run": 5},
+        {**high, **first, "at": 8, "cores": 2, "memory_per_node": 100, "run": 3},
+        {**low, **second, "at": 12, "cores": 3, "memory_per_node": 100, "run": 40},
+        {**high, **second, "at": 16, "cores": 2, "memory_per_node": 100, "run": 12},
+        {**low, **second, "at": 19, "cores": 1, "memory_per_node": 10, "run": 5},
+        {**high, **second, "at": 19, "exclusive": 1, "memory_per_node": 10, "run": 5},
+    )
+    jobs = model.jobs
+    assert [0, 5, 63, 20, 25, 12, 16, 33, 28] == jobs.start.tolist()
+    assert [63, 20, 68, 25, 28, 69, 28, 38, 33] == jobs.end.tolist()
+    assert [23, -1, -1, -1, -1, 17, -1, -1, -1] == jobs.paused.tolist()
+    assert jobs.run_time.tolist() == jobs.lasted.tolist()
+    pauses = model.cluster.engine.scheduler.ledger[0].pauses  # which may touch
+    assert (5, 28, 23) == (pauses[0][0], pauses[-1][1], sum(to - since for since, to in pauses))
+
+
+LOW_AND_HIGH = ({"partitions": "low"}, {"partitions": "high", "at": 40, "run": 500})
+NORMAL, URGENT = {"qos": "normal"}, {"at": 10, "run": 20, "qos": "urgent"}
+QOS = machine(
+    NodeType(name="n1", cores=2),
+    qos=(Qos(name="normal"), Qos(name="urgent", preempts=("normal",))),
+    scheduling={"preempt_type": "qos", "preempt_mode": Preempt.SUSPEND},
+)
+FOUR = (NORMAL, NORMAL, URGENT, {**NORMAL, "at": 11, "run": 30})
+
+
+@pytest.mark.parametrize(
+    ("site", "jobs", "starts", "ends"),
+    [
+        # They need no pass of the scheduler, and their limits do not go on.
+        (lending(Preempt.SUSPEND), LOW_AND_HIGH, [0, 40], [600, 540]),
+        (QOS, FOUR, [0, 0, 10, 100], [120, 100, 30, 130]),
+    ],
+    ids=["nothing waits", "the QOS says so"],
+)
+def test_suspended_jobs_go_on(site, jobs, starts, ends):
+    """They end later by what they were suspended for."""
+    made = run(site, *jobs, overrun="kill").jobs
+    assert (starts, ends) == (made.start.tolist(), made.end.tolist())
+    assert (made.state == State.COMPLETED).all()
+
+
+def test_suspended_jobs_can_be_taken_back():
+    """Their memory is free then, and the time in which they were suspended is known."""
+    model = begun(
+        lending(Preempt.SUSPEND, NodeType(name="n1", cores=1, memory=100)),
+        {"partitions": "low", "memory_per_node": 60, "run": 100},
+        {"partitions": "high", "at": 10, "memory_per_node": 40, "run": 50},
+        {"partitions": "high", "at": 20, "memory_per_node": 60, "run": 5},
+    )
+    made = model.run(until=30).jobs
+    assert {0, 1} == set(model.cluster.engine.running.tolist())
+    model.cluster.cancel([0])
+    model.run()
+    assert (30, 20, State.CANCELLED) == (made.end[0], made.paused[0], made.state[0])
+    assert [10, 60] == made.start[1:].tolist()
+    assert [60, 65] == made.end[1:].tolist()
+
+
+@given(seeds, st.sampled_from(PLACEMENTS), st.sampled_from(["keep", "kill"]))
+@settings(deadline=None, max_examples=8)
+def test_suspended_jobs_keep_what_is_theirs(seed, placement, overrun):
+    """Nobody of their tier gets their cores; they go on when those are free, and all is accounted.
+
+    That nobody gets their memory and GPUs, and that cores are not in use twice, is in the audit.
+    """
+    rng = np.random.default_rng(seed)
+    site, jobs = suspending(rng)
+    policy = run_jobs(site, jobs, placement, overrun)
+    assert [] == faults(site, jobs, policy.ledger)
+    controller = policy.state
+    assert controller.stock.cores == controller.layout.cores
+    assert controller.stock.memory == controller.layout.memory
+    tiers = {one.name: one.priority_tier for one in site.partitions}
+    runs = [(one, int(jobs.end[one.row]) if one.end < 0 else one.end) for one in policy.ledger]
+    for one, _ in runs:
+        for node, cores in held_by(one).items():
+            others = [
+                held_by(other).get(node, 0)
+                for other, end in runs
+                if other.start <= one.start < end and tiers[other.partition] >= tiers[one.partition]
+                and (other.start, other.row) != (one.start, one.row)
+                and (other.start < one.start or runs.index((other, end)) < runs.index((one, _)))
+            ]  # fmt: skip
+            assert sum(others) + cores <= controller.layout.cores[node]
+        for since, to in one.pauses:
+            last = (jobs.end[one.row] if to < 0 else to) - 1
+            assert since == last + 1 or any(
+                cores + sum(held_by(other).get(node, 0) for other, end in runs
+                            if other is not one and is_active(other, end, last))
+                > controller.layout.cores[node]
+                for node, cores in held_by(one).items()
+            )  # fmt: skip
+
+
+def suspending(rng):
+    """Return a machine on which partitions of higher tiers suspend jobs, and jobs for all three."""
+    site = random_machine(rng)
+    jobs = random_jobs(rng, site, 40)
+    assert jobs.requests is not None
+    jobs.recorded_submit[:] = rng.integers(0, 60, len(jobs))
+    for row in range(len(jobs)):
+        jobs.requests.set(row, Ask.PARTITIONS, ("all", "some", "rest")[rng.integers(3)])
+    tier = [
+        one.model_copy(update={"priority_tier": place, "preempt_mode": None})
+        for place, one in enumerate(site.partitions, 1)
+    ]
+    how = site.scheduling.model_copy(
+        update={"preempt_type": "partition", "preempt_mode": Preempt.SUSPEND}
+    )
+    return site.model_copy(update={"partitions": tuple(tier), "scheduling": how}), jobs
+
+
+@pytest.mark.slow
+def test_random_machines_suspend():
+    """Of a hundred, more than twenty suspend jobs, some of them twice."""
+    counts = []
+    for seed in range(100):
+        policy = run_jobs(*suspending(np.random.default_rng(seed)), "slurm", "kill")
+        counts.append([len(one.pauses) for one in policy.ledger])
+    assert 20 < sum(any(one) for one in counts)
+    assert 2 <= max(max(one, default=0) for one in counts)
+
+
+def held_by(one):
+    """Return the cores of a run by node."""
+    return {share.node: share.cores for share in one.holding}
+
+
+def is_active(one, end, now):
+    """Return whether a run goes on in a second, not suspended."""
+    return one.start <= now < end and not any(
+        since <= now and (to < 0 or now < to) for since, to in one.pauses
+    )

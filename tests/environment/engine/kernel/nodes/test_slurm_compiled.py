@@ -24,14 +24,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
+from tests.environment.machine import machine_cases
 from tests.environment.machine.audit import faults
-from tests.environment.machine.machine_cases import (
-    Nobody,
-    machine,
-    random_jobs,
-    random_machine,
-    table,
-)
+from tests.environment.machine.machine_cases import Nobody, machine, table
 from tests.support.simulations import both, simulation_of
 
 ALWAYS = During([(0, 10**6)])
@@ -183,8 +178,8 @@ def compare(site, jobs, case):
 def drawn(seed, most=30):
     """Return a random machine and jobs."""
     rng = np.random.default_rng(seed)
-    site = random_machine(rng)
-    jobs = random_jobs(rng, site, most)
+    site = machine_cases.random_machine(rng)
+    jobs = machine_cases.random_jobs(rng, site, most)
     jobs.recorded_start[:] = jobs.recorded_submit
     jobs.recorded_end[:] = jobs.recorded_submit + jobs.run_time
     return site, jobs

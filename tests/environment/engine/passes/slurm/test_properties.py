@@ -4,7 +4,6 @@ That nothing is in use twice and every limit is kept is in the audit of all runs
 """
 
 import numpy as np
-import pytest
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from tests.environment.machine.audit import faults
 from tests.environment.machine.machine_cases import random_jobs, random_machine
 from tests.environment.schedulers.pool_cases import ran
+from tests.support.simulations import both
 
 PLACEMENTS = ("slurm", "first-fit", "best-fit", "spread")
 
@@ -26,7 +26,7 @@ def run(site, jobs, placement, overrun, *, plain=False):
     return policy
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@both
 @given(seeds, st.sampled_from(PLACEMENTS), st.sampled_from(["keep", "kill"]))
 @settings(deadline=None, max_examples=20)
 def test_all_is_given_back(plain, seed, placement, overrun):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd import ClusterSpec, JobTable, SessionDefinition, Work, add_users
+from hpcrowd import ClusterSpec, SessionDefinition, Work, add_users
 from hpcrowd.environment.schedulers.estimates import Events
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
 from hpcrowd.errors import PredictorError, QuantityError
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.environment.schedulers.predictors.test_predictors import PLAIN, predictors
 from tests.support.policies import outcome, platforms
-from tests.support.simulations import both, simulation_of
+from tests.support.simulations import both, recorded, simulation_of
 
 # Compiles loops that the other quick tests do not need.
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 Rows = list[tuple[int, ...]]
 
 SIZE = 6
-COLUMNS = ("run_time", "processors", "requested_time", "user", "group", "queue", "executable",
+COLUMNS = ("processors", "requested_time", "user", "group", "queue", "executable",
            "requested_memory")  # fmt: skip
 
 #: User, group, queue, executable and memory where they do not matter.
@@ -49,11 +49,8 @@ policies = st.sampled_from(sorted(POOL_SCHEDULERS))
 
 def make(rows):
     """The table of these jobs."""
-    jobs, columns = JobTable(), np.array(rows).T
-    submit, run = columns[:2]
-    recorded = {"recorded_submit": submit, "recorded_start": submit, "recorded_end": submit + run}
-    jobs.append(len(rows), **recorded, **dict(zip(COLUMNS, columns[1:], strict=True)))
-    return jobs
+    submit, run, *columns = np.array(rows).T
+    return recorded(submit, run, **dict(zip(COLUMNS, columns, strict=True)))
 
 
 def simulate(rows, scheduler, estimates, users="rigid", room=1024, **more):
@@ -107,19 +104,6 @@ def test_online_says_what_offline_says(rows, scheduler, predictor, plain):
     """Each estimate is what the predictor says at that arrival from the ends until then alone."""
     jobs = simulate(rows, scheduler, predictor, plain=plain)
     assert said_offline(jobs, predictor).tolist() == jobs.estimate.tolist()
-
-
-def test_a_leak_is_caught():
-    """A predictor that looks at a job which has not ended does not pass the test before."""
-
-    class Leaking(LastTwo):
-        def predict(self, rows, now):
-            assert self._jobs is not None
-            return np.maximum(self._jobs.run_time[rows], 1)
-
-    jobs = simulate([(0, 7, 1, 12, *ONES), (3, 5, 1, 12, *ONES)], "easy", Leaking())
-    assert [7, 5] == jobs.estimate.tolist()
-    assert [7, 5] != said_offline(jobs, Leaking()).tolist()
 
 
 #: The policy, (submission, run time) of jobs of one user, their processors, what else is given,
