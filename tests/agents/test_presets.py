@@ -39,24 +39,6 @@ def test_every_preset_can_be_chosen(work):
 
 
 @pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("think-time-windows", "SessionGraph RecordedPauses ActiveTime False"),
-        ("adjusted", "BatchOrder RecordedPauses NoneType False"),
-        ("distribution", "BatchOrder Continuation WorkPattern True"),
-        ("fluid", "BatchOrder OwnPauses RecordedSessions True"),
-        ("linear", "BatchOrder LinearThink NoneType False"),
-        ("linear-windows", "BatchOrder LinearThink ActiveTime False"),
-    ],
-)
-def test_parts_of_the_presets(work, name, parts):
-    """Each published model is made of the parts that it describes."""
-    made: Any = PRESETS[name](work)
-    names = [type(part).__name__ for part in (made.when, made.think, made.window)]
-    assert parts == " ".join([*names, str(made.waits)])
-
-
-@pytest.mark.parametrize(
     ("choices", "message"),
     [
         ({"when": "later"}, "when 'later': not known; choose recorded, sessions, batches"),

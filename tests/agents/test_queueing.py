@@ -40,12 +40,6 @@ def simulated(load, servers, seed):
     return float(batches.mean()), float(batches.std(ddof=1) / math.sqrt(len(batches)))
 
 
-def test_theory_of_known_cases():
-    """Erlang's formula gives the textbook values: M/M/1 at half load, and M/M/2."""
-    expected = MEAN_SERVICE * np.array([1, 0.5**2 / (1 - 0.5**2)])
-    assert pytest.approx(expected) == [mean_wait_of_theory(0.5, servers) for servers in (1, 2)]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("load", "servers"), [(0.7, 1), (0.8, 4)])

@@ -1,4 +1,4 @@
-"""When users are at work: windows, recorded sessions that come again, hours and days at random."""
+"""When users are at work: windows, recorded sessions, hours at random, and fitted profiles."""
 
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -9,18 +9,24 @@ import numpy as np
 import pytest
 from hpcrowd import Clock, Recipe, Simulation, Work
 from hpcrowd.agents.behaviours.activity import WEEKEND, WORKING_DAYS
+from hpcrowd.agents.behaviours.profiles import PRIOR
 from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.agents.populations.population import add_users
+from hpcrowd.analysis.curves import profile_distance, unevenness, weekly_profile
 from hpcrowd.behaviours import (
     PRESETS,
+    ActiveTime,
     ActivityWindow,
     ContinuationLaw,
+    Profiles,
     RecordedSessions,
     Shifts,
+    WeeklyProfile,
     WeeklyWindow,
     WorkPattern,
 )
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,10 +72,7 @@ windows = pieces(0, 7 * 1440 - 1, 7 * 1440) | pieces(6 * 1440, 6 * 1440 + 300, 9
 @settings(max_examples=60)
 @given(st.sampled_from(CLOCKS), windows, st.integers(0, 2 * WEEK // MINUTE - 1))
 def test_next_open_is_that_of_every_minute_looked_at(clock, flat, drawn):
-    """From each minute, the next opening is what one finds who looks at every minute after it.
-
-    Over three weeks, one with a change of the clocks; an hour may be missing or come twice.
-    """
+    """From each minute, the next opening is what one finds who looks at every minute after it."""
     of_week = clock.second_of_week(np.arange(3 * WEEK // MINUTE) * MINUTE)
     expected = np.zeros(len(of_week), bool)
     for opens, closes in flat:
@@ -84,33 +87,13 @@ def test_next_open_is_that_of_every_minute_looked_at(clock, flat, drawn):
             assert following * MINUTE == window.next_open(clock, minute * MINUTE)
 
 
-def test_windows_in_the_hours_of_a_change():
-    """A window in the missing hour opens the week after, one in the hour that comes twice twice."""
-    two = 6 * DAY + 2 * HOUR
-    window = WeeklyWindow([(two, two + HOUR)])
-    assert two + WEEK - HOUR == window.next_open(SPRING, 0)
-    window = WeeklyWindow([(two, two + 600)])
-    found = [window.next_open(AUTUMN, at) for at in (0, two + 600, two + HOUR + 600)]
-    assert [two, two + HOUR, two + WEEK + HOUR] == found
-
-
 def test_pieces_of_a_window():
-    """Pieces that touch or overlap are one; over the end of the week they continue on Monday.
-
-    Who works at night on weekdays is active on Monday at 3:00, not on Saturday at 3:00.
-    """
+    """Pieces that touch are one; over the end of the week they continue on Monday."""
     given = [(100, 200), (0, 50), (200, 300), (250, 260), (WEEK - 10, WEEK + 20)]
-    window, clock = WeeklyWindow(given), Clock()
-    # Open from the first second on and before the last.
-    seconds = (99, 100, 299, 300)
-    assert [False, True, True, False] == [window.is_open(clock, second) for second in seconds]
-    assert [(0, 50), (100, 300), (WEEK - 10, WEEK)] == window.pieces
-    assert [WEEK - 10, 2 * WEEK - 10] == [window.next_open(clock, at) for at in (300, WEEK + 300)]
-    assert window.is_open(clock, WEEK + 19)
-    always = WeeklyWindow([(7, WEEK + 7)])
-    assert [(0, WEEK)] == always.pieces
-    assert all(always.next_open(clock, second) == second for second in (0, WEEK - 1, WEEK))
-    night = ActivityWindow(18 * HOUR, 6 * HOUR)
+    assert [(0, 50), (100, 300), (WEEK - 10, WEEK)] == WeeklyWindow(given).pieces
+    assert [(0, WEEK)] == WeeklyWindow([(7, WEEK + 7)]).pieces
+    # Who works at night on weekdays is active on Monday at 3:00, not on Saturday at 3:00.
+    night, clock = ActivityWindow(18 * HOUR, 6 * HOUR), Clock()
     expected = [(0, 6 * HOUR), (18 * HOUR, DAY + 6 * HOUR)]  # Monday night is one piece
     assert expected == night.week.pieces[:2]
     assert (4 * DAY + 18 * HOUR, 5 * DAY) == night.week.pieces[-1]
@@ -175,20 +158,6 @@ def sessions_of(jobs, clock=None, number=1):
     return lambda at: part.is_open(user, at), lambda at: part.next_open(user, at, RELEASE)
 
 
-def test_recorded_sessions(make_jobs):
-    """A session lasts from its first to its last submission; who is absent waits for the next."""
-    jobs = make_jobs((9 * HOUR, 5, 1), (9 * HOUR + 1800, 5, 1), (2 * DAY, 5, 1))
-    at_work, due = sessions_of(jobs)
-    expected = [False, True, True, False, True, False]
-    seconds = [9 * HOUR - 1, 9 * HOUR, 9 * HOUR + 1800, 9 * HOUR + 1801, 2 * DAY, 2 * DAY + 1]
-    assert expected == [at_work(second) for second in seconds]
-    assert [9 * HOUR, 9 * HOUR, 9 * HOUR + 1800, 2 * DAY, 2 * DAY] == list(map(due, seconds[:5]))
-    # Who is not among the units the sessions are taken from is never absent.
-    for number in (0, 9):
-        at_work, due = sessions_of(jobs, number=number)
-        assert (True, 10**6) == (at_work(10**6), due(10**6))
-
-
 @pytest.mark.parametrize(("clock", "hour"), [(Clock(), 0), (SPRING, -HOUR), (AUTUMN, HOUR)])
 def test_sessions_keep_their_local_hours(make_jobs, clock, hour):
     """Used up, they come again the week after, at the same local time if clocks were changed."""
@@ -197,6 +166,13 @@ def test_sessions_keep_their_local_hours(make_jobs, clock, hour):
     assert begin == due(DAY)
     assert [False, True, True, False] == [at_work(begin + by) for by in (-1, 0, 600, 601)]
     assert begin + WEEK == due(begin + 601)
+
+
+@pytest.mark.parametrize("number", [0, 9])
+def test_who_has_no_sessions_is_never_absent(make_jobs, number):
+    """Users who are not among the units that the sessions are taken from."""
+    at_work, due = sessions_of(make_jobs((9 * HOUR, 5, 1)), number=number)
+    assert (True, 10**6) == (at_work(10**6), due(10**6))
 
 
 @settings(max_examples=60)
@@ -261,12 +237,8 @@ def test_sessions_in_the_hour_that_comes_twice(make_jobs):
 
 @both
 def test_story_of_fluid(make_jobs, plain):
-    """Within a session the own pause, outside the next session, after the last the next week.
-
-    Session 1 is on Monday from 9:00 to 9:20, session 2 on Tuesday and 3 on Wednesday at 9:00. The
-    only pause inside is 20 minutes less the run time.
-    """
-    nine = 9 * HOUR
+    """Within a session the own pause, outside the next session, after the last the next week."""
+    nine = 9 * HOUR  # sessions on Monday from 9:00 to 9:20, on Tuesday and on Wednesday at 9:00
     days = [(day * DAY + nine, 60, 1) for day in (1, 2)]
     jobs = make_jobs((nine, 300, 1), (nine + 1200, 300, 1), *days)
     jobs.run_time[0] = 600  # ends within session 1: 15 minutes to think, after its end
@@ -354,10 +326,7 @@ def test_night_is_what_the_day_leaves(shifts, day, night):
 
 @both
 def test_distribution_submits_within_hours(make_jobs, plain):
-    """Who breaks off is back within its hours; first submissions come as recorded.
-
-    Without the probability to continue, every submission but the first is in a window.
-    """
+    """Who never continues is back within its hours; first submissions come as recorded."""
     random = np.random.default_rng(2)
     columns = random.integers(0, 3 * WEEK, 300), random.integers(1, 9000, 300)
     rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -373,3 +342,159 @@ def test_distribution_submits_within_hours(make_jobs, plain):
         for unit in user.units[1:]:
             at = int(jobs.submit[units.rows[units.first[unit]]])
             assert behaviour.window.is_open(user, at)
+
+
+#: Active from 8:00 to 18:00 on Monday to Friday.
+OFFICE = np.array([float(hour % 24 in range(8, 18) and hour < 120) for hour in range(168)])
+
+SECONDS = st.integers(0, 3 * WEEK)
+PAUSES = st.integers(0, 10 * DAY)
+
+#: Weights of the hours of a week, many of them 0.
+profiles = st.builds(
+    lambda weights, hour: WeeklyProfile(np.maximum(weights, np.arange(168) == hour)),
+    st.lists(st.sampled_from([0.0, 0.0, 1e-3, 1.0, 7.5]), min_size=168, max_size=168).map(np.array),
+    st.integers(0, 167),
+)
+
+
+def arrival(profile, clock, recorded, released, pause):
+    """When a unit with a pause that began at ``recorded`` arrives if it begins at ``released``."""
+    units: Any = SimpleNamespace(start=np.array([recorded + pause]))
+    user: Any = SimpleNamespace(number=1, model=SimpleNamespace(clock=clock))
+    part = ActiveTime(units, Profiles({}, profile))
+    part.begin(user)
+    release = Release(0, released, Reason.ENDED, pause, -1)
+    return part.next_open(user, released + pause, release)
+
+
+def integral(profile, clock, begin, end):
+    """Active seconds from ``begin`` to ``end``, added up second by second."""
+    hours = clock.second_of_week(np.arange(begin, end)) // HOUR
+    return float(profile.weights[hours].sum())
+
+
+@given(profiles, st.sampled_from([Clock(), *CLOCKS]), SECONDS, SECONDS, PAUSES)
+def test_pauses_that_stay_as_long(profile, clock, recorded, released, pause):
+    """Pauses that begin at their recorded second, and those of who is active at all hours alike."""
+    assert recorded + pause == arrival(profile, clock, recorded, recorded, pause)
+    flat = WeeklyProfile(np.ones(168))
+    assert released + pause % DAY == arrival(flat, clock, recorded, released, pause % DAY)
+
+
+@given(profiles, st.sampled_from([Clock(), *CLOCKS]), SECONDS, SECONDS, PAUSES, st.integers(0, DAY))
+def test_never_early_never_out_of_order_never_at_rest(
+    profile, clock, recorded, released, pause, more
+):
+    """Arrivals come after the release, in an hour with a weight, in the order of the pauses."""
+    if recorded == released:
+        return
+    found = arrival(profile, clock, recorded, released, pause)
+    assert found >= released
+    assert profile.weights[clock.second_of_week(np.array(found)) // HOUR] > 0
+    assert found <= arrival(profile, clock, recorded, released, pause + more)
+    if recorded != released + more:
+        assert found <= arrival(profile, clock, recorded, released + more, pause) + 1
+
+
+@given(profiles, st.sampled_from([Clock(), *CLOCKS]), SECONDS, SECONDS, st.integers(0, 2 * DAY))
+def test_as_many_active_seconds_as_recorded(profile, clock, recorded, released, pause):
+    """As much activity passes from the release to the arrival as was recorded, within rounding."""
+    if recorded == released:
+        return
+    found = arrival(profile, clock, recorded, released, pause)
+    if found - released > 4 * WEEK:
+        return
+    expected = integral(profile, clock, recorded, recorded + pause)
+    half = 0.5 * profile.weights.max() + 1e-6
+    assert pytest.approx(expected, abs=half) == integral(profile, clock, released, found)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "released", "pause", "expected"),
+    [
+        # Recorded over night, released at noon: only working hours are waited for.
+        (17 * HOUR, DAY + 12 * HOUR, 16 * HOUR, DAY + 14 * HOUR),
+        # All that is left of the day is used up: the next morning, not at closing.
+        (9 * HOUR, DAY + 16 * HOUR, 2 * HOUR, 2 * DAY + 8 * HOUR),
+        # Recorded weeks are weeks.
+        (9 * HOUR, 10 * HOUR, 3 * WEEK + HOUR, 3 * WEEK + 11 * HOUR),
+    ],
+)
+def test_office_hours(recorded, released, pause, expected):
+    """Pauses of who works from 8:00 to 18:00 on weekdays."""
+    assert expected == arrival(WeeklyProfile(OFFICE), Clock(), recorded, released, pause)
+
+
+def test_weights_are_relative():
+    """A week has as many active seconds as seconds; only proportions count."""
+    profile = WeeklyProfile(OFFICE * 1000)
+    assert WEEK == pytest.approx(profile.active(WEEK))
+    assert 0.0 == profile.active(8 * HOUR)
+    assert pytest.approx(168 / 50 * HOUR) == profile.active(9 * HOUR)
+    assert [8 * HOUR, 8 * HOUR + 5, DAY + 8 * HOUR, WEEK + 8 * HOUR] == [
+        profile.next_active(wall) for wall in (0, 8 * HOUR + 5, 18 * HOUR, 5 * DAY + 7)
+    ]
+
+
+def test_fitted_profile_by_hand(make_jobs):
+    """A user's own starts, plus the prior times the share of the hour among all, one added."""
+    jobs = make_jobs(
+        (0, 1, 1, 1, 1), (2 * HOUR, 1, 1, 1, 1), (WEEK + 5, 1, 1, 1, 1), (7 * HOUR, 1, 1, 1, 2)
+    )
+    fitted = Profiles.fit(Work.of(jobs).by_session, Clock())
+    common = np.ones(168)
+    common[[0, 2, 7]] += 2, 1, 1
+    common /= 172
+    own = np.zeros(168)
+    own[[0, 2]] = 2, 1
+    for number, counts in ((1, own), (2, np.arange(168) == 7)):
+        expected = counts + PRIOR * common
+        assert np.allclose(expected / expected.mean(), fitted.of(number).weights)
+    assert np.allclose(common / common.mean(), fitted.of(99).weights)
+
+
+def test_fitted_in_local_time(make_jobs):
+    """Submissions at 8:00 before and after the clocks change count in the same hour."""
+    jobs = make_jobs((8 * HOUR, 1, 1), (WEEK + 7 * HOUR, 1, 1))
+    fitted = Profiles.fit(Work.of(jobs).by_session, SPRING)
+    assert 8 == int(np.argmax(fitted.of(1).weights))
+    assert np.count_nonzero(fitted.of(1).weights > fitted.of(1).weights[0]) == 1
+
+
+TIMES = st.lists(st.integers(0, 10 * WEEK), min_size=1).map(np.array)
+
+
+def test_shares_are_in_local_hours_of_the_week():
+    """Monday 1 January 2001, 00:00 UTC, is 1:00 in Stockholm; unknown submissions do not count."""
+    clock = Clock(zone=ZoneInfo("Europe/Stockholm"), known=True)
+    profile = weekly_profile(np.array([0, 1800, WEEK, 3 * HOUR, -1]), clock)
+    assert {1: 0.75, 4: 0.25} == {int(hour): profile[hour] for hour in np.flatnonzero(profile)}
+
+
+def test_what_cannot_be_compared():
+    """Without submissions all shares are 0 and no distance is made up; nor of a day and a week."""
+    nobody = weekly_profile(np.array([-1]), Clock())
+    assert 0.0 == nobody.sum()
+    with pytest.raises(QuantityError, match="profile with a sum of 0: shares must add up to 1"):
+        profile_distance(nobody, nobody)
+    with pytest.raises(QuantityError, match=r"shapes \(1,\) and \(2,\): must be the same"):
+        profile_distance(np.array([1.0]), np.array([0.5, 0.5]))
+
+
+@given(TIMES, TIMES, TIMES)
+def test_distance_is_a_metric(a, b, c):
+    """It is 0 for the same, the same both ways, at most 1, and no detour is shorter."""
+    p, q, r = (weekly_profile(times, Clock()) for times in (a, b, c))
+    assert 0.0 == profile_distance(p, p)
+    assert profile_distance(p, q) == profile_distance(q, p)
+    assert profile_distance(p, q) <= 1 + 1e-12
+    assert profile_distance(p, r) <= profile_distance(p, q) + profile_distance(q, r) + 1e-12
+
+
+def test_how_far_and_how_uneven_profiles_are():
+    """Jobs that move to another hour are the distance; flat is even, all in one hour uneven."""
+    one, other = (weekly_profile(np.where(np.arange(4) < n, 5 * HOUR, 0), Clock()) for n in (0, 1))
+    assert 0.25 == profile_distance(one, other)
+    found = unevenness(weekly_profile(np.arange(168) * HOUR, Clock())), unevenness(one)
+    assert pytest.approx((0, 167 / 168), abs=1e-12) == found

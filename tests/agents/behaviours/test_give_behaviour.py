@@ -17,7 +17,6 @@ from hpcrowd import (
 )
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.behaviours import (
-    ActivityWindow,
     BatchOrder,
     Composed,
     DecisionLog,
@@ -28,7 +27,6 @@ from hpcrowd.behaviours import (
     SessionGraph,
     ThinkTime,
 )
-from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
@@ -58,11 +56,9 @@ def jobs(make_jobs):
     ("behaviours", "moment", "expected"),
     [
         # Planned submissions are taken back, and come a think time after what they wait for.
-        (("rigid", "think-time"), 0, [0, 350, 360, 750]),
         (("rigid", "think-time"), 50, [0, 350, 360, 750]),
         (("rigid", "think-time"), 200, [0, 350, 360, 750]),  # after the end of the first session
         (("rigid", "think-time"), 305, [0, 300, 310, 700]),  # the second has begun, and goes on
-        (("rigid", "think-time"), 500, [0, 300, 310, 700]),
         # What is still to come is submitted at its recorded second, or now.
         (("think-time", "rigid"), 100, [0, 300, 310, 700]),
         (("think-time", "rigid"), 310, [0, 310, 310, 700]),  # 300 s has passed
@@ -116,37 +112,8 @@ def test_sessions_become_batches(make_jobs, plain):
 
 
 @both
-def test_windows_hold_back_what_is_late(make_jobs, plain):
-    """What should have come already comes when the user is next at work."""
-    jobs = make_jobs((0, 100, 1), (47 * HOUR, 100, 1))
-    jobs.recorded_start[0], jobs.recorded_end[0] = 40 * HOUR, 40 * HOUR + 100
-    model, user = start(jobs, "rigid", plain=plain)
-    model.run(until=22 * HOUR)  # Monday, 22:00: 7 h after the end have passed
-    give_behaviour(model, user, Recipe(window=ActivityWindow(8 * HOUR, 18 * HOUR)))
-    model.run()
-    assert [0, 32 * HOUR] == jobs.submit.tolist()
-
-
-@both
-def test_what_waits_and_runs_stays(make_jobs, plain):
-    """A queued job keeps its place; what depends on it hears of its end."""
-    jobs = make_jobs((0, 100, 100), (10, 100, 100, 100, 2), (500, 10, 1, 10, 2))
-    model = Simulation(jobs, 100, plain=plain)
-    users = add_users(model, Work.of(jobs, SESSIONS), "rigid")
-    model.run(until=50)
-    give_behaviour(model, users[1], "think-time")
-    model.run(until=60)
-    assert ([0], [1]) == (model.cluster.running.tolist(), model.cluster.waiting.tolist())
-    model.run()
-    assert [0, 100, 590] == jobs.start.tolist()  # 390 s after the end at 200 s
-
-
-@both
 def test_changes_of_the_graph_count_on(jobs, plain):
-    """If the new behaviour waits for the same units; the graph is the same object.
-
-    It has the edges of the new behaviour, and can be changed; added units stay.
-    """
+    """The graph is the same object, with the edges of the new behaviour; added units stay."""
     model, user = start(jobs.copy(), plain=plain)
     graph = user.graph
     graph.edges[1, 2]["think_time"] = 20

@@ -1,7 +1,5 @@
 """Parts of behaviours from plain data: what settings mean, and every mistake in one line."""
 
-import subprocess
-import sys
 import tomllib
 from datetime import UTC, datetime
 from typing import Any
@@ -56,50 +54,37 @@ SOON = During([(50, 100)])
 PRICE = Signal([0, 100], [1.0, 5.0])
 
 
+EVENING = {"opens": "16h", "closes": "20h"}
+#: In TOML local dates and times are those of the trace.
+TOML = """do = "reconfigure"
+when = "during"
+efficiency = 0.9
+share = 0.5
+periods = [[1996-10-14 16:00:00, 1996-10-15]]"""
+
+
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        # Periods are written in durations since the origin.
-        (
-            {"do": "delay", "when": "during", "periods": [["2d 16h", "2d 20h"]]},
-            {"name": "delay during", "by": None, "share": 1, "probability": 1,
-             "trigger.periods": ((2 * DAY + 16 * HOUR, 2 * DAY + 20 * HOUR),)},
-        ),
-        # Thresholds of patience are durations.
-        (
-            {"do": "renounce", "when": "recent-waits", "wait": "6h", "last": 3, "memory": "7d"},
-            {"trigger.wait": 6 * HOUR, "trigger.times": None, "trigger.last": 3,
-             "trigger.memory": 7 * DAY},
-        ),
+        ({"do": "delay", "when": "during", "periods": [["2d 16h", "2d 20h"]]},
+         {"name": "delay during", "by": None, "share": 1, "probability": 1,
+          "trigger.periods": ((2 * DAY + 16 * HOUR, 2 * DAY + 20 * HOUR),)}),
+        ({"do": "renounce", "when": "recent-waits", "wait": "6h", "last": 3, "memory": "7d"},
+         {"trigger.wait": 6 * HOUR, "trigger.times": None, "trigger.last": 3,
+          "trigger.memory": 7 * DAY}),
         # Hours are local, on weekdays unless days are given.
-        (
-            {"do": "degrade", "when": "during", "hours": {"opens": "16h", "closes": "20h"},
-             "factor": 0.25, "name": "evening"},
-            {"factor": 0.25, "name": "evening", "trigger.week.pieces":
-             [(day * DAY + 16 * HOUR, day * DAY + 20 * HOUR) for day in range(5)]},
-        ),
-        (
-            {"do": "degrade", "when": "during",
-             "hours": {"opens": "16h", "closes": "20h", "days": ["Sat"]}},
-            {"trigger.week.pieces": [(5 * DAY + 16 * HOUR, 5 * DAY + 20 * HOUR)]},
-        ),
-        (
-            {"do": "degrade", "when": "budget", "kwh": 2.5, "rebound": 0.3, "rebound_after": "7d",
-             "fatigue": 0.9, "recovery": "30d"},
-            {"trigger.kwh": 2.5, "rebound": 0.3, "rebound_after": WEEK, "fatigue": 0.9,
-             "recovery": 30 * DAY},
-        ),
-        (
-            {"do": "cut", "when": "always", "how": "at-once", "limit": "4h", "most": 8},
-            {"how": "at-once", "limit": 4 * HOUR, "most": 8},
-        ),
-        # Local dates and times of TOML are those of the trace.
-        (
-            tomllib.loads('do = "reconfigure"\nwhen = "during"\nefficiency = 0.9\nshare = 0.5\n'
-                          "periods = [[1996-10-14 16:00:00, 1996-10-15]]"),
-            {"factor": 0.5, "efficiency": 0.9, "share": 0.5, "trigger.periods":
-             ((datetime(1996, 10, 14, 16), datetime(1996, 10, 15)),)},
-        ),
+        ({"do": "degrade", "when": "during", "hours": EVENING, "factor": 0.25, "name": "evening"},
+         {"factor": 0.25, "name": "evening", "trigger.week.pieces":
+          [(day * DAY + 16 * HOUR, day * DAY + 20 * HOUR) for day in range(5)]}),
+        ({"do": "degrade", "when": "during", "hours": EVENING | {"days": ["Sat"]}},
+         {"trigger.week.pieces": [(5 * DAY + 16 * HOUR, 5 * DAY + 20 * HOUR)]}),
+        ({"do": "degrade", "when": "budget", "kwh": 2.5, "rebound_after": "7d", "recovery": "30d"},
+         {"trigger.kwh": 2.5, "rebound_after": WEEK, "recovery": 30 * DAY}),
+        ({"do": "cut", "when": "always", "how": "at-once", "limit": "4h", "most": 8},
+         {"how": "at-once", "limit": 4 * HOUR, "most": 8}),
+        (tomllib.loads(TOML),
+         {"factor": 0.5, "efficiency": 0.9, "share": 0.5, "trigger.periods":
+          ((datetime(1996, 10, 14, 16), datetime(1996, 10, 15)),)}),
     ],
 )  # fmt: skip
 def test_settings_of_a_reaction(config, expected):
@@ -178,33 +163,20 @@ def during(**more):
         ({}, "reaction without do: choose delay, degrade, reconfigure, renounce, look-"),
         ({"do": "delay"}, "reaction without when: choose during, recent-waits, signal"),
         ({"do": "dance", **PERIOD}, "do 'dance': not known; choose delay, degrade"),
-        ({"do": 5, **PERIOD}, "do 5: not known; choose delay"),
         ({"do": "delay", "when": "never"}, "when 'never': not known; choose during, recent-waits"),
         ({"do": "renounce", "when": "recent-waits", "wiat": "6h"},
          "wiat: no setting of do = 'renounce', when = 'recent-waits'; did you mean wait? "
          "choose wait, times, last, memory, share, probability, fatigue, recovery, name, rebound, "
          "rebound_after"),
-        ({"do": "delay", "factor": 0.5, **PERIOD}, "factor: no setting of do = 'delay'"),
         ({"do": "degrade", "factor": 2, **PERIOD}, "factor 2: Input should be less than 1"),
-        ({"do": "degrade", "factor": "half", **PERIOD}, "factor 'half': Input should be a valid"),
-        ({"do": "reconfigure", "efficiency": 0, **PERIOD}, "efficiency 0: Input should be greater"),
-        ({"do": "delay", "share": 1.1, **PERIOD}, "share 1.1: Input should be less than or equal"),
         ({"do": "delay", "by": "soon", **PERIOD}, "duration 'soon': not a number with a unit"),
-        ({"do": "delay", "by": 0, **PERIOD}, "by 0: Input should be greater than 0"),
         ({"do": "switch", **PERIOD}, "to: missing; it has no default"),
         (during(), "when 'during': give either periods or hours"),
-        (during(periods=[]), "periods: none given"),
-        (during(periods=[["2d", "1d"]]), "period 172800 to 86400: must end after it begins"),
         (during(periods=[["2d", "noon"]]), "periods[0][1]: moment 'noon': neither s of the run"),
         (during(periods=[["2d"]]), "periods[0][1]: missing"),
-        (during(hours={"opens": "8h", "closes": "8h"}), "window 28800 to 28800 s: both must be"),
         (during(hours={"opens": "8h", "shuts": "9h"}), "hours.closes: missing; it has no default"),
-        ({"do": "renounce", "when": "recent-waits"}, "recent-waits: give a threshold, either wait"),
-        ({"do": "delay", "when": "recent-waits", "wait": 5}, "recent-waits: has no end to wait"),
         ({"do": "renounce", "when": "signal", "above": 5}, "file: missing; it has no default"),
         ({"do": "renounce", "when": "recent-waits", "times": float("nan")}, "times nan: Input"),
-        ({"do": "delay", "when": "budget", "kwh": 5, "machine_kwh": 6}, "budget: give either kwh"),
-        ({"do": "delay", "when": "budget", "kwh": -5}, "kwh -5: Input should be greater than or"),
         ({"do": "delay", "when": "budget", "kwh": 5, "per": "day"}, "per 'day'"),
     ],
 )  # fmt: skip
@@ -220,10 +192,8 @@ def test_mistakes_in_files(config, told):
         (lambda: Delay(RecentWaits(60)), "delay recent-waits: has no end to wait for; give by"),
         (lambda: Delay(SOON, by=0), "delay by 0 s: must be more than 0"),
         (lambda: Degrade(SOON, factor=1), "degrade factor 1: between 0 and 1"),
-        (lambda: Reconfigure(SOON, factor=0), "reconfigure factor 0: between 0"),
         (lambda: Reconfigure(SOON, efficiency=0), "efficiency 0: must be positive"),
         (lambda: Renounce(SOON, share=1.5), "share 1.5: must be between 0 and 1"),
-        (lambda: Renounce(SOON, probability=-1), "probability -1: must be between"),
         (lambda: Renounce(SOON, fatigue=2), "fatigue 2: must be between 0 and 1"),
         (lambda: Renounce(SOON, recovery=0), "recovery 0 s: must be more than 0"),
         (lambda: Renounce(SOON, rebound=-1), "rebound -1: must be between 0 and 1"),
@@ -246,16 +216,13 @@ def test_mistakes_in_files(config, told):
         (lambda: During([(datetime(2024, 2, 1), datetime(2024, 1, 1))]), "must end after"),
         (lambda: WeekHours(WeeklyWindow([(0, WEEK)])), "the whole week, which never ends"),
         (lambda: RecentWaits(), "give a threshold, either wait"),
-        (lambda: RecentWaits(1, times=2), "give a threshold, either wait"),
         (lambda: RecentWaits(-1), "recent-waits wait -1: at least 0"),
         (lambda: RecentWaits(5, last=0), "recent-waits last 0: at least 1"),
         (lambda: RecentWaits(5, memory=0), "recent-waits memory 0 s: more than 0"),
         (lambda: OnSignal(PRICE), "give a threshold, either above or below"),
-        (lambda: OnSignal(PRICE, above=1, below=2), "give a threshold, either above or below"),
         (lambda: OnSignal(PRICE, above=1, outside="on"), "outside 'on': not known; choose error"),
         (lambda: FairShareBelow(0), "fair-share below 0: more than 0"),
         (lambda: Budget(), "budget: give either kwh, of each user, or machine_kwh"),
-        (lambda: Budget(1, machine_kwh=2), "budget: give either kwh, of each user, or machine_kwh"),
         (lambda: Budget(-1), "budget kwh -1: must be 0 or more"),
         (lambda: Budget(machine_kwh=float("nan")), "budget machine_kwh nan: must be 0 or more"),
         (lambda: Budget(1, fair="never"), "budget fair 'never': not known; choose equal"),
@@ -269,14 +236,11 @@ def test_mistakes_in_files(config, told):
         (lambda: Consequences(asked=-1), "asked -1: at least 0"),
         # Think times.
         (lambda: LinearThink(-0.1, 5), "would be negative"),
-        (lambda: LinearThink(0.1, -5), "-5 s: would be negative"),
         (lambda: LinearThink(float("nan"), 5), "slope and an intercept of at least 0"),
         (lambda: LinearThink(1, float("inf")), "slope and an intercept of at least 0"),
         (lambda: LinearThink(1, 1, 0), "cut 0 s"),
         (lambda: ContinuationLaw(1.1), "limit must be a probability"),
-        (lambda: ContinuationLaw(-0.1), "limit must be a probability"),
         (lambda: ContinuationLaw(0.5, -1), "decline at least 0"),
-        (lambda: ContinuationLaw(0.5, float("inf")), "decline at least 0"),
         # Windows: what would never open, or not within one day or week.
         (lambda: ActivityWindow(8 * HOUR, 8 * HOUR), "window 28800 to 28800 s"),
         (lambda: ActivityWindow(-1, 5), "window -1 to 5 s"),
@@ -284,7 +248,6 @@ def test_mistakes_in_files(config, told):
         (lambda: ActivityWindow(0, 5, ()), "window without days: never opens"),
         (lambda: ActivityWindow(0, 5, (7,)), "days (7,): must be days from 0"),
         (lambda: WeeklyWindow([]), "window without hours: never opens"),
-        (lambda: WeeklyWindow([(5, 5)]), "window 5 to 5 s of the week: must open"),
         (lambda: WeeklyWindow([(WEEK, WEEK + 5)]), "must open within the week"),
         (lambda: WeeklyWindow([(5, WEEK + 6)]), "close within a week"),
         (lambda: Shifts(day_share=1.1), "day_share 1.1: must be between 0 and 1"),
@@ -305,16 +268,3 @@ def test_mistakes_in_files(config, told):
 def test_mistakes_in_python(make, told):
     """What makes no sense is refused when the part is made, with its value and the rule."""
     refused(make, told, QuantityError)
-
-
-def test_reading_settings_is_light(root):
-    """Looking at settings and making a reaction loads no simulation."""
-    code = (
-        "import sys; from hpcrowd.scenarios.kinds.part_files import reaction_from as make\n"
-        "make({'do': 'delay', 'when': 'during', 'periods': [[0, 1]]})\n"
-        "print([m for m in ('mesa', 'pandas', 'matplotlib') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
-    assert "[]" == done.stdout.strip()

@@ -77,10 +77,7 @@ class Counting(Predictor):
     st.sampled_from(["requested", "exact", "0.5x"]),
 )
 def test_switches_at_any_second(rows, processors, switches, estimates):
-    """Both engines give the same schedule; EASY that takes over from EASY changes nothing.
-
-    Whoever schedules, a predictor hears of each arrival and each end once.
-    """
+    """Engines agree; EASY after EASY changes nothing; a predictor hears of each job once."""
 
     def run(rows, policies, **options):
         made = [(at, policy()) for at, policy in policies]

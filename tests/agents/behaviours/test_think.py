@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd import Simulation, State, Work, add_users
+from hpcrowd import Recipe, Simulation, Work, add_users
 from hpcrowd.agents.behaviours.think import Samples, response_time, think_time_pairs
-from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.behaviours import (
     BatchOrder,
     Composed,
@@ -15,7 +14,10 @@ from hpcrowd.behaviours import (
     ContinuationLaw,
     LinearThink,
     OwnPauses,
+    Reason,
+    Recorded,
     Release,
+    SessionGraph,
 )
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
@@ -83,17 +85,10 @@ def test_linear_story(make_jobs, plain):
     """The response is the simulated one, waiting included, of the job that ended last."""
     # Job 1 holds the machine; job 2 of user 2 waits for it; job 3 comes after the response of 2.
     jobs = make_jobs((0, 400, 1, 400, 1), (100, 50, 1, 50, 2), (200, 10, 1, 10, 2))
-    line = LinearThink(2.0, 7)
     model = Simulation(jobs, 1, "fcfs", plain=plain)
-    add_users(model, Work.of(jobs), lambda work: Composed(BatchOrder(work), line))
+    add_users(model, Work.of(jobs), lambda work: Composed(BatchOrder(work), LinearThink(2.0, 7)))
     model.run()
     assert [0, 400, 450 + 2 * 350 + 7] == jobs.start.tolist()
-    # After a job larger than the machine it is that of a response of 0.
-    jobs = make_jobs((0, 400, 9), (500, 50, 1))
-    model = Simulation(jobs, 4, "easy", plain=plain)
-    add_users(model, Work.of(jobs), lambda work: Composed(BatchOrder(work), line))
-    model.run()
-    assert ([0, 7], State.REJECTED) == (jobs.submit.tolist(), jobs.state[0])
 
 
 def test_fitted_line_by_hand(make_jobs):
@@ -112,23 +107,11 @@ def test_fitted_line_by_hand(make_jobs):
     assert (pytest.approx(2.0), 0.0) == (line.slope, line.intercept)
 
 
-def test_fitted_line_minimises_the_squares(make_jobs):
-    """It is the line that numpy finds."""
-    random = np.random.default_rng(3)
-    responses = random.integers(1, 5000, 60)
-    thinks = 300 + responses + random.integers(0, 900, 60)
-    pairs = zip(responses.tolist(), thinks.tolist(), strict=True)
-    line = LinearThink.fit(taught(make_jobs, *pairs))
-    assert pytest.approx(np.polyfit(responses, thinks, 1)) == (line.slope, line.intercept)
-
-
 @pytest.mark.parametrize(
     ("pairs", "told"),
-    [
-        ([(10, 90), (10, 80)], r"2 pairs of response and think time.*give slope"),
-        ([(10, 1000), (500, 1)], r"think time -2\.0.*would be negative"),
-    ],
-)
+    [([(10, 90), (10, 80)], r"2 pairs of response and think time.*give slope"),
+     ([(10, 1000), (500, 1)], r"think time -2\.0.*would be negative")],
+)  # fmt: skip
 def test_lines_that_cannot_be_fitted(make_jobs, pairs, told):
     """Two different responses are needed, and think times must not fall with them."""
     with pytest.raises(QuantityError, match=told):
@@ -137,14 +120,9 @@ def test_lines_that_cannot_be_fitted(make_jobs, pairs, told):
 
 @pytest.mark.parametrize(
     ("submit", "end", "expected"),
-    [
-        ([0, 10, 20], [25, 40, 39], 30),
-        ([0, 10, 20], [40, 20, 40], 20),
-        ([0, 5], [20, -1], 20),
-        ([3], [-1], 0),
-        ([3, 9], [-1, -1], 0),
-    ],
-)
+    [([0, 10, 20], [25, 40, 39], 30), ([0, 10, 20], [40, 20, 40], 20), ([0, 5], [20, -1], 20),
+     ([3, 9], [-1, -1], 0)],
+)  # fmt: skip
 def test_response_of_a_unit(submit, end, expected):
     """Of several jobs the one to end last, of those the later; nothing ran: answered at once."""
     jobs: Any = SimpleNamespace(submit=np.array(submit), end=np.array(end))
@@ -152,10 +130,7 @@ def test_response_of_a_unit(submit, end, expected):
 
 
 def test_own_pauses_by_reason(units):
-    """Think times where a dependency was the reason, inter-arrival times where the order was.
-
-    Users without pauses of a kind draw from everybody's.
-    """
+    """Think times or inter-arrival times by the reason; who has none draws from everybody's."""
     inside = Samples(units, units.continues == 1)
     between = Samples(units, units.continues == 0, 8 * HOUR)
     for samples, user, reason, expected in (
@@ -167,16 +142,9 @@ def test_own_pauses_by_reason(units):
         (between, 1, FOLLOWS, [2 * HOUR + 10]),
         (between, 2, ENDED, [3 * HOUR]),
         (between, 3, ENDED, [2 * HOUR, 3 * HOUR]),
+        (Samples(units, units.continues == 0, 3 * HOUR), 2, ENDED, [2 * HOUR]),  # less than 3 h
     ):
         assert expected == samples.of(user_of(user), reason).tolist()
-
-
-def test_longest_break_is_not_among_them(make_jobs):
-    """A break of 8 h is too long, one of a second less is not."""
-    jobs = make_jobs((0, 10, 1), (10 + 8 * HOUR, 10, 1), (16 * HOUR + 19, 10, 1))
-    units = Work.of(jobs).by_batch
-    between = Samples(units, units.continues == 0, 8 * HOUR)
-    assert [8 * HOUR - 1] == between.of(user_of(), ENDED).tolist()
 
 
 def test_own_pauses_are_drawn_alike(make_jobs, units):
@@ -210,3 +178,11 @@ def test_who_waited_for_nothing_is_not_disappointed(units):
     for _ in range(50):
         assert part.pause(user, release(FOLLOWS, awaited=-1)).stays
         assert not part.pause(user, release(FOLLOWS)).stays
+
+
+def test_users_who_wait_for_nothing_are_not_called(make_jobs):
+    """Composed of recorded submissions only, a behaviour asks for no news."""
+    work = Work.of(make_jobs((0, 1, 1)))
+    parts = [Composed(when(work)).reacts for when in (Recorded, SessionGraph, BatchOrder)]
+    assert [False, True, True] == parts
+    assert [False, True] == [Recipe(when)(work).reacts for when in ("recorded", "sessions")]

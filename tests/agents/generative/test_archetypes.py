@@ -9,26 +9,21 @@ from hpcrowd.agents.generative.archetypes import (
     ARCHETYPES,
     DEMO_USERS,
     GROUP_NAMES,
-    Debugger,
     DebuggerHabits,
     LargeRunHabits,
     LargeRuns,
-    NightScript,
     NightScriptHabits,
     Office,
     ParameterSweeper,
-    Stage,
     SweeperHabits,
     demo_population,
 )
 from hpcrowd.agents.generative.generated import ROUND_TIMES, GeneratedUser, LogNormal, round_request
-from hpcrowd.behaviours import ContinuationLaw
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.errors import QuantityError
 
 from tests.agents.generative.archetype_cases import PLAIN_OFFICE, fixed
 
-MINUTE = 60
 FEW = {"debugger": 3, "sweeper": 1, "large-runs": 2, "night-script": 1}
 
 
@@ -46,52 +41,31 @@ def choices(jobs):
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
-DEBUGGER = DebuggerHabits(
-    office=PLAIN_OFFICE, run_time=fixed(HOUR), think=fixed(HOUR), pause=fixed(3 * HOUR)
-)
 BAGS = SweeperHabits(
     PLAIN_OFFICE, (3, 3), (1,), run_time=fixed(HOUR), unlike=0.0, think=fixed(HOUR)
 )
 RUNS = LargeRunHabits(office=PLAIN_OFFICE, run_time=fixed(10 * HOUR), look=fixed(DAY))
-STAGES = (Stage(1, 1, fixed(HOUR), HOUR), Stage(2, 1, fixed(MINUTE), HOUR))
-STAYS, LEAVES = ContinuationLaw(1.0, 0.0), ContinuationLaw(0.0)
-CHAIN = [0, 1, 1]
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "more", "hours"),
+    ("behaviour", "processors", "days", "hears", "hours"),
     [
-        pytest.param(
-            Debugger(dataclasses.replace(DEBUGGER, law=STAYS)),
-            {"days": 2}, [8, 10, 12, 14, 16, 32, 34, 36, 38, 40], id="a test after each result",
-        ),
-        pytest.param(
-            Debugger(dataclasses.replace(DEBUGGER, law=LEAVES)),
-            {}, [8, 12, 16], id="a pause after each result",
-        ),
-        pytest.param(ParameterSweeper(BAGS), {"processors": 1},
-                     [8] * 3 + [12] * 3 + [16] * 3, id="the whole bag is waited for"),
-        pytest.param(ParameterSweeper(BAGS), {"processors": 1, "hears": False},
-                     sorted([8, 10, 12, 14, 16] * 3), id="an oblivious user does not wait"),
+        # The whole bag is waited for; who does not hear does not wait.
+        (ParameterSweeper(BAGS), 1, 1, True, [8] * 3 + [12] * 3 + [16] * 3),
+        (ParameterSweeper(BAGS), 1, 1, False, sorted([8, 10, 12, 14, 16] * 3)),
         # Over at 18 h; a day later at 18 h the office is closed.
-        pytest.param(LargeRuns(RUNS), {"days": 7}, [8, 48 + 8, 96 + 8], id="a day after"),
-        pytest.param(NightScript(NightScriptHabits(22 * HOUR, 0, STAGES)), {"days": 7},
-                     [24 * day + 22 + part for day in range(7) for part in CHAIN], id="nights"),
+        (LargeRuns(RUNS), 128, 7, True, [8, 48 + 8, 96 + 8]),
     ],
-)  # fmt: skip
-def test_days_of_a_user(behaviour, more, hours):
-    """One user on an empty machine submits at the hours that its habits give, unit after unit."""
-    model = Simulation(JobTable(), more.get("processors", 128), "fcfs", seed=0)
-    hears = more.get("hears", True)
-    user = GeneratedUser(model, 1, behaviour, horizon=more.get("days", 1) * DAY, hears=hears)
+)
+def test_days_of_a_user(behaviour, processors, days, hears, hours):
+    """One user submits at the hours that its habits give; the log of decisions has more stories."""
+    model = Simulation(JobTable(), processors, "fcfs", seed=0)
+    user = GeneratedUser(model, 1, behaviour, horizon=days * DAY, hears=hears)
     behaviour.begin(user)
     model.run()
     assert [hour * HOUR for hour in hours] == model.jobs.submit.tolist()
     assert user.submitted == user.finished == 1 + model.jobs.unit.max()
-    if isinstance(behaviour, NightScript):
-        assert [10, 11, 11] * 7 == model.jobs.executable.tolist()
-    else:
-        assert {unit: unit - 1 for unit in range(1, user.submitted)} == user.after
+    assert {unit: unit - 1 for unit in range(1, user.submitted)} == user.after
     if isinstance(behaviour, LargeRuns):
         assert {64} == set(model.jobs.processors.tolist())
 

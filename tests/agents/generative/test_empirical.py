@@ -10,8 +10,6 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.errors import QuantityError
 from hpcrowd.populations import Attendance, Empirical, Habits
 
-Rows = list[tuple[int, ...]]
-
 
 def fit(jobs, definition="last:20m", **choices):
     """The habits in a table of jobs."""

@@ -1,7 +1,6 @@
 """The state machine of users who make up their work: exact stories, bounds, and poor records."""
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,8 +11,6 @@ from hpcrowd.behaviours import ActivityWindow, ContinuationLaw, SameWindow
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.errors import QuantityError
 from hpcrowd.populations import ShmueliFeitelson, SiteModel
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 Rows = list[tuple[int, ...]]
 
@@ -74,20 +71,6 @@ def test_days_of_a_user(make_jobs, rows, law, window, choices, expected):
     model, _ = one_user(make_jobs(*rows), law, window, **choices)
     model.run()
     assert expected == model.jobs.submit.tolist()
-
-
-def test_states_follow_each_other(make_jobs):
-    """Asleep in the night, waiting for the job, thinking after it; ``until`` says how long."""
-    model, user = one_user(make_jobs(*PLAIN), STAY, OFFICE, horizon=DAY)
-    seen = []
-    for second in (8 * HOUR, 8 * HOUR + 100, 8 * HOUR + 700):
-        for at in (second - 1, second + 1):
-            model.run(until=at)
-            seen.append((user.state, user.until))
-    model.run()
-    waiting, thinking = (Doing.WAITING, -1), (Doing.THINKING, 8 * HOUR + 700)
-    assert [(Doing.ASLEEP, 8 * HOUR), waiting, waiting, thinking, thinking, waiting] == seen
-    assert (Doing.ASLEEP, -1) == (user.state, user.until)
 
 
 @pytest.mark.parametrize(
@@ -172,12 +155,8 @@ def test_presence_as_recorded(make_jobs):
     model.run()
     assert DAY // 2 == user.turn
     assert pytest.approx(100 / 397 * 7 / 6) == user.attendance
-    night, second = np.divmod(model.jobs.submit - DAY // 2, DAY)
-    begun = {(int(at), int(hour)) for at, hour in zip(night, second // HOUR, strict=True)}
-    came = {at for at, _ in begun}
-    assert {0, 1, 2, 3, 4, 6} == {at % 7 for at in came}
-    firsts = {(at, 12 if at % 7 == 6 else 8) for at in came if at % 7 != 4}
-    assert firsts <= begun
+    nights = (model.jobs.submit - DAY // 2) // DAY
+    assert {0, 1, 2, 3, 4, 6} == set((nights % 7).tolist())
 
 
 @pytest.mark.parametrize(
@@ -190,44 +169,3 @@ def test_impossible_parameters_are_refused(choice):
     (name,) = choice
     with pytest.raises(QuantityError, match=f"{name}.*(choose|at least|or more)"):
         SiteModel(**choice)
-
-
-@settings(max_examples=25)
-@given(
-    rows=st.lists(
-        st.tuples(
-            st.integers(0, 3 * DAY),  # submission, s
-            st.sampled_from([0, 1, 60, 5000, DAY]),  # run time, s
-            st.integers(1, 6),  # processors
-            st.just(600),
-            st.integers(1, 4),  # user
-        ),
-        min_size=1,
-        max_size=12,
-    ),
-    presence=st.sampled_from(["always", "recorded"]),
-    least=st.sampled_from([None, 1, 3]),
-    seed=st.integers(0, 3),
-)
-def test_whatever_was_recorded(make_jobs, rows, presence, least, seed):
-    """Runs end, jobs in are jobs out, and batches begin in their users' hours, by the horizon."""
-    work = Work.of(make_jobs(*sorted(rows)))
-    chosen = SiteModel(presence=presence, least=least, horizon=WEEK)
-    behaviour = ShmueliFeitelson(work, model=chosen)
-    model = Simulation(JobTable(), 4, "easy", seed=seed)
-    users = [behaviour.join(model, place) for place in range(len(work.sessions.users))]
-    for user in users:
-        behaviour.begin(user)
-    model.run()
-    jobs = model.jobs
-    assert len(jobs) == jobs.count(State.COMPLETED) + jobs.count(State.REJECTED)
-    assert np.all((jobs.submit >= 0) & (jobs.submit < WEEK))
-    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)
-    for user in users:
-        assert user.submitted == user.finished
-        units = np.unique(jobs.unit[jobs.user == user.number])
-        mine = [jobs.unit == unit for unit in units]
-        begins = [int(jobs.submit[unit].min()) for unit in mine]
-        assert all(behaviour.window.is_open(user, at) for at in begins)
-        # Nobody submits a batch before the one before it has ended.
-        assert all(over[a].max() <= jobs.submit[b].min() for a, b in pairwise(mine))

@@ -7,12 +7,13 @@ import pytest
 from hpcrowd import Recipe, Simulation, State, Work, add_users, read_swf, replay, write_results
 from hpcrowd.agents.generative.shmueli import PUBLISHED
 from hpcrowd.behaviours import PRESETS
-from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.clock import DAY
 from hpcrowd.errors import QuantityError
 from hpcrowd.populations import ShmueliFeitelson
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig, UsersConfig
 
 from tests.support.behaviours import EXTREMES, OUTCOME
+from tests.support.populations import small_log
 
 #: Presets that make up their work; the contract of recipes is in tests/agents/behaviours.
 GENERATIVE = [name for name, preset in PRESETS.items() if not isinstance(preset, Recipe)]
@@ -20,29 +21,14 @@ GENERATIVE = [name for name, preset in PRESETS.items() if not isinstance(preset,
 
 @pytest.fixture(scope="module")
 def trace(make_trace):
-    """Eight users of three groups, each with a session on ten of fourteen days."""
-    stream, jobs = np.random.default_rng(11), []
-    for user in range(1, 9):
-        for day in (0, 1, 2, 3, 4, 7, 8, 9, 10, 11):
-            at = day * DAY + int(stream.integers(9 * HOUR, 15 * HOUR))
-            for _ in range(int(stream.integers(1, 5))):
-                run = int(stream.integers(60, 2 * HOUR))
-                size = int(stream.integers(1, 5))
-                jobs.append(
-                    {"submit": at, "wait": 0, "run": run, "requested_processors": size,
-                     "allocated_processors": size, "requested_time": 4 * HOUR, "user": user,
-                     "group": 1 + user % 3, "executable": user, "queue": 2, "memory": 99}
-                )  # fmt: skip
-                at += int(stream.choice([30, run + 300, run + 5000]))
-    jobs.sort(key=lambda job: job["submit"])
-    return make_trace(*jobs, header="; MaxProcs: 8\n; MaxJobs: 1")
+    """Twelve users of three groups over eight weeks."""
+    return small_log(make_trace)
 
 
-def columns(jobs, which=None):
+def columns(jobs):
     """What users decide, and when, job by job."""
-    which = np.ones(len(jobs), bool) if which is None else which
     names = ("user", "submit", "processors", "run_time", "requested_time", "executable")
-    return sorted(zip(*(getattr(jobs, name)[which].tolist() for name in names), strict=True))
+    return sorted(zip(*(getattr(jobs, name).tolist() for name in names), strict=True))
 
 
 def bytes_of(jobs):
@@ -53,7 +39,7 @@ def bytes_of(jobs):
 @pytest.mark.parametrize("users", GENERATIVE)
 @pytest.mark.parametrize("case", EXTREMES)
 def test_generative_contract(make_trace, users, case):
-    """Same seed, same bytes; every job ends eventually, and users are those of the record."""
+    """Same seed, same bytes; all end, and are copies of recorded jobs of their users."""
     rows, processors = EXTREMES[case]
     trace = make_trace(
         *(
@@ -66,35 +52,22 @@ def test_generative_contract(make_trace, users, case):
     )  # fmt: skip
     first, again, other = (replay(trace, users=users, seed=seed).jobs for seed in (0, 0, 1))
     assert bytes_of(first) == bytes_of(again)
+    names = ("user", "run", "allocated_processors", "requested_time")
+    recorded = set(zip(*(trace[name].tolist() for name in names), strict=True))
+    names = ("user", "run_time", "processors", "requested_time")
     for jobs in (first, other):
         ran = jobs.state == State.COMPLETED
         assert np.all(ran | (jobs.state == State.REJECTED))
-        assert set(jobs.user.tolist()) <= set(trace["user"].astype(int).tolist())
+        assert set(zip(*(getattr(jobs, name).tolist() for name in names), strict=True)) <= recorded
         assert np.all(jobs.start[ran] >= jobs.submit[ran])
-
-
-@pytest.mark.parametrize("users", GENERATIVE)
-def test_generated_jobs_take_the_place_of_recorded_ones(trace, users):
-    """The table holds copies of their users' recorded jobs, all of them over; nothing is late."""
-    run = replay(trace, users=users)
-    jobs = run.jobs
-    assert len(jobs) == jobs.count(State.COMPLETED) == run.metrics["jobs_in"] > 0
-    assert np.all(jobs.recorded_submit == -1)
-    assert list(range(1, len(jobs) + 1)) == jobs.number.tolist()
-    assert (run.work, run.metrics["lateness_mean_s"]) == (None, None)
-    assert jobs.submit.max() <= trace["submit"].max()
-    names = ("user", "group", "run", "allocated_processors", "requested_time", "executable")
-    recorded = set(zip(*(trace[name].tolist() for name in names), strict=True))
-    names = ("user", "group", "run_time", "processors", "requested_time", "executable")
-    assert set(zip(*(getattr(jobs, name).tolist() for name in names), strict=True)) <= recorded
-    assert set(range(1, 9)) == set(jobs.user.tolist())
-    assert {2} == set(jobs.queue.tolist())
-    assert columns(jobs) != columns(replay(trace, users=users, seed=6).jobs)
+        assert np.all(jobs.recorded_submit == -1)
+        assert list(range(1, len(jobs) + 1)) == jobs.number.tolist()
 
 
 def test_run_leaves_a_trace_to_replay(trace, tmp_path):
     """Think times are in fields 17 and 18, and the trace can be written, read and replayed."""
     run = replay(trace, users="generative")
+    assert columns(run.jobs) != columns(replay(trace, users="generative", seed=6).jobs)
     left = run.to_trace()
     waited = left["preceding"] > 0
     assert np.count_nonzero(run.precedence.after >= 0) == np.count_nonzero(waited) > 0
@@ -102,22 +75,12 @@ def test_run_leaves_a_trace_to_replay(trace, tmp_path):
     ends = [end[number] for number in left["preceding"][waited]]
     assert (left["submit"][waited] - ends).tolist() == left["think_time"][waited].tolist()
     assert np.all(left["think_time"][waited] >= 0)
-    assert {-1} == set(left["memory"].tolist())
-    assert run.jobs.processors.tolist() == left["requested_processors"].tolist()
+    sizes = left["requested_processors"][np.argsort(left["number"])]
+    assert run.jobs.processors.tolist() == sizes.tolist()
     write_results(run, tmp_path / "out", plots=False)
     again = replay(read_swf(tmp_path / "out" / "trace.swf.gz"), users="rigid")
     assert columns(run.jobs) == columns(again.jobs)
     assert run.jobs.start.tolist() == again.jobs.start[np.argsort(again.jobs.number)].tolist()
-
-
-@pytest.mark.parametrize("users", GENERATIVE)
-def test_slower_machine_gets_fewer_jobs(trace, users):
-    """Users who wait longer submit less: at half the speed clearly fewer jobs."""
-    slow, same, fast = (
-        np.mean([len(replay(trace, users=users, speed=speed, seed=seed).jobs) for seed in (0, 1)])
-        for speed in ("0.5x", "1x", "2x")
-    )
-    assert slow < 0.9 * same < 0.9 * 0.95 * fast
 
 
 def population(**others):
@@ -133,15 +96,13 @@ def test_mixture_of_replay_and_generation(trace, behaviour):
     jobs = run.jobs
     recorded = jobs.recorded_submit >= 0
     assert {2} == set(jobs.group[~recorded].tolist())
-    assert {1, 3} == set(jobs.group[recorded].tolist())
+    assert {0, 1} == set(jobs.group[recorded].tolist())
     assert trace["number"][trace["group"] != 2].tolist() == jobs.number[recorded].tolist()
     assert len(jobs) == jobs.count(State.COMPLETED)
     assert np.all(np.diff(jobs.number) > 0)
-    assert len(trace) < jobs.number[~recorded].min() + np.count_nonzero(trace["group"] == 2)
     left = run.to_trace()
-    kept = left["memory"] == 99
+    kept = left["group"] != 2
     assert np.count_nonzero(recorded) == np.count_nonzero(kept)
-    assert {2} == set(left["group"][~kept].tolist())
     assert np.any(left["preceding"][~kept] > 0)
     assert (behaviour != "rigid") == bool(np.any(left["preceding"][kept] > 0))
     assert (behaviour == "rigid") == (run.metrics["lateness_mean_s"] == 0)

@@ -81,13 +81,6 @@ def test_small_records_are_refused(rows, rules, message):
         pool_of(rows, rules=rules, source="small.swf")
 
 
-@pytest.mark.parametrize("rules", [{"edge": 0.5}, {"long_term": 1}, {"least": 0}])
-def test_rules_that_make_no_sense(rules):
-    """The name, the value and the rule."""
-    with pytest.raises(QuantityError, match="^{} {}: ".format(*next(iter(rules.items())))):
-        PoolRules(**rules)
-
-
 WEEKS = 10
 
 
@@ -196,14 +189,17 @@ def test_an_empty_population_is_refused(pool):
 
 
 @pytest.mark.parametrize(
-    ("choice", "what"),
+    ("kind", "choice", "what"),
     [
-        ({"factor": 0}, "users 0x"),
-        ({"factor": 1e3}, "users 1000x"),
-        ({"arrivals": "x"}, "arrivals"),
+        (PoolRules, {"edge": 0.5}, "edge 0.5: "),
+        (PoolRules, {"long_term": 1}, "long_term 1: "),
+        (PoolRules, {"least": 0}, "least 0: "),
+        (Openness, {"factor": 0}, "users 0x"),
+        (Openness, {"factor": 1e3}, "users 1000x"),
+        (Openness, {"arrivals": "x"}, "arrivals"),
     ],
 )
-def test_choices_that_make_no_sense(choice, what):
+def test_choices_that_make_no_sense(kind, choice, what):
     """The choice, its value and the rule."""
     with pytest.raises(QuantityError, match=f"^{what}"):
-        Openness(**choice)
+        kind(**choice)

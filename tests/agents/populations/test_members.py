@@ -1,11 +1,8 @@
 """Users who do again what a recorded user did, or make it up like one: stories and properties."""
 
-from datetime import datetime
-from zoneinfo import ZoneInfo
-
 import numpy as np
 import pytest
-from hpcrowd import Clock, JobTable, Simulation, State, Streams
+from hpcrowd import JobTable, Simulation, State, Streams
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
 from hpcrowd.behaviours import Shifts
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
@@ -13,11 +10,9 @@ from hpcrowd.errors import QuantityError
 from hpcrowd.populations import (
     AsRecorded,
     ClosedLoop,
-    Consequences,
     GroupWork,
     Member,
     Openness,
-    Requested,
     Roster,
     SiteModel,
     SiteWork,
@@ -148,28 +143,6 @@ def test_jobs_in_are_jobs_out_and_no_dependency_is_broken(rows, seed, processors
                         assert jobs.submit[later[0]] >= jobs.end[before].max() + think
 
 
-@settings(max_examples=25)
-@given(records(), st.integers(0, 50))
-def test_whole_weeks_keep_day_and_hour(rows, seed):
-    """Every unit of a rigid population begins at the local time of the week of a recorded one."""
-    zone = ZoneInfo("Europe/Stockholm")
-    start = int(datetime(1997, 3, 12, 15, tzinfo=zone).timestamp())
-    clock = Clock(start, zone, known=True)
-    pool = pool_of(rows, clock)
-    roster = draw_roster(pool, 9, Openness(), Streams(seed))
-    jobs, _, users = simulated(pool, roster, weeks=9, behaviour=AsRecorded())
-    recorded = {
-        (one.user, int(pool.walls[unit]) % WEEK) for one in pool.components for unit in one.units
-    }
-    for user in users:
-        for number in user.asked:
-            first = np.flatnonzero(jobs.unit == number)[0]
-            hour = int(pool.clock.second_of_week(jobs.submit[first : first + 1])[0])
-            # A local time that is left out when clocks are put forward comes right after.
-            put_forward = hour == 6 * DAY + 3 * HOUR
-            assert put_forward or (user.component.user, hour) in recorded
-
-
 #: Two long-term users and a temporary one with three units.
 ROWS = [
     *[(1, week * WEEK + 10 * HOUR, HOUR, 1, 0) for week in range(6)],
@@ -218,21 +191,6 @@ def test_members_come_and_go(pool):
             assert 0 == (jobs.submit.min() - 2 * WEEK) % WEEK  # on the Monday, 00:00, of some week
             last = [model.jobs.submit[model.jobs.user == number].max() for number in (1, 2)]
             assert min(last) > 8 * WEEK - 2 * DAY
-
-
-@pytest.mark.parametrize("kind", ["group", "site"])
-def test_made_up_members_mind_their_waits(pool, kind):
-    """On a machine of three processors users of many jobs give up; nobody who has submits more."""
-    living = groups(pool) if kind == "group" else SiteWork(pool)
-    model = Simulation(JobTable(), 3, "fcfs", clock=pool.clock, seed=4)
-    roster = draw_roster(pool, 8, Openness(12), Streams(1))
-    mind = Consequences(memory=1, tolerance=0, leave=50, returns=0)
-    add_members(model, living, roster, horizon=8 * WEEK, formula=Requested(0.01), consequences=mind)
-    model.run()
-    gave_up = [visit for visit in living.visits.notes if visit.what == "gave up"]
-    assert gave_up
-    for visit in gave_up:
-        assert visit.at >= model.jobs.submit[model.jobs.user == visit.user].max()
 
 
 def test_who_is_not_a_member_is_named(pool):

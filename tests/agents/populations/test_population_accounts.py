@@ -12,9 +12,8 @@ from hpcrowd.analysis.accounts.population import (
     population_accounts,
     week_edges,
 )
-from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.errors import QuantityError
-from hpcrowd.metrics import profile_distance, weekly_profile
 from hpcrowd.populations import Happening, Visits
 
 from tests.support.populations import record
@@ -83,15 +82,3 @@ def test_an_empty_machine_is_told():
         accounts(JobTable())
     with pytest.raises(QuantityError, match="warm-up of 4 weeks: none of 4 weeks is left"):
         accounts(jobs, warmup=4)
-
-
-def test_week_distance_is_the_share_that_would_have_to_move():
-    """Half of the submissions are in another hour."""
-    clock = Clock()
-    one = weekly_profile(np.array([0, 10, WEEK, WEEK + HOUR]), clock)
-    other = weekly_profile(np.array([5, 2 * WEEK + HOUR, DAY, -1]), clock)
-    assert (168,) == one.shape
-    assert pytest.approx(abs(3 / 4 - 1 / 3)) == profile_distance(one, other)
-    assert 0 == profile_distance(one, one)
-    with pytest.raises(QuantityError, match="sum of 0"):
-        profile_distance(one, weekly_profile(np.array([-1]), clock))

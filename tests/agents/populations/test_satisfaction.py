@@ -38,12 +38,10 @@ USED, LIMIT = math.log2(1 + 600 / 7200), 7200 * (1 + 1 + math.log(8))
         # As recorded 0; twice the responses, grace included, 1; half of them -1.
         (Habit(), {"waits": 600}, 0),
         (Habit(grace=0), {"waits": 600 + HOUR + 600}, 1),
-        (Habit(600), {"waits": 1800 + HOUR}, 1),
         (Habit(grace=0), {"waits": 0, "run": 2100}, -1),
         # Waits of as long as was asked for are twice as bad as none.
         (Requested(), {"waits": 600}, 0),
         (Requested(), {"waits": 7200}, 1 - USED),
-        (Requested(), {"waits": 0}, -USED),
         (Requested(0.5), {"waits": 7200}, math.log2(3) - math.log2(1 + 600 / 3600)),
         # Alea adds up the acceptable waits of a unit.
         (Alea(), {"waits": 10000}, math.log2(1 + 20000 / LIMIT) - math.log2(1 + 1200 / LIMIT)),

@@ -1,16 +1,12 @@
 """Units of work: what waits for what, think times; jobs that follow each other at once."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from hpcrowd import JobTable, SessionDefinition, Simulation, State, Work, add_users, replay
+from hpcrowd import SessionDefinition, Simulation, Work, add_users, replay
 from hpcrowd.errors import QuantityError, TraceError
 from hpcrowd.graphs import Chains
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-MakeJobs = Callable[..., JobTable]
 
 #: Three sessions like those of Figure 4 of Zakay and Feitelson 2015, and a fourth: (submission,
 #: run time, processors). Batches f1 f2 f3, s1 s2, t1 t2, u1; s2 still runs when t begins.
@@ -46,8 +42,8 @@ def test_figure_4(make_jobs):
     assert units.think_time[found.successor].tolist() == found.think.tolist()
 
 
-def test_batches_of_several_jobs_and_of_none(make_jobs):
-    """A batch lasts to its last end; one of no length is waited for only by what comes after it."""
+def test_batches_of_several_jobs(make_jobs):
+    """A batch lasts to its last end; its response is that of the job that ended last."""
     units = batches(make_jobs((0, 100, 1), (10, 20, 1), (50, 50, 1), (500, 5, 1)))
     assert [0, 3, 4] == units.first.tolist()
     times = units.start, units.last, units.end
@@ -55,30 +51,6 @@ def test_batches_of_several_jobs_and_of_none(make_jobs):
     assert [50, 5] == units.response.tolist()
     assert [-1, 450] == units.inter_arrival.tolist()
     assert [-1, 400] == units.think_time.tolist()
-    jobs = make_jobs((0, 0, 1), (0, 9, 1), (0, 0, 1))
-    work = Work.of(jobs, SessionDefinition.parse("arrival:job"))
-    assert {(0, 1), (0, 2)} == edges(work.by_batch)
-    model = Simulation(jobs, 3)
-    add_users(model, work, "adjusted")
-    model.run()
-    assert [0, 0, 0] == jobs.submit.tolist()
-    assert 3 == jobs.count(State.COMPLETED)
-
-
-def test_batches_of_last_may_overlap(make_jobs):
-    """Under ``last`` a batch waits only for those that had ended: no think time is negative."""
-    jobs = make_jobs((0, 1000, 1), (10, 10, 1), (50, 20, 1), (80, 10, 1), (1100, 10, 1))
-    jobs.recorded_end[:] = 1000, 20, 70, 1050, 1110
-    # Batch 1 begins when the last job before it has ended, while another of batch 0 still runs.
-    units = batches(jobs, "last:20m")
-    assert [0, 2, 3, 4, 5] == units.first.tolist()
-    assert {(1, 2), (0, 3), (2, 3)} == edges(units)
-    assert [-1, -1, 10, 50] == units.think_time.tolist()
-    jobs.recorded_submit[4], jobs.recorded_end[4] = 9000, 9010  # another session
-    units = batches(jobs, "last:20m")
-    assert [0, 0, 0, 1] == units.session.tolist()
-    assert {(1, 2), (0, 3), (2, 3)} == edges(units)
-    assert [-1, -1, 10, 7950] == units.think_time.tolist()
 
 
 @given(
@@ -96,7 +68,9 @@ def test_dependencies_are_definition_12(make_jobs, rows, definition):
         found[before, after] = True
     expected = definition_12(units, overlap=definition.startswith("last"))
     assert np.array_equal(closure(expected), closure(found))
-    assert found.any(axis=0).tolist() == (units.think_time >= 0).tolist()
+    for unit, before in enumerate(found.T):
+        think = units.start[unit] - units.end[before].max() if before.any() else -1
+        assert think == units.think_time[unit] >= -1
     assert np.all(units.inter_arrival[units.continues == 1] >= 0)
 
 
@@ -123,8 +97,6 @@ def closure(edges):
         reach |= np.outer(reach[:, middle], reach[middle])
     return reach
 
-
-MakeJobs = Callable[..., JobTable]
 
 PRECEDING = SessionDefinition("preceding", None)
 

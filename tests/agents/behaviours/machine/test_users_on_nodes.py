@@ -1,5 +1,6 @@
 """Users on a machine of nodes: what they see, and what they ask for instead; exact stories."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -333,6 +334,9 @@ ASKS: dict[str, tuple[Any, Any, Reaction, Any, list[int], dict[int, tuple[int, i
     "half": (ONE, GAP, LessTime(SHORT), less_time(280), [0, 100, 150], {2: (60, 280)}),
     "too short": (ONE, GAP, LessTime(SHORT, factor=0, times=0.5), less_time(30), [0, 100, 10],
                   {2: (60, 30)}),
+    # Requested times also count on a pool of equal processors.
+    "pool": (None, [{"run": 60, "limit": 500}, {"run": 60}], LessTime(ALWAYS, factor=0.25),
+             ((0, "requested_time", "500", "170"),), [0, 0], {0: (60, 170)}),
     # Half the memory has room at once; all of a node stays all.
     "memory": (GPUS, MEMORY, LessMemory(During([(1, 1000)])),
                ((1, "memory_per_node", "900", "450"), (2, "memory_per_core", "401", "201")),
@@ -344,7 +348,8 @@ ASKS: dict[str, tuple[Any, Any, Reaction, Any, list[int], dict[int, tuple[int, i
 def test_users_ask_otherwise(story):
     """What users ask for when their trigger says so, when jobs start then, how long they run."""
     site, jobs, reaction, expected, starts, times = ASKS[story]
-    model, log = model_of(site, *jobs, overrun="kill"), DecisionLog()
+    made = pool_of(*jobs) if site is None else model_of(site, *jobs, overrun="kill")
+    model, log = made, DecisionLog()
     before = list(zip(model.jobs.run_time, model.jobs.requested_time, strict=True))
     users = run(model, reaction, log=log)
     assert list(expected) == [(row, *change) for row, _, *change in changes(users)]
@@ -475,18 +480,6 @@ def test_users_see_partitions_under_other_policies(scheduler):
     users = run(model, parts={"patience": Patience(60, then="elsewhere")})
     assert [(1, 70, "partition", "normal", "debug")] == changes(users)
     assert [0, 70] == model.jobs.start.tolist()
-    # Users cannot react to a fair share that nobody keeps.
-    told = "trigger fair-share: this scheduler counts no usage"
-    model = model_of(two(), {}, scheduler=scheduler)
-    refused(lambda: run(model, Delay(FairShareBelow(0.5), by=1)), told)
-
-
-def test_less_time_on_a_pool():
-    """Requested times also count on a pool of equal processors."""
-    model = pool_of({"run": 60, "limit": 500}, {"run": 60})
-    users = run(model, LessTime(ALWAYS, factor=0.25))
-    assert [170, 60] == model.jobs.requested_time.tolist()
-    assert [(0, 0, "requested_time", "500", "170")] == changes(users)
 
 
 def test_fewer_processors_are_fewer_tasks_and_nodes():
@@ -514,28 +507,32 @@ def test_fewer_processors_are_fewer_tasks_and_nodes():
 # ---- mistakes -----------------------------------------------------------------------------------
 
 
+NEEDS = "needs a machine of nodes; give --machine FILE"
+MISSPELT = "during: partition 'debgu': not known; did you mean debug?"
+
+
 @pytest.mark.parametrize(
-    ("reaction", "told"),
+    ("make", "reactions", "told"),
     [
-        (SwitchPartition(ALWAYS), "reaction switch-partition during: needs a machine of nodes; "),
-        (FewerGpus(ALWAYS, name="thrift"), "reaction thrift: needs a machine of nodes; give"),
-        (LessMemory(ALWAYS), "reaction less-memory during: needs a machine of nodes; give"),
-        (Delay(FairShareBelow(0.5), by=1), "trigger fair-share: needs a machine of nodes; give"),
-        (Delay(AtLimit(), by=1), "trigger at-limit: needs a machine of nodes; give --machine FILE"),
+        (pool_of, [SwitchPartition(ALWAYS)], f"reaction switch-partition during: {NEEDS}"),
+        (pool_of, [FewerGpus(ALWAYS, name="thrift")], f"reaction thrift: {NEEDS}"),
+        (pool_of, [LessMemory(ALWAYS)], f"reaction less-memory during: {NEEDS}"),
+        (pool_of, [Delay(FairShareBelow(0.5), by=1)], f"trigger fair-share: {NEEDS}"),
+        (pool_of, [Delay(AtLimit(), by=1)], f"trigger at-limit: {NEEDS}"),
+        (pool_of, [], f"patience elsewhere: {NEEDS}"),
+        (partial(model_of, two(), scheduler="easy"), [Delay(FairShareBelow(0.5), by=1)],
+         "trigger fair-share: this scheduler counts no usage"),
+        (partial(model_of, two()), [SwitchPartition(ALWAYS, to="debgu")], MISSPELT),
+        (partial(model_of, two()), [SwitchPartition(ALWAYS, among=("debgu",))], MISSPELT),
     ],
-)
-def test_a_pool_has_no_partitions(reaction, told):
-    """Before anything runs, one line says that such users need a machine of nodes."""
-    refused(lambda: run(pool_of({}), reaction), told)
-
-
-def test_what_machines_do_not_have():
+)  # fmt: skip
+def test_what_machines_do_not_have(make, reactions, told):
     """What a pool has not, and names of partitions, are refused in a line before all runs."""
-    pool = pool_of({})
-    refused(lambda: pool.cluster.look().machine, "partitions: a pool of equal processors has none")
-    elsewhere = {"patience": Patience(5, then="elsewhere")}
-    refused(lambda: run(pool, parts=elsewhere), "patience elsewhere: needs a machine of nodes")
-    for wrong in ({"to": "debgu"}, {"among": ("debgu",)}):
-        reaction = SwitchPartition(ALWAYS, **wrong)
-        told = "during: partition 'debgu': not known; did you mean debug?"
-        refused(lambda found=reaction: run(model_of(two(), {}), found), told)
+    parts = {} if reactions else {"patience": Patience(5, then="elsewhere")}
+    refused(lambda: run(make({}), *reactions, parts=parts), told)
+
+
+def test_a_pool_has_no_partitions():
+    """Users who look for them learn it in one line."""
+    look = pool_of({}).cluster.look()
+    refused(lambda: look.machine, "partitions: a pool of equal processors has none")

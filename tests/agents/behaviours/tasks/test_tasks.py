@@ -94,6 +94,27 @@ STORIES: dict[str, tuple[Any, dict[str, Any], dict[int, list[tuple[int, int, int
     # then four do the rest soonest, behind the wide job.
     "gap": (WIDE, {"how": "adaptive", "processors": 4},
             {2: [(10, 60, 2), (60, 85, 2), (150, 213, 4)]}),
+    # Side by side; who waits for the task goes on after the last to end, whichever piece that is.
+    "last to end": ([(0, 25, 3), (30, 15, 1, 15)], {"how": "at-once", "limit": 10},
+                    {0: [(0, 10, 3), (5, 15, 3), (0, 5, 3)], 1: [(20, 30, 1), (20, 25, 1)]}),
+    # A piece that ends in the evening is followed by the next one in the morning.
+    "at work": ([(9 * HOUR, 20 * HOUR, 1, 20 * HOUR)], {"limit": 10 * HOUR},
+                {0: [(9 * HOUR, 19 * HOUR, 1), (32 * HOUR, 42 * HOUR, 1)]}),
+    # The batch ends at 42 as before, and its jobs are as far apart.
+    "batch": ([(0, 25, 1, 25), (12, 30, 1, 30), (60, 20, 1, 20)], {"limit": 10},
+              {0: [(0, 10, 1), (10, 20, 1), (20, 25, 1)],
+               1: [(12, 22, 1), (22, 32, 1), (32, 42, 1)], 2: [(60, 70, 1), (70, 80, 1)]}),
+    # A piece that a change of the platform stops is submitted again, and the task goes on.
+    "stopped": ([(0, 25, 3, 25)], {"limit": 10}, {0: [(0, 10, 3), (42, 52, 3), (52, 57, 3)]}),
+}  # fmt: skip
+
+#: How some of them are run.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "gap": {"when": Recorded},
+    "at work": {"parts": {"window": SameWindow(ActivityWindow(8 * HOUR, 18 * HOUR))}},
+    "batch": {"when": BatchOrder, "sessions": SessionDefinition("arrival", 30)},
+    "stopped": {"platform": [Maintenance(12, 30, announced=0, jobs="resubmit")],
+                "resubmit_after": 30},
 }  # fmt: skip
 
 
@@ -104,7 +125,7 @@ def test_pieces(make_jobs, plain, story):
     rows, settings, expected = STORIES[story]
     jobs = make_jobs(*rows)
     cut = Cut(During([(10, 11)]) if rows is WIDE else Always(), **settings)
-    run(jobs, cut, when=Recorded, plain=plain)
+    run(jobs, cut, plain=plain, **OPTIONS.get(story, {}))
     assert expected == {row: pieces(cut, jobs, row) for row in expected}
     longest = max(jobs.requested_time[task.pieces].max() for task in cut.tasks.values())
     assert cut.limit is None or longest <= cut.limit
@@ -126,24 +147,6 @@ def test_preferred_pieces_follow_each_other(make_jobs, plain):
     assert [f"session 0: job {job} cut, reaction cut always" for job in (3, 4, 1)] == words[1:4]
 
 
-@both
-@pytest.mark.parametrize(
-    ("job", "expected", "following"),
-    [
-        # The recorded job is the last piece; in one second it comes first.
-        ((25, 3), [(0, 10, 3), (5, 15, 3), (0, 5, 3)], 20),
-        ((21, 1), [(0, 10, 1), (0, 10, 1), (0, 1, 1)], 19),
-    ],
-)
-def test_all_at_once(make_jobs, plain, job, expected, following):
-    """Pieces run side by side; the user goes on after the last to end, whichever piece that is."""
-    jobs = make_jobs((0, *job), (30, 5, 1, 5))
-    cut = Cut(Always(), how="at-once", limit=10)
-    users = run(jobs, cut, plain=plain)
-    assert (expected, following) == (pieces(cut, jobs), jobs.submit[1])
-    assert {} == users[0].preceded
-
-
 def test_what_keeps_to_the_limits_stays(make_jobs):
     """Without a limit nothing changes; a longer request is cut down to the limit."""
     rows = ((0, 25, 3, 50), (30, 5, 1, 5), (60, 9, 2, 9, 2))
@@ -160,15 +163,6 @@ def test_what_keeps_to_the_limits_stays(make_jobs):
 
 
 # ---- with other parts -------------------------------------------------------------------------
-
-
-@both
-def test_next_piece_comes_when_the_user_is_at_work(make_jobs, plain):
-    """A piece that ends in the evening is followed by the next one in the morning."""
-    jobs = make_jobs((9 * HOUR, 20 * HOUR, 1, 20 * HOUR))
-    cut = Cut(Always(), limit=10 * HOUR)
-    run(jobs, cut, parts={"window": SameWindow(ActivityWindow(8 * HOUR, 18 * HOUR))}, plain=plain)
-    assert [9, 24 + 8] == [start / HOUR for start, _, _ in pieces(cut, jobs)]
 
 
 @both
@@ -205,26 +199,6 @@ def test_other_reactions(make_jobs, plain):
     run(jobs, cut, Renounce(During([(60, 61)])), plain=plain)
     assert [State.RENOUNCED, State.COMPLETED] == jobs.state.tolist()
     assert (65, {}) == (jobs.submit[1], cut.tasks)
-
-
-@both
-def test_jobs_of_a_batch_keep_their_spaces(make_jobs, plain):
-    """A job that is cut does not change when the others of its batch come."""
-    jobs = make_jobs((0, 25, 1, 25), (7, 5, 1, 5), (12, 30, 1, 30), (60, 1, 1, 1))
-    cut = Cut(Always(), limit=10)
-    run(jobs, cut, when=BatchOrder, sessions=SessionDefinition("arrival", 30), plain=plain)
-    assert (0, 7, 12) == (pieces(cut, jobs)[0][0], jobs.submit[1], pieces(cut, jobs, 2)[0][0])
-    assert 60 == jobs.submit[3]  # the batch ends at 42 as before
-
-
-@both
-def test_stopped_pieces_come_again(make_jobs, plain):
-    """A piece that a change of the platform stops is submitted again, and the task goes on."""
-    jobs = make_jobs((0, 25, 3, 25))
-    cut = Cut(Always(), limit=10)
-    down = Maintenance(12, 30, announced=0, jobs="resubmit")
-    run(jobs, cut, platform=[down], resubmit_after=30, plain=plain)
-    assert [(0, 10, 3), (42, 52, 3), (52, 57, 3)] == pieces(cut, jobs)
 
 
 @both
