@@ -5,13 +5,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd import Clock, JobTable, Run, Simulation, State
+from hpcrowd import Clock, JobTable, Run, State
 from hpcrowd.agents.generative.archetypes import GROUP_NAMES
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.comparison.pictures import draw_runs, mean_waits, queues
 from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.html import origin_of
-from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.pictures.over_time import lines_of, overview, waits_of, write_overview
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.pictures.power import (
@@ -38,51 +37,10 @@ def generated():
     return run_demo(days=3)
 
 
-def test_mean_level_keeps_the_area(generated):
-    """The processors in use times the bin widths are the work that was done, in any bins."""
-    jobs = generated[0].jobs
-    first, last = curves.span_of(jobs) or (0, 0)
-    work = float(jobs.processors @ jobs.run_time)
-    for bins in (3, 100, 700):
-        edges = curves.time_edges(first, last, bins)
-        assert len(edges) <= bins + 2
-        assert edges[0] <= first < last <= edges[-1]
-        area = float(curves.processors_in_use(jobs, edges) @ np.diff(edges))
-        assert pytest.approx(work) == area
-
-
-def test_exceedance_is_a_share():
-    """Of the waits 0, 10 and 100, two thirds exceed 1 s, one third 10 s, none 100 s."""
-    curve = curves.exceedance(np.array([0, 10, 100]), points=3)
-    x, share = curve
-    assert pytest.approx([1, 10, 100]) == x.tolist()
-    assert pytest.approx([2 / 3, 1 / 3, 0]) == share.tolist()
-    assert curves.exceedance(np.array([0, 1])) is None
-
-
-def test_weekly_profile_counts_by_hours_seen():
-    """Three jobs at 9 on two local Mondays are 1.5 jobs per hour there; unseen hours have none."""
-    times = np.array([9 * HOUR, 9 * HOUR + 59, WEEK + 9 * HOUR])
-    profile = curves.weekly_rates(times, Clock())
-    assert {9: 1.5} == {hour: profile[hour] for hour in np.flatnonzero(profile)}
-    assert curves.weekly_rates(np.array([-1]), Clock()) is None
-    clock = Clock(unix_start=962582400, zone=ZoneInfo("Europe/Stockholm"), known=True)
-    profile = curves.weekly_rates(np.array([8 * HOUR]), clock)  # origin Mon 3 July 2000, 0 h UTC
-    assert [10] == np.flatnonzero(profile).tolist()
-
-
 def test_overview_shows_the_record_or_what_there_is(replayed, generated, rejected):
     """All five panels hold data, recorded and simulated, or submitted and ended, or say why not."""
-    jobs = generated[0].jobs.copy()
-    jobs.submit[:] = jobs.start[:] = jobs.end[:] = jobs.unit[:] = -1
-    jobs.state[:] = State.UNFINISHED
-    model = Simulation(jobs, 128, "fcfs")
-    model.cluster.submit(np.arange(len(jobs)), np.arange(len(jobs)))
-    model.run(until=2 * HOUR)
-    stopped = Run(jobs, 128, "stopped", {})
     recorded = ["recorded", "simulated", "Europe/Stockholm", "Processors in use"]
-    for run, words in ((replayed, recorded), (generated[-1], ["submitted", "ended", "Monday"]),
-                       (stopped, ["submitted"])):  # fmt: skip
+    for run, words in ((replayed, recorded), (generated[-1], ["submitted", "ended", "Monday"])):
         figure = overview(run)
         assert 5 == len(figure.axes)
         assert all(axes.lines or axes.patches for axes in figure.axes)
@@ -90,12 +48,10 @@ def test_overview_shows_the_record_or_what_there_is(replayed, generated, rejecte
         assert [] == [word for word in words if word not in shown]
         assert (run is replayed) == ("recorded" in shown)
     figure = overview(rejected)
-    assert "0 ran to their end" in texts(figure)
     assert "no job waited" in texts(figure)
     assert figure_png(figure) == figure_png(overview(rejected))  # no date of making is shown
     figure = overview(EMPTY)
     assert 4 == texts(figure).count("nothing was submitted")
-    assert figure_png(figure).startswith(b"\x89PNG")
     # A picture of a record alone has no line for a simulation.
     record = replace(replayed, configuration={"kind": "recorded"})
     names = [[line[0] for line in lines_of(run, *waits_of(run))] for run in (replayed, record)]
@@ -105,7 +61,6 @@ def test_overview_shows_the_record_or_what_there_is(replayed, generated, rejecte
 def test_power_is_drawn_of_runs_with_a_description(trace, replayed, tmp_path):
     """Power.png has mean, highest power and prices, the bins all the energy; else there is none."""
     assert [tmp_path / "overview.png"] == write_overview(replayed, tmp_path)
-    assert 1200 == int.from_bytes((tmp_path / "overview.png").read_bytes()[16:20])
     assert [] == write_power(replayed, tmp_path)
     power = {
         "nodes": [{"name": "thin", "idle": "60 W", "processor": "40 W"}],
@@ -114,7 +69,6 @@ def test_power_is_drawn_of_runs_with_a_description(trace, replayed, tmp_path):
     }
     run = replay(trace, users="rigid", scheduler="fcfs", power=power)
     assert [tmp_path / "power.png"] == write_power(run, tmp_path)
-    assert {"overview.png", "power.png"} == {path.name for path in tmp_path.iterdir()}
     words = texts(power_over_time(run))
     for expected in ("highest 0.540 kW", "Price of energy, SEK/kWh", "mean 0.410 kW"):
         assert expected in words
@@ -122,7 +76,6 @@ def test_power_is_drawn_of_runs_with_a_description(trace, replayed, tmp_path):
     hours = (data["end_s"] - data["begin_s"]) / HOUR
     assert run.parts["power"].account["energy_kwh"] == pytest.approx(data["power_kw"] @ hours)
     assert run.parts["power"].account["wasted_kwh"] == pytest.approx(data["wasted_kw"] @ hours)
-    assert np.all(data["wasted_kw"] <= data["power_kw"] + 1e-12)
     account = over_time_of(run.parts)
     assert (540.0, 0) == highest_between(account.curve, 0, 100)
     assert (360.0, 14_400) == highest_between(account.curve, 14_400, 20_000)
@@ -139,23 +92,11 @@ def test_comparison_shows_every_run(generated, rejected):
     shown = texts(figure)
     assert [] == [run.label for run in generated if run.label not in shown]
     assert "oblivious, FCFS = oblivious, EASY" in shown
-    assert [] == [name for name in GROUP_NAMES.values() if name not in shown]
     assert 4 == len(queues(generated).axes)
     for runs in ([EMPTY], [EMPTY, rejected]):
         assert "no job waited" in texts(draw_runs(runs))
         assert figure_png(draw_runs(runs)).startswith(b"\x89PNG")
         assert figure_png(queues(runs)).startswith(b"\x89PNG")
-    assert "nothing was submitted" in texts(queues([EMPTY]))
-
-
-def test_mean_waits_by_group(make_jobs):
-    """The mean over all jobs, and over those of each group; None for a group without jobs."""
-    jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
-    jobs.group[:] = [1, 1, 2]
-    jobs.submit[:], jobs.start[:], jobs.end[:], jobs.state[:] = 0, [2, 4, 9], 20, 1
-    found = mean_waits(Run(jobs, 4, "x", {}), {1: "a", 2: "b", 3: "c"})
-    assert {"all": 5.0, "a": 3.0, "b": 9.0, "c": None} == found
-    assert {"all": None} == mean_waits(EMPTY, {})
 
 
 def test_tables_of_several_runs(generated, replayed):
@@ -165,7 +106,7 @@ def test_tables_of_several_runs(generated, replayed):
     assert "share of processor-seconds" in text
     assert '<td class="number">-</td>' in users_table([EMPTY])
     origin = origin_of(["one"], [provenance(replayed)], replayed.clock, "hpcrowd <again>")
-    for words in ("Europe/Stockholm", "trace made", "numpy", "seed", "hpcrowd &lt;again&gt;"):
+    for words in ("Europe/Stockholm", "trace made", "hpcrowd &lt;again&gt;"):
         assert words in origin
 
 
@@ -182,23 +123,6 @@ def test_time_axis_has_few_labels(days, known):
     assert ("America/Los_Angeles" if known else "Monday 00:00") in name
     if days >= 10:
         assert len(places) >= 2
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("jobs_in", 12345, "12,345"),
-        ("wait_mean_s", 90.0, "90 s"),
-        ("utilization", 0.7512, "75.1 %"),
-        ("slowdown_mean", 1.234, "1.23"),
-        ("slowdown_mean", 12.34, "12.3"),
-        ("slowdown_mean", 1234.5, "1,234"),
-        ("wait_mean_s", None, "-"),
-    ],
-)
-def test_metrics_are_shown_by_their_unit(name, value, expected):
-    """A value is shown with the unit in its name, and with about three digits."""
-    assert expected == format_metric(name, value)
 
 
 EMPTY = Run(JobTable(), 4, "nothing", {})
@@ -224,7 +148,7 @@ def rejected(make_trace):
     return replay(make_trace(job | {"submit": 0}, job | {"submit": 600}, header=HEADER))
 
 
-def test_levels_are_exact():
+def test_curves_are_exact(make_jobs):
     """The mean of a bin is area over width; who never starts or ends counts to the end."""
     level = curves.mean_level(
         np.array([0, 5]), np.array([10, 15]), np.array([2, 4]), np.array([0, 10, 20])
@@ -235,3 +159,28 @@ def test_levels_are_exact():
     assert [1.0, 1.0] == curves.jobs_waiting(jobs, edges).tolist()
     jobs.submit[2], jobs.start[2], jobs.processors[2] = 0, 5, 2
     assert [0.0, 2.0] == curves.processors_in_use(jobs, edges).tolist()
+    for bins in (3, 100, 700):
+        edges = curves.time_edges(5 * HOUR, 3 * DAY, bins)
+        assert len(edges) <= bins + 2
+        assert edges[0] <= 5 * HOUR < 3 * DAY <= edges[-1]
+    # Of the waits 0, 10 and 100, two thirds exceed 1 s, one third 10 s, none 100 s.
+    curve = curves.exceedance(np.array([0, 10, 100]), points=3)
+    x, share = curve
+    assert pytest.approx([1, 10, 100]) == x.tolist()
+    assert pytest.approx([2 / 3, 1 / 3, 0]) == share.tolist()
+    assert curves.exceedance(np.array([0, 1])) is None
+    # Three jobs at 9 on two local Mondays are 1.5 jobs per hour there; unseen hours have none.
+    times = np.array([9 * HOUR, 9 * HOUR + 59, WEEK + 9 * HOUR])
+    profile = curves.weekly_rates(times, Clock())
+    assert {9: 1.5} == {hour: profile[hour] for hour in np.flatnonzero(profile)}
+    assert curves.weekly_rates(np.array([-1]), Clock()) is None
+    clock = Clock(unix_start=962582400, zone=ZoneInfo("Europe/Stockholm"), known=True)
+    profile = curves.weekly_rates(np.array([8 * HOUR]), clock)  # origin Mon 3 July 2000, 0 h UTC
+    assert [10] == np.flatnonzero(profile).tolist()
+    # The mean over all jobs, and over those of each group; None for a group without jobs.
+    jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
+    jobs.group[:] = [1, 1, 2]
+    jobs.submit[:], jobs.start[:], jobs.end[:], jobs.state[:] = 0, [2, 4, 9], 20, 1
+    found = mean_waits(Run(jobs, 4, "x", {}), {1: "a", 2: "b", 3: "c"})
+    assert {"all": 5.0, "a": 3.0, "b": 9.0, "c": None} == found
+    assert {"all": None} == mean_waits(EMPTY, {})

@@ -168,19 +168,11 @@ caps = st.none() | st.builds(
 policies = st.sampled_from(["fcfs", "easy", "conservative", "sjf"])
 
 
-@settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate])
-@given(cases, policies, caps, st.booleans())
-def test_pools(case, policy, cap, plain):
+@pytest.mark.parametrize("examples", [4, pytest.param(300, marks=pytest.mark.endurance)])
+def test_pools(examples):
     """Whatever happens to jobs, each run counts once, for as long as it was seen to run."""
-    check_pool(case, policy, cap, plain)
-
-
-@pytest.mark.endurance
-@settings(max_examples=300, deadline=None, phases=[Phase.explicit, Phase.generate])
-@given(cases, policies, caps, st.booleans())
-def test_pools_often(case, policy, cap, plain):
-    """The same for many more runs."""
-    check_pool(case, policy, cap, plain)
+    how = settings(max_examples=examples, deadline=None, phases=[Phase.explicit, Phase.generate])
+    how(given(cases, policies, caps, st.booleans())(check_pool))()
 
 
 def check_pool(case, policy, cap, plain):
@@ -235,21 +227,12 @@ def nodes(seed):
     return model
 
 
-@pytest.mark.parametrize("seed", [0, 27])  # the second suspends
+OFTEN = [pytest.param(seed, marks=pytest.mark.endurance) for seed in range(80)]
+
+
+@pytest.mark.parametrize("seed", [0, 27, *OFTEN])  # the second suspends
 def test_nodes(seed):
     """On nodes, jobs also wait to go on; whoever is preempted ran until then, once."""
-    check_nodes(seed)
-
-
-@pytest.mark.endurance
-def test_nodes_often():
-    """The same for many more runs."""
-    for seed in range(80):
-        check_nodes(seed)
-
-
-def check_nodes(seed):
-    """All checks of a machine of nodes."""
     model = nodes(seed)
     jobs, types = model.jobs, model.parts.of(PowerInUse).types
     seen = watched(model, taken=[(row, 7 * row % 50) for row in range(0, len(jobs), 5)])

@@ -57,7 +57,7 @@ def test_the_simulation_goes_on():
     assert np.array_equal(whole.jobs.matrix, model.jobs.matrix)
 
 
-def test_stopped_and_killed_jobs():
+def test_stopped_killed_and_running_jobs():
     """A job that starts again has the time of its last run, a killed one what it was to take."""
     model = simulated(rows=[(0, 90, 4)], platform=[NodesDown(60, 70, 4)])
     model.run()
@@ -69,10 +69,7 @@ def test_stopped_and_killed_jobs():
     assert (State.KILLED, 90, 130, 95) == (
         jobs.state[0], jobs.run_time[0], jobs.slowed_run_time[0], jobs.end[0],
     )  # fmt: skip
-
-
-def test_jobs_that_ran_already():
-    """A run that begins with running jobs knows how long these need."""
+    # A run that begins with running jobs knows how long these need.
     jobs = made([(0, 100, 4), (5, 10, 4)])
     jobs.recorded_start[:] = 0, -1
     power = Power((NodePower("node", 2, 10),), cap=PowerCap(28, HALF))

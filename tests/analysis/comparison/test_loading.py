@@ -3,19 +3,10 @@
 import json
 from datetime import timedelta, timezone
 
+import hpcrowd as hc
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd import (
-    Clock,
-    Run,
-    read_recorded,
-    read_results,
-    read_run,
-    read_swf,
-    write_results,
-    write_swf,
-)
 from hpcrowd.analysis.results import provenance
 from hpcrowd.environment.jobs import State
 from hpcrowd.errors import ResultsError
@@ -41,7 +32,7 @@ def trace(make_trace):
 @pytest.fixture
 def folder(trace, tmp_path):
     """A folder of results of that trace."""
-    write_results(replay(trace, users="adjusted"), tmp_path / "run", plots=False)
+    hc.write_results(replay(trace, users="adjusted"), tmp_path / "run", plots=False)
     return tmp_path / "run"
 
 
@@ -82,8 +73,8 @@ def test_results_read_back_are_the_run(trace, tmp_path, header):
     """Jobs, metrics, summary, clock, label and provenance are those that were written."""
     trace.header.lines = [line.encode() for line in header.splitlines()]
     run = replay(trace, users="adjusted", processors="8", scheduler="fcfs")
-    write_results(run, tmp_path / "run", plots=False)
-    read = read_results(tmp_path / "run")
+    hc.write_results(run, tmp_path / "run", plots=False)
+    read = hc.read_results(tmp_path / "run")
     assert run.jobs.matrix.tolist() == read.jobs.matrix.tolist()
     for name in ("metrics", "clock", "label", "processors"):
         assert getattr(run, name) == getattr(read, name)
@@ -94,17 +85,17 @@ def test_results_read_back_are_the_run(trace, tmp_path, header):
 def test_other_clocks_and_generated_users_read_back(folder, tmp_path):
     """A run without a trace comes back too, and a zone that is only a distance is read."""
     run = run_demo(days=2)[3]
-    write_results(run, tmp_path / "demo", plots=False)
-    read = read_results(tmp_path / "demo")
+    hc.write_results(run, tmp_path / "demo", plots=False)
+    read = hc.read_results(tmp_path / "demo")
     assert (run.summary(), None, run.clock) == (read.summary(), read.reading.source, read.clock)
     rewrite("summary.json", clock={"zone": "UTC+01:30"})(folder)
     zone = timezone(timedelta(hours=1, minutes=30))
-    assert Clock(953852400, zone, known=True) == read_results(folder).clock
+    assert hc.Clock(953852400, zone, known=True) == hc.read_results(folder).clock
 
 
 def test_additions_of_later_versions_are_passed_over(folder):
     """More keys, more columns, more files and another order of states do not disturb."""
-    expected = read_results(folder).metrics
+    expected = hc.read_results(folder).metrics
     rewrite("summary.json", reactions={"renounced": 1})(folder)
     rewrite("provenance.json", weather="rain")(folder)
     (folder / "moods.parquet").write_bytes(b"")
@@ -115,35 +106,32 @@ def test_additions_of_later_versions_are_passed_over(folder):
     table = table.drop_columns(["state", "batch"]).append_column("state", other)
     table = table.append_column("mood", pa.array(["good"] * len(table)))
     pq.write_table(table, folder / "jobs.parquet")
-    read = read_results(folder)
+    read = hc.read_results(folder)
     assert (expected, {"renounced": 1}) == (read.metrics, read.parts["reactions"].account)
     assert {-1} == set(read.jobs.batch.tolist())
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (text("jobs.parquet", None), ["no jobs.parquet"]),
-        (text("summary.json", None), ["no summary.json"]),
-        (rewrite("provenance.json", format=99), ["format 99", "reads format 1"]),
-        (rewrite("provenance.json", label=...), ["no 'label'"]),
-        (rewrite("summary.json", processors="many"), ["'many'"]),
-        (rewrite("summary.json", clock={"zone": "Atlantis/City"}), ["Atlantis/City"]),
-        (rewrite("summary.json", clock=None), ["provenance.json"]),
-        (text("summary.json", "[]"), ["not a JSON object"]),
-        (text("provenance.json", "{"), ["not JSON"]),
-        (text("jobs.parquet", "number,user"), ["Parquet"]),
-        (column("user", None), ["no column 'user'"]),
-        (column("user", ["x"] * 5), ["column user", "string"]),
-        (column("user", [1, None, 3, 4, 5]), ["empty cells"]),
-        (column("state", ["asleep"] * 5), ["'asleep'", "killed"]),
-    ],
-)
+@pytest.mark.parametrize(("damage", "words"), [
+    (text("jobs.parquet", None), ["no jobs.parquet"]),
+    (text("summary.json", None), ["no summary.json"]),
+    (rewrite("provenance.json", format=99), ["format 99", "reads format 1"]),
+    (rewrite("provenance.json", label=...), ["no 'label'"]),
+    (rewrite("summary.json", processors="many"), ["'many'"]),
+    (rewrite("summary.json", clock={"zone": "Atlantis/City"}), ["Atlantis/City"]),
+    (rewrite("summary.json", clock=None), ["provenance.json"]),
+    (text("summary.json", "[]"), ["not a JSON object"]),
+    (text("provenance.json", "{"), ["not JSON"]),
+    (text("jobs.parquet", "number,user"), ["Parquet"]),
+    (column("user", None), ["no column 'user'"]),
+    (column("user", ["x"] * 5), ["column user", "string"]),
+    (column("user", [1, None, 3, 4, 5]), ["empty cells"]),
+    (column("state", ["asleep"] * 5), ["'asleep'", "killed"]),
+])  # fmt: skip
 def test_broken_results(folder, damage, words):
     """What is wrong with a folder is reported in one line that names it."""
     damage(folder)
     with pytest.raises(ResultsError) as caught:
-        read_results(folder)
+        hc.read_results(folder)
     told = str(caught.value)
     assert [] == [word for word in [str(folder), *words] if word not in told]
 
@@ -157,18 +145,18 @@ def test_other_folders(folder, tmp_path):
         (tmp_path, "give one of its folders: run"),
     ):
         with pytest.raises(ResultsError, match=words):
-            read_results(place)
+            hc.read_results(place)
 
 
 def test_recorded_trace_is_a_run(folder, trace, tmp_path):
     """The submissions and waits of a trace stand for simulated ones; nobody is late."""
-    write_swf(trace, tmp_path / "log.swf")
-    run = read_recorded(tmp_path / "log.swf")
+    hc.write_swf(trace, tmp_path / "log.swf")
+    run = hc.read_recorded(tmp_path / "log.swf")
     assert ("recorded", 4, 5) == (run.label, run.processors, len(run.jobs))
     assert (60.0, 0.0) == (run.metrics["wait_mean_s"], run.metrics["lateness_mean_s"])
     assert 5 == run.jobs.count(State.COMPLETED)
     assert {"no processors": 1} == dict(run.reading.dropped)
-    expected = {"source": "log.swf", "sha256": read_swf(tmp_path / "log.swf").sha256}
+    expected = {"source": "log.swf", "sha256": hc.read_swf(tmp_path / "log.swf").sha256}
     assert expected == run.reading.source
-    found: list[Run] = [read_run(path) for path in (folder, tmp_path / "log.swf")]
+    found: list[hc.Run] = [hc.read_run(path) for path in (folder, tmp_path / "log.swf")]
     assert ["adjusted, easy", "recorded"] == [run.label for run in found]

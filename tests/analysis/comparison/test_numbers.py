@@ -8,11 +8,8 @@ from hpcrowd import HpcrowdError, JobTable, Run, State, compare
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS
 from hpcrowd.analysis.metrics import PER_USER
 from hpcrowd.environment.traces.formats.swf import parse_swf
-from hpcrowd.metrics import METRICS
 from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from hpcrowd.scenarios.kinds.replay import replay
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
 DONE, LOST = State.COMPLETED, State.REJECTED
@@ -47,11 +44,7 @@ def group_of(waits_by_seed, users):
 
 
 def test_two_runs():
-    """Mean waits of 15 and 40 s: 25 s more, 5/3 of the first; a single run has no interval.
-
-    Users wait 10 and 40 s longer: 25 s on average, each worse off. Two users drawn twice give means
-    of 10, 25 and 40 s, the outer ones in a quarter each: they are the ends of the interval.
-    """
+    """Mean waits of 15 and 40 s: 25 s more, 5/3 of the first; a single run has no interval."""
     found = compare([waits(10, 20, label="a"), waits(20, 60, label="b")])
     assert ["a", "b"] == [group.label for group in found.groups]
     assert [15, 40] == found.metrics.loc["wait_mean_s", "mean"].tolist()
@@ -59,12 +52,11 @@ def test_two_runs():
     assert (25, 25 / 15, "") == (one["difference"], one["relative"], one["by"])
     assert bool(one[["low", "high"]].isna().all())
     expected = {"users": 2, "first": 15, "other": 40, "difference": 25, "low": 10, "high": 40}
+    # Two users drawn twice: means of 10 and 40 s in a quarter each are the ends of the interval.
     expected |= {"median": 25, "better": 0, "worse": 1, "only_first": 0, "only_other": 0}
     assert expected == found.users.loc[("wait_mean_s", "b")].to_dict()
-    assert {"a": {1: 10, 2: 20}, "b": {1: 20, 2: 60}} == found.per_user("wait_mean_s").to_dict()
     wire = found.to_json()
     names = [metric.name for metric in ALL_METRICS]
-    assert [m.name for m in METRICS] == names[: len(METRICS)]
     assert [names, names] == [list(group["metrics"]) for group in wire["groups"]]
     (one,) = wire["differences"]
     assert ("b", names, list(PER_USER)) == (one["group"], list(one["metrics"]), list(one["users"]))
@@ -90,24 +82,19 @@ def test_prices_in_another_currency_are_not_subtracted(currency, known):
     assert [] == notes if known else " in EUR" in notes[0] and " in SEK" in notes[0]
 
 
-def test_each_user_counts_once():
+def test_each_user_with_a_partner_counts_once():
     """The mean is over users, not over jobs; of four users two have less and one has more."""
     a = made((1, 10, DONE), (1, 10, DONE), (1, 10, DONE), (2, 10, DONE))
     b = made((1, 10, DONE), (1, 10, DONE), (1, 40, DONE), (2, 30, DONE))
     assert 15 == compare([a, b]).users.loc["wait_mean_s"]["difference"].iloc[0]
     found = compare([waits(9, 9, 9, 9), waits(1, 8, 9, 99)])
     assert (0.5, 0.25) == tuple(found.users.loc["wait_mean_s"][["better", "worse"]].iloc[0])
-
-
-def test_users_without_a_partner_are_left_out():
-    """Users who never got a job to run on one side are counted, not paired; nobody has no row."""
+    # Users who never got a job to run on one side are counted, not paired; nobody has no row.
     a = made((1, 10, DONE), (2, 10, DONE), (3, 10, LOST), (4, 10, DONE))
     b = made((1, 30, DONE), (2, 10, LOST), (3, 10, DONE), (4, 10, State.UNFINISHED))
     found = compare([a, b])
     one = found.users.loc["wait_mean_s"].iloc[0]
     assert (1, 20, 2, 1) == tuple(one[["users", "difference", "only_first", "only_other"]])
-    assert bool(one[["low", "high"]].isna().all())
-    assert 4 == found.users.loc["lateness_mean_s"]["users"].iloc[0]
     assert ["made (2): 1 job of 1 user unfinished, not counted in waits."] == found.notes
     found = compare([made((1, 1, DONE), (2, 0, LOST)), made((1, 1, LOST), (2, 0, DONE))])
     shown = set(found.users.index.get_level_values("metric"))
@@ -128,7 +115,6 @@ def test_seeds_are_one_group():
         (group.label, group.seeds) for group in found.groups
     ]
     assert [30, 55] == found.metrics.loc["wait_mean_s", "mean"].tolist()
-    assert [3, 2] == found.metrics.loc["wait_mean_s", "runs"].tolist()
     found = compare([runs[0], runs[2]])
     assert (1, 0, []) == (len(found.groups), len(found.users), found.to_json()["differences"])
     a = [made((1, 10, DONE), (2, 10, DONE), seed=0), made((1, 20, DONE), (2, 1, LOST), seed=1)]
@@ -137,19 +123,15 @@ def test_seeds_are_one_group():
     assert 2 == found.users.loc["wait_mean_s"]["difference"].iloc[0]
 
 
-@pytest.mark.parametrize(
-    ("first", "other", "expected"),
-    [
-        # Over the seeds 1 and 2, which both have: 5 and 10 s more, of 40. The half width is
-        # Student's quantile of one degree of freedom times a standard error of 2.5.
-        ({0: 10, 1: 20, 2: 60}, {2: 70, 1: 25, 3: 0}, ("pairs", 7.5, 40, 12.7062047362 * 2.5)),
-        # With at most one seed in common the difference of means has Welch's interval.
-        ({0: 10, 1: 20, 2: 60}, {2: 70, 3: 25, 4: 40, 5: 30}, ("groups", 11.25, 30, None)),
-        # Against a single run the means differ, without an interval.
-        ({0: 10}, {0: 20, 1: 40}, ("", 20, 10, np.nan)),
-    ],
-    ids=["pairs", "groups", "single"],
-)
+@pytest.mark.parametrize(("first", "other", "expected"), [
+    # Over the seeds 1 and 2, which both have: 5 and 10 s more, of 40. The half width is
+    # Student's quantile of one degree of freedom times a standard error of 2.5.
+    ({0: 10, 1: 20, 2: 60}, {2: 70, 1: 25, 3: 0}, ("pairs", 7.5, 40, 12.7062047362 * 2.5)),
+    # With at most one seed in common the difference of means has Welch's interval.
+    ({0: 10, 1: 20, 2: 60}, {2: 70, 3: 25, 4: 40, 5: 30}, ("groups", 11.25, 30, None)),
+    # Against a single run the means differ, without an interval.
+    ({0: 10}, {0: 20, 1: 40}, ("", 20, 10, np.nan)),
+], ids=["pairs", "groups", "single"])  # fmt: skip
 def test_groups_are_paired_by_seed(first, other, expected):
     """Differences and intervals are over common seeds, or else over all."""
     found = compare([*group_of(first, "a"), *group_of(other, "b")])
@@ -166,8 +148,6 @@ def test_groups_are_paired_by_seed(first, other, expected):
 def test_other_work_is_not_paired(make_trace):
     """Runs of other users or traces are compared in metrics only, which a note says."""
     found = compare([waits(10, 20, label="a"), waits(10, 20, 30, label="b")])
-    assert [True, False] == found.paired
-    assert 5 == found.differences.loc[("wait_mean_s", "b"), "difference"]
     assert found.users.empty
     assert ["b uses generated users, a uses generated users: users are not paired."] == found.notes
     with pytest.raises(HpcrowdError, match="b: not the same work as a"):
@@ -209,43 +189,3 @@ def test_what_cannot_be_compared():
     found = compare([Run(JobTable(), 4, "empty", {}), made((1, 0, LOST)), waits(10)])
     assert '"mean": null' in json.dumps(found.to_json(), allow_nan=False)
     assert found.differences.loc["wait_mean_s", "difference"].isna().all()
-
-
-lists = st.lists(st.integers(0, 10**6), min_size=1, max_size=12)
-
-
-@settings(max_examples=10, deadline=None)
-@given(lists, lists)
-def test_comparing_is_symmetric(first, other):
-    """Comparing B with A mirrors comparing A with B; a run and itself have no difference."""
-
-    def numbers(frame, column, sign=1):
-        return pytest.approx((sign * frame[column].astype(float)).tolist(), nan_ok=True)
-
-    size = min(len(first), len(other))
-    a, b = waits(*first[:size], label="a"), waits(*other[:size], label="b")
-    there, back = compare([a, b]), compare([b, a])
-    turned = back.differences["difference"].astype(float) * -1
-    assert numbers(there.differences, "difference") == turned.tolist()
-    for one, mirrored, sign in (
-        ("difference", "difference", -1), ("median", "median", -1), ("low", "high", -1),
-        ("high", "low", -1), ("better", "worse", 1), ("first", "other", 1),
-    ):  # fmt: skip
-        assert numbers(there.users, one) == (sign * back.users[mirrored].astype(float)).tolist()
-    found = compare([a, a])
-    assert ["a (1)", "a (2)"] == [group.label for group in found.groups]
-    assert {0} == set(found.differences["difference"].dropna())
-    assert {0} == set(found.users[["difference", "better", "worse", "median"]].to_numpy().flat)
-
-
-def test_bootstrap_is_as_wide_as_theory_says():
-    """Of 400 normal differences it is 1.96 standard errors wide on each side, the same by seed."""
-    values = np.random.default_rng(1).normal(10_000, 1000, 400).round().astype(int)
-    pair = [waits(*[0] * 400, label="a"), waits(*values.tolist(), label="b")]
-    found, again, other = (compare(pair, seed=seed).users for seed in (0, 0, 1))
-    one = found.loc[("wait_mean_s", "b")]
-    error = values.std(ddof=1) / 20
-    assert pytest.approx(1.96 * error, rel=0.1) == (one["high"] - one["low"]) / 2
-    assert pytest.approx(values.mean(), abs=0.3 * error) == (one["high"] + one["low"]) / 2
-    assert found.equals(again)
-    assert not found.equals(other)

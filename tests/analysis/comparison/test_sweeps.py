@@ -8,7 +8,6 @@ from hpcrowd.analysis.comparison.sweeps import (
     Reporting,
     SweepResult,
     row_of,
-    scale_of,
     sweep_figure,
     trimmed_metrics,
     window_of,
@@ -70,8 +69,6 @@ def test_trimmed_metrics_by_hand(make_jobs):
         "throughput_jobs_per_day": 2 * 86400 / 150,  # jobs 1 and 2 ended in it
     }  # fmt: skip
     assert expected == {name: found[name] for name in expected}
-    found = trimmed_metrics(run, 200, 100)
-    assert (1, None) == (found["jobs_in"], found["utilization"])
     with pytest.raises(QuantityError, match=r"leave nothing of the 5\.0 min of submissions"):
         window_of(jobs, 200, 101)
     jobs.submit[:] = -1
@@ -109,12 +106,9 @@ def test_differences_are_paired_by_seed():
     same = lines[("scheduler", "easy"), "fcfs", "2x"]
     assert (1.0, 1.0, 1.0) == (same.mean, same.low, same.high)  # always one more: no luck in it
     assert -27.0 == lines[("speed", "1x"), "easy", "2x"].mean
-    assert -29.0 == lines[("speed", "1x"), "fcfs", "2x"].mean
     result = made(lost=("easy", "1x", 2))
     lines = {(line.against, *line.point.values()): line.estimate for line in result.lines}
     assert (15.0, 2) == (lines[None, "easy", "1x"].mean, lines[None, "easy", "1x"].count)
-    assert 1.5 == lines[("scheduler", "easy"), "fcfs", "1x"].mean
-    assert 33.0 == lines[None, "fcfs", "1x"].mean
     assert (12, 1) == (result.to_json()["runs"], result.to_json()["failed"])
     # The frame has a row for each run, the summary one for each mean, with documented columns.
     assert (12, "Int64") == (len(result.frame), str(result.frame["jobs_in"].dtype))
@@ -140,15 +134,12 @@ def test_ratios_are_paired_by_seed(interval):
                                for one in found]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([1, 0.5], [1, 0.5]),
-        (["none", 0.5], ["none", "0.5"]),
-        ([True, False], [True, False]),
-        ([{"name": "big", "a": [1]}, {"a": 2}, [1, 2]], ["big", '{"a": 2}', "[1, 2]"]),
-    ],
-)
+@pytest.mark.parametrize(("values", "expected"), [
+    ([1, 0.5], [1, 0.5]),
+    (["none", 0.5], ["none", "0.5"]),
+    ([True, False], [True, False]),
+    ([{"name": "big", "a": [1]}, {"a": 2}, [1, 2]], ["big", '{"a": 2}', "[1, 2]"]),
+])  # fmt: skip
 def test_cells_of_an_axis_are_of_one_kind(values, expected, tmp_path):
     """Numbers stay numbers, what is mixed becomes text, tables are shown by name; files hold it."""
     rows = [({"x": value}, "k", "done", {"wait_mean_s": 1.0}, "") for value in values]
@@ -169,22 +160,6 @@ def test_notes_show_what_intervals_cannot():
     assert (None, 5.0) == (single.lines[0].estimate.low, single.lines[0].estimate.mean)
 
 
-@pytest.mark.parametrize(
-    ("metric", "largest", "expected"),
-    [
-        ("wait_mean_s", 60, (1, "s")),
-        ("wait_mean_s", 600, (60, "min")),
-        ("wait_mean_s_users_p90", 9000, (3600, "h")),
-        ("makespan_s", 900_000, (86400, "days")),
-        ("utilization", 0.7, (0.01, "%")),
-        ("slowdown_mean", 7000, (1, "")),
-    ],
-)
-def test_units_fit_the_values(metric, largest, expected):
-    """Times are shown in the unit that fits the largest."""
-    assert expected == scale_of(metric, [-largest, 0.0])
-
-
 def test_picture_shows_every_mean_with_its_interval(tmp_path):
     """A line for each scheduler, a point for each speed, bars as wide as the interval."""
     axes = sweep_figure(made(), "wait_mean_s").axes[0]
@@ -196,8 +171,6 @@ def test_picture_shows_every_mean_with_its_interval(tmp_path):
     half = stats.t.ppf(0.975, 2) * stats.sem([10, 20, 60])
     assert [30 - half, 30 + half] == pytest.approx([bar.min(), bar.max()])
     result = made(across="speed", pictures="pdf", interval="bootstrap")
-    axes = sweep_figure(result, "wait_mean_s").axes[0]
-    assert ["1x", "2x"] == [text.get_text() for text in axes.get_xticklabels()]
     result.write(tmp_path)
     assert (tmp_path / "wait_mean_s.pdf").read_bytes().startswith(b"%PDF")
     axes = sweep_figure(along("x", {1: [5.0]}), "slowdown_mean").axes[0]

@@ -2,19 +2,11 @@
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.energy.account import (
-    OF_JOBS,
-    PARTS,
-    Blocks,
-    EnergyAccount,
-    Rates,
-)
+from hpcrowd.analysis.energy.account import PARTS, Blocks, EnergyAccount, Rates
 from hpcrowd.analysis.energy.words import carbon_text, energy_lines, energy_text, part_rows
 from hpcrowd.environment.quantities import KWH
 from hpcrowd.environment.signals.steps import Steps, product
 from hpcrowd.environment.signals.tariff import Tariff
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 IDLE, ADDED = 60.0, 40.0  # W of a processor, and what a busy one adds
 
@@ -56,48 +48,13 @@ def test_each_joule_of_a_story():
     assert [mean] == pytest.approx([one.power for one in account.monthly_peaks])
     assert mean / 1000 * 10 == pytest.approx(found["peak_cost"])
     assert found["peak_cost"] + account.money.total == pytest.approx(found["cost"])
-
-
-RUNS = st.lists(
-    st.tuples(
-        st.integers(0, 5), st.integers(0, 300), st.integers(1, 200), st.integers(1, 4),
-        st.sampled_from(OF_JOBS),
-    ),
-    max_size=12,
-)  # fmt: skip
-STEPS = st.lists(st.floats(-3, 900, allow_nan=False), min_size=5, max_size=5)
-
-
-@settings(max_examples=40, deadline=None)
-@given(RUNS, STEPS, STEPS, STEPS)
-def test_parts_are_the_integral_of_the_power(runs, pue, carbon, speed):
-    """The sum over jobs and the rest is the integral of the power, by the second, to 1e-9."""
-    end = 500
-    blocks = blocks_of([(row, at, at + long, count, part) for row, at, long, count, part in runs])
-    edges = np.linspace(0, end, 6).astype(np.int64)
-    rates = Rates(
-        Steps(edges, 1 + np.abs(pue) / 900),
-        Steps(edges, (1 + np.abs(speed)) / 901),
-        Steps(edges, carbon),
-    )
-    account = EnergyAccount(blocks, Steps([0, 200, end], [60 * IDLE, 60 * IDLE]), rates, jobs=6)
-    seconds = np.arange(end)
-    watts = np.full(end, 60 * IDLE)
-    for begin, last, added in zip(blocks.begin, blocks.end, blocks.added, strict=True):
-        watts[begin:last] += added * rates.speed.at(seconds[begin:last])
-    watts *= rates.pue.at(seconds)
-    assert watts.sum() == pytest.approx(account.joules.total, rel=1e-9)
-    assert watts.sum() == pytest.approx(account.curve.integral(0, end), rel=1e-9)
-    assert watts.max() == pytest.approx(account.peak[0], rel=1e-9)
-    assert float(watts @ np.array(rates.carbon.at(seconds))) / KWH == pytest.approx(
-        account.grams.total, rel=1e-9, abs=1e-6
-    )  # fmt: skip
-    part = account.between(100, 333)
-    assert watts[100:333].sum() / KWH == pytest.approx(part["energy_kwh"], rel=1e-9)
-    assert watts[100:333].max() / 1000 == pytest.approx(part["power_peak_kw"], rel=1e-9)
-    by_job = account.by_job(account.joules).sum()
-    rest = sum(account.joules.rest.values())
-    assert account.joules.total == pytest.approx(by_job + rest, rel=1e-9)
+    # In two parts the power is 390 W, then 450 W; then 330 W.
+    assert pytest.approx({
+        "energy_kwh": (390 * 40 + 450 * 50 + 330 * 20) / KWH, "power_peak_kw": 0.45,
+        "carbon_kg": (390 * 40 * 100 + 450 * 50 * 100 + 330 * 20 * 300) / KWH / 1000,
+        "energy_cost": (390 * 40 * 0.1 - (450 * 50 + 330 * 20) * 0.2) / KWH,
+    }) == account.between(10, 120)  # fmt: skip
+    assert 0.39 == pytest.approx(account.between(0, 50)["power_peak_kw"])
 
 
 def test_words_of_an_account():

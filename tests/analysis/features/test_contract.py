@@ -1,4 +1,4 @@
-"""For every feature: a number or a reason, whatever the order, the origin or the unit."""
+"""For every feature: a number or a reason, whatever the order or the unit; what is measured."""
 
 import math
 from dataclasses import replace
@@ -7,8 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 from hpcrowd.analysis.features.bags import PARAMETERS
-from hpcrowd.environment.clock import DAY, WEEK
-from hpcrowd.features import FEATURES, Workload, measure
+from hpcrowd.analysis.features.workload import once
+from hpcrowd.analysis.results import read_results, write_results
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
+from hpcrowd.features import FEATURES, Settings, Workload, measure
+from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,28 +61,6 @@ def test_the_order_of_the_lines_does_not_matter():
     assert_same(found, all_of(rebuilt(bursty(), order)))
 
 
-def test_numbers_of_jobs_of_one_second_matter_only_where_it_is_said():
-    """Shuffling job numbers within a second moves only the features that say so."""
-    workload = bursty()
-    drawn = np.random.default_rng(2).random(len(workload))
-    number = np.empty(len(workload), np.int64)
-    number[np.lexsort((drawn, workload.submit))] = np.arange(len(workload))
-    before, after = all_of(workload), all_of(rebuilt(workload, number=number))
-    assert_same(before, after, but={name for name, one in FEATURES.items() if one.by_order})
-    assert before["jobs_in_bags_share"].number != after["jobs_in_bags_share"].number
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("shift", "but"),
-    [(7 * WEEK, frozenset()), (5 * 3600 + 1234, frozenset({"daily_peak", "weekend_share"}))],
-)
-def test_the_origin_does_not_matter(shift, but):
-    """A shift by whole weeks changes nothing; by hours only what is bound to the local clock."""
-    moved = rebuilt(bursty(), submit=bursty().submit + shift)
-    assert_same(all_of(bursty()), all_of(moved), but)
-
-
 @pytest.mark.parametrize("factor", [1 / 64, 3.5])
 def test_the_unit_of_time_matters_as_told(factor):
     """With all times and settings in another unit, features scale as their ``scaling`` says."""
@@ -117,7 +99,6 @@ def test_few_or_constant_jobs_say_what_they_lack():
     assert "the series does not vary" == found["hurst_mean"].reason
     cv = FEATURES["interarrival_cv"].measure
     assert cv(poisson_workload(20_000, 300, 6)) == pytest.approx(1, abs=4 / np.sqrt(20_000))
-    assert cv(bursty()) > 2
 
 
 jobs = st.lists(
@@ -150,18 +131,15 @@ def test_tiny_workloads_have_a_number_or_a_reason(rows):
         assert value.number is None or math.isfinite(value.number), name
 
 
-@pytest.mark.parametrize(
-    ("columns", "missing"),
-    [
-        ({"wait": -1}, {"wait_mean_s": "no waits recorded", "batches": "no waits recorded"}),
-        ({"requested_time": -1}, {"requested_time_cv": "no requested times recorded"}),
-        ({"user": -1}, {"users": "no users recorded", "sessions": "no users recorded"}),
-        ({"run_time": 0}, {"normalized_entropy": "all run times are 0"}),
-        ({"run_time": 5}, {"run_time_processors_spearman": "one of the two does not vary"}),
-        ({"processors": 1}, {"power_of_two_share": "all jobs have one processor"}),
-        ({"machine": None}, {"offered_load": "processors of the machine not known"}),
-    ],
-)
+@pytest.mark.parametrize(("columns", "missing"), [
+    ({"wait": -1}, {"wait_mean_s": "no waits recorded", "batches": "no waits recorded"}),
+    ({"requested_time": -1}, {"requested_time_cv": "no requested times recorded"}),
+    ({"user": -1}, {"users": "no users recorded", "sessions": "no users recorded"}),
+    ({"run_time": 0}, {"normalized_entropy": "all run times are 0"}),
+    ({"run_time": 5}, {"run_time_processors_spearman": "one of the two does not vary"}),
+    ({"processors": 1}, {"power_of_two_share": "all jobs have one processor"}),
+    ({"machine": None}, {"offered_load": "processors of the machine not known"}),
+])  # fmt: skip
 def test_a_missing_column_is_reported_and_spoils_nothing_else(columns, missing):
     """What depends on it says why; arrivals are measured all the same."""
     found = all_of(poisson_workload(3000, 300, 5, **columns))
@@ -185,3 +163,87 @@ def rebuilt(workload, order=None, **changed):
     if order is not None:
         columns = {name: values[order] for name, values in columns.items()}
     return Workload.of(**columns, **kept)
+
+
+JOB = {"submit": 0, "run": 10, "allocated_processors": 4, "status": 1}
+
+
+def test_which_jobs_are_measured(make_trace):
+    """Status 1 and a run time of 0 s count; others, and what cannot be measured, do not."""
+    odd = {"run": 0}, {"status": 0}, {"status": 5}, {"submit": -1}, {"run": -1}
+    trace = make_trace(JOB, *(JOB | one for one in (*odd, {"allocated_processors": 0})))
+    found = Workload.from_trace(trace)
+    assert 2 == len(found)
+    reasons = {"no submit time": 1, "no run time": 1, "no processors": 1}
+    assert {"not completed (status other than 1)": 2, **reasons} == dict(found.left_out)
+    assert 4 == len(Workload.from_trace(trace, "all"))
+    found = Workload.from_trace(make_trace(JOB | {"status": -1}, header="; MaxProcs: 4"))
+    assert 1 == len(found)
+    assert ("no job has status 1: jobs of any status are measured",) == found.notes
+    trace = make_trace(JOB, JOB | {"run": -1, "status": 1})
+    trace.columns["submit"][:] = -1
+    with pytest.raises(TraceError, match=r"no job to measure \(2 no submit time\); .*--jobs all"):
+        Workload.from_trace(trace)
+    # Ties go by job number; requested and allocated processors replace each other.
+    found = Workload.from_trace(
+        make_trace(
+            JOB | {"number": 3, "submit": 5, "allocated_processors": -1, "requested_processors": 2},
+            JOB | {"number": 1, "submit": 5},
+            JOB | {"number": 2, "submit": 0, "requested_processors": 8},
+        )
+    )
+    assert [0, 5, 5] == found.submit.tolist()
+    assert [8, 4, 2] == found.processors.tolist()
+    assert [4, 4, 2] == found.allocated.tolist()
+
+
+@pytest.mark.parametrize(("columns", "message"), [
+    ({"run_time": [1, 2]}, "run_time: .* for 3 jobs"),
+    ({"run_time": -1}, "run_time: a value is negative"),
+    ({"processors": 0}, "processors: a job has none"),
+    ({"wait": np.nan}, "wait: a value is not finite"),
+])  # fmt: skip
+def test_arrays_that_make_no_workload(columns, message):
+    """Each mistake is reported with the column; a scale of 0 measures nothing."""
+    with pytest.raises(QuantityError, match=message):
+        Workload.of([0, 1, 2], **{"run_time": 1} | columns)
+    with pytest.raises(QuantityError, match="bag_gap_s 0: must be positive"):
+        Settings(bag_gap_s=0)
+
+
+def test_a_simulated_run_is_measured_like_a_trace(make_trace, tmp_path):
+    """Waits and submissions are the simulated ones, also after the run was written and read."""
+    job = JOB | {"run": 100, "requested_time": 100}
+    rows = [job | {"submit": 10 * n, "user": 1 + n % 3} for n in range(30)]
+    run = replay(make_trace(*rows, header="; MaxProcs: 8"), users="rigid")
+    workload = Workload.from_run(run)
+    assert (30, 8) == (len(workload), workload.machine)
+    assert (run.jobs.start - run.jobs.submit).sum() == workload.wait.sum()
+    found = measure(workload, FEATURES.values())
+    assert run.metrics["wait_mean_s"] == pytest.approx(found.number("wait_mean_s"))
+    write_results(run, tmp_path / "run")
+    again = Workload.from_run(read_results(tmp_path / "run"))
+    assert workload.wait.tolist() == again.wait.tolist()
+
+
+def test_what_was_found_is_kept_and_reasons_too():
+    """A search runs once, also when it ends with a reason; a missing number raises its reason."""
+    workload, calls = Workload.of([0, 5], 1), []
+
+    @once
+    def find(_, what):
+        calls.append(what)
+        if what == 0:
+            raise UnavailableError("because")
+        return what + len(calls)
+
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="because"):
+            find(workload, 0)
+    assert [0] == calls
+    assert [7, 7] == [find(workload, 5), find(workload, 5)]
+    found = measure(workload, FEATURES.values())
+    with pytest.raises(UnavailableError, match="no waits recorded"):
+        found.number("wait_mean_s")
+    with pytest.raises(QuantityError, match="feature 'nonsense'"):
+        found.number("nonsense")

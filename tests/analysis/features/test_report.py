@@ -7,9 +7,9 @@ from html import unescape
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import draw
-from hpcrowd.analysis.features.feature import Feature, Value, measure
+from hpcrowd.analysis.features.feature import measure
 from hpcrowd.analysis.features.panels import drawable, exceeding, name_of
-from hpcrowd.analysis.features.report import PICTURES, features_html, format_value
+from hpcrowd.analysis.features.report import PICTURES, features_html
 from hpcrowd.analysis.features.stats import FEATURES, GROUPS
 from hpcrowd.analysis.features.workload import Settings, Workload
 from hpcrowd.analysis.pictures.plots import figure_png
@@ -26,24 +26,13 @@ NEARLY_NOTHING = Workload.of([0, 70, DAY], [60, 60, 61], name='a & <b> "c"')
 @pytest.fixture(scope="module")
 def report():
     """The report on a workload of which nearly everything is known, and on one of nothing."""
-    random = np.random.default_rng(7)
-    known = Workload.of(
-        np.sort(random.integers(0, 3 * WEEK, 1500)),
-        random.integers(0, HOUR, 1500),
-        random.integers(1, 9, 1500),
-        name="known.swf.gz",
-        wait=random.integers(0, HOUR, 1500),
-        requested_time=2 * HOUR,
-        user=random.integers(0, 20, 1500),
-        machine=64,
-        notes=("a note < that is > told",),
-    )
+    known = replace(usual("known.swf.gz"), machine=64, notes=("a note < that is > told",))
     known.left_out["no run time"] = 1234
     measured = [measure(workload, FEATURES.values()) for workload in (known, NEARLY_NOTHING)]
     return features_html(measured, again="hpcrowd stats a <b>")
 
 
-def test_report_is_one_file_that_loads_nothing(report):
+def test_report_is_one_whole_file(report):
     """Pictures are part of the file; there are no scripts and no references to elsewhere."""
     page = Page(report)
     assert set() == {tag for tag, _ in page.seen} & {"script", "link", "iframe", "object"}
@@ -52,22 +41,14 @@ def test_report_is_one_file_that_loads_nothing(report):
     places = {given["id"] for _, given in page.seen if "id" in given}
     assert [] == [link for link in links if link.removeprefix("#") not in places]
     assert re.search("https?://|//cdn|url\\(", re.sub('src="[^"]*"', "", report)) is None
-
-
-def test_report_has_every_feature_and_caption(report):
-    """Title, name, definition and source of each feature, and how to read each picture."""
+    # Title, name, definition and source of each feature, and how to read each picture.
     text = unescape(report)
     wanted = [words for one in FEATURES.values() for words in (
         one.title.strip(), one.name, one.definition, one.source)]  # fmt: skip
     wanted += [group.title for group in GROUPS] + [one.caption for one in PICTURES.values()]
     assert [] == [words for words in wanted if not words or words not in text]
-    units = {name: name.endswith("_s") == (one.unit == "s") for name, one in FEATURES.items()}
-    assert {True} == set(units.values()), units
     assert {group.name for group in GROUPS} == {picture.group for picture in PICTURES.values()}
-
-
-def test_report_tells_reasons_origin_and_what_was_left_out(report):
-    """What is not available says why; jobs left out, notes and names are there, as text."""
+    # What is not available says why; jobs left out, notes and names are there, as text.
     text = unescape(report)
     for words in (
         "not available: no waits recorded", "left out: no run time</th><td>1,234</td><td>0</td>",
@@ -77,7 +58,6 @@ def test_report_tells_reasons_origin_and_what_was_left_out(report):
     ):  # fmt: skip
         assert words in text
     assert "nan" not in re.sub("<[^>]*>", " ", text).lower().split()
-    assert "a &amp; &lt;b&gt;" in report
     assert "<b>" not in report
 
 
@@ -91,31 +71,6 @@ def test_reports_of_hardly_anything():
     text = features_html([measure(Workload.of([], [], name="empty"), FEATURES.values())])
     assert "empty: 0 jobs." in text
     assert "not available: " in text
-
-
-@pytest.mark.parametrize(
-    ("name", "unit", "number", "text"),
-    [
-        ("jobs", "", 202871, "202,871"),
-        ("span_s", "s", 110_000_000.0, "1,273.1 days"),
-        ("interarrival_median_s", "s", 23.0, "23 s"),
-        ("interarrival_mean_s", "s", 545.3, "9.1 min"),
-        ("interarrival_mean_s", "s", 0.25, "0.25 s"),
-        ("bag_interarrival_weibull_scale_s", "s", 0.00021, "0.00021 s"),
-        ("jobs_per_hour", "1/h", 6.604, "6.60 per h"),
-        ("weekend_share", "", 0.2034, "20.3 %"),
-        ("weekend_share", "", 0.000002, "0.0002 %"),
-        ("run_time_processors_spearman", "", -0.2293, "-0.229"),
-        ("interarrival_cv", "", 5.7, "5.70"),
-        ("jobs_per_user_mean", "", 12345.6, "12,346"),
-        ("hurst_sd", "", 0.0, "0"),
-    ],
-)
-def test_values_are_reported_by_their_unit(name, unit, number, text):
-    """Times, shares, counts and other numbers each read as people write them."""
-    feature = Feature(name, name, "", "", lambda w: 0.0, unit)
-    assert text == format_value(feature, Value(number))
-    assert "not available: because" == format_value(feature, Value(None, "because"))
 
 
 JOBS = 3000
@@ -138,11 +93,9 @@ def usual(name="usual"):
 #: Workloads of which little or nothing can be drawn.
 DEGENERATE: dict[str, Workload] = {
     "no jobs": Workload.of([], []),
-    "one job": Workload.of([100], [50], 3),
     "three jobs": Workload.of([0, 5, 70], [1, 20, 300], [1, 2, 4], user=[1, 1, 2], wait=1),
     "the same second": Workload.of(np.full(9, 70.0), np.full(9, 5.0), user=3, wait=0),
     "equal jobs": Workload.of(np.arange(400) * 3600.0, np.full(400, 60.0), 8, user=1, wait=60),
-    "run times of 0": Workload.of(np.arange(50) * HOUR, np.zeros(50)),
     "longer than a century": Workload.of([0, 5e9, 9e9], [1, 1, 2], user=1),
     "before the origin": Workload.of([-2 * DAY, -5.5, 30 * DAY], [1, 1, 2], user=1),
     "huge": Workload.of([0, 1e5, 9e5], [1e10, 1e12, 1e14], [1, 2**30, 2**40], wait=1e13),
@@ -188,7 +141,7 @@ def test_what_is_missing_is_said_in_the_panel():
     assert "not drawn: a, b, 4 others (none); d (other)" == str(told.value)
 
 
-def test_days_and_hours_are_those_of_the_calendar():
+def test_what_is_drawn_is_exact():
     """Jobs are counted by local day, those of an hour of the week in mean hours."""
     edges, jobs = draw.jobs_per_day(Workload.of([HOUR, 2 * HOUR, 3 * DAY], [1, 1, 1]))
     assert [2, 0, 0, 1] == jobs.tolist()
@@ -199,6 +152,19 @@ def test_days_and_hours_are_those_of_the_calendar():
     assert (7, 24) == shares.shape
     assert 1 == pytest.approx(shares.mean())
     assert 2 == pytest.approx(shares[0, 8] / shares[0, 9])
+    # Users who think as long as their batch took have their medians on the diagonal.
+    response = np.tile([10.0, 100.0, 1000.0], 40)
+    submit = np.concatenate([[0], np.cumsum(2 * response)[:-1]])
+    workload = Workload.of(submit, response, user=1, wait=0)
+    middle, low, median, high = draw.think_quartiles(workload)
+    assert 3 == len(middle)
+    assert [10, 100, 1000] == median.tolist() == low.tolist() == high.tolist()
+    # A CCDF is drawn from 1 s to the largest value; names are short and plain.
+    x, share = exceeding(np.array([0, 2, 3, 500]))
+    assert (1, 500, 0.75, 0) == (x[0], x[-1], share[0], share[-1])
+    names = [name_of(replace(usual(), name=name)) for name in ("KTH.swf.gz", "a$b$", "long" * 20)]
+    assert ["KTH", r"a\$b\$"] == names[:2]
+    assert 34 >= len(names[2])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -214,22 +180,3 @@ def test_cells_hold_everything_once(weighted):
     assert [1, 4] == middle.round().tolist()
     assert (grid.run_time[columns] <= [5, 100]).all()
     assert (grid.run_time[columns + 1] > [5, 100]).all()
-
-
-def test_think_times_are_summarized_by_response_time():
-    """Users who think as long as their batch took have their medians on the diagonal."""
-    response = np.tile([10.0, 100.0, 1000.0], 40)
-    submit = np.concatenate([[0], np.cumsum(2 * response)[:-1]])
-    workload = Workload.of(submit, response, user=1, wait=0)
-    middle, low, median, high = draw.think_quartiles(workload)
-    assert 3 == len(middle)
-    assert [10, 100, 1000] == median.tolist() == low.tolist() == high.tolist()
-
-
-def test_curves_and_names():
-    """A CCDF is drawn from 1 s to the largest value; names are short and plain."""
-    x, share = exceeding(np.array([0, 2, 3, 500]))
-    assert (1, 500, 0.75, 0) == (x[0], x[-1], share[0], share[-1])
-    names = [name_of(replace(usual(), name=name)) for name in ("KTH.swf.gz", "a$b$", "long" * 20)]
-    assert ["KTH", r"a\$b\$"] == names[:2]
-    assert 34 >= len(names[2])

@@ -15,8 +15,8 @@ from tests.analysis.features.feature_cases import (
 )
 
 
-def test_moments_divide_by_one_less():
-    """The variance has n - 1 below it; equal values have a deviation of exactly 0."""
+def test_statistics_are_as_defined():
+    """All are as defined: a variance has n - 1 below it, and is exactly 0 for equal values."""
     found = s.moments([1, 2, 3, 4])
     numbers = (found.count, found.mean, found.median, found.smallest, found.largest)
     assert (4, 2.5, 2.5, 1, 4) == numbers
@@ -24,33 +24,21 @@ def test_moments_divide_by_one_less():
     assert found.cv == pytest.approx(np.sqrt(5 / 3) / 2.5)
     found = s.moments([0.1] * 7)
     assert (0.0, 0.0, 0.1) == (found.sd, found.cv, found.mean)
-
-
-def test_distribution_functions_add_up_to_one():
-    """The CDF counts values not larger, the CCDF those larger; equal values are one step."""
+    # The CDF counts values not larger, the CCDF those larger; equal values are one step.
     x, share = s.cdf([3, 1, 1, 2])
     assert ([1, 2, 3], [0.5, 0.75, 1.0]) == (x.tolist(), share.tolist())
     assert [0.5, 0.25, 0.0] == s.ccdf([3, 1, 1, 2])[1].tolist()
-
-
-def test_autocorrelation_is_the_sum_of_products():
-    """The fast transform gives the same as Eq. 2.1 written out."""
+    # The fast transform gives the same as Eq. 2.1 written out.
     values = np.random.default_rng(1).normal(size=50)
     deviation = values - values.mean()
     plain = [(deviation[: 50 - k] * deviation[k:]).sum() / (deviation**2).sum() for k in range(20)]
     np.testing.assert_allclose(s.autocorrelation(values, 19), plain, atol=1e-12)
-
-
-def test_counts_begin_with_the_first_arrival():
-    """Intervals are counted from the first arrival to that of the last; the origin is nothing."""
+    # Intervals are counted from the first arrival to that of the last; the origin is nothing.
     assert [2, 0, 1] == s.counts([100, 109.9, 120], 10).tolist()
     assert [0.2, 0, 0.1] == s.rates([0, 9.9, 20], 10).tolist()
     assert [1] == s.counts([7], 10).tolist()
     assert [0, 7, 1.5] == s.interarrivals([3.0, 3.0, 10.0, 11.5]).tolist()
-
-
-def test_equal_values_share_their_rank():
-    """Ranks of ties are averaged, as in section 2.1.3."""
+    # Ranks of ties are averaged, as in section 2.1.3.
     ranks = np.array([1, 2.5, 2.5, 4]), np.array([1, 3, 2, 4])
     expected = np.corrcoef(*ranks)[0, 1]
     assert s.spearman([1, 2, 2, 3], [1, 3, 2, 4]) == pytest.approx(expected)
@@ -80,24 +68,21 @@ def test_mean_and_spread_of_hurst_are_those_of_the_three():
     np.testing.assert_allclose(found.estimates, hurst(900 * series + 5e3).estimates, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("measure", "values", "reason"),
-    [
-        (s.moments, ([5],), "1 value, at least 2 are needed"),
-        (lambda values: s.moments(values).cv, ([-1, 1],), "the mean is 0"),
-        (s.autocorrelation, ([1, 1, 1], 1), "all values are equal"),
-        (s.autocorrelation, ([1, 2], 2), "fewer than the lag"),
-        (s.autocorrelation, ([1], 0), "1 value,"),
-        (s.counts, ([0, 1e9], 1), "more than 50,000,000 intervals"),
-        (s.counts, ([0, 1], 0), "time scale 0: must be positive"),
-        (s.spearman, ([1, 2, 3], [5, 5, 5]), "one of the two does not vary"),
-        (s.pearson, ([1, 2], [2, 1]), "at least 3 are needed"),
-        (hurst, (np.ones(5000),), "does not vary"),
-        (hurst, (np.arange(SHORTEST - 1),), f"at least {SHORTEST} are needed"),
-        (hurst, (np.r_[np.zeros(5000), 1.0],), "too few block sizes without constant blocks"),
-        (hurst, ([],), "0 intervals"),
-    ],
-)
+@pytest.mark.parametrize(("measure", "values", "reason"), [
+    (s.moments, ([5],), "1 value, at least 2 are needed"),
+    (lambda values: s.moments(values).cv, ([-1, 1],), "the mean is 0"),
+    (s.autocorrelation, ([1, 1, 1], 1), "all values are equal"),
+    (s.autocorrelation, ([1, 2], 2), "fewer than the lag"),
+    (s.autocorrelation, ([1], 0), "1 value,"),
+    (s.counts, ([0, 1e9], 1), "more than 50,000,000 intervals"),
+    (s.counts, ([0, 1], 0), "time scale 0: must be positive"),
+    (s.spearman, ([1, 2, 3], [5, 5, 5]), "one of the two does not vary"),
+    (s.pearson, ([1, 2], [2, 1]), "at least 3 are needed"),
+    (hurst, (np.ones(5000),), "does not vary"),
+    (hurst, (np.arange(SHORTEST - 1),), f"at least {SHORTEST} are needed"),
+    (hurst, (np.r_[np.zeros(5000), 1.0],), "too few block sizes without constant blocks"),
+    (hurst, ([],), "0 intervals"),
+])  # fmt: skip
 def test_what_cannot_be_told_of_a_series_is_said(measure, values, reason):
     """Short, constant and far too long series are reported as such, without a warning."""
     with pytest.raises(HpcrowdError, match=reason):
@@ -117,7 +102,7 @@ def test_a_workload_is_not_apart_from_itself():
 
 
 def test_distances_of_shifted_values_are_known():
-    """A shift moves everything by itself; exponentials are apart as theory says."""
+    """A shift moves everything by itself."""
     values = np.arange(100.0)
     for shift, ks in ((10, 0.1), (1000, 1)):
         found = apart(values, values + shift)
@@ -127,10 +112,10 @@ def test_distances_of_shifted_values_are_known():
     assert apart([0, 0], [1]).wasserstein_relative is None
     with pytest.raises(UnavailableError, match="no values"):
         apart([], [1])
-    random, n = np.random.default_rng(3), 40_000
-    found = apart(random.exponential(1, n), random.exponential(0.5, n))
-    assert found.ks == pytest.approx(0.25, abs=4 / np.sqrt(n))
-    assert found.wasserstein == pytest.approx(0.5, abs=4 / np.sqrt(n))
+    # Difference and relative difference; none relative to 0.
+    assert (1, 0.5) == (Difference(2, 3).difference, Difference(2, 3).relative)
+    assert (1, 0.5) == (Difference(-2, -1).difference, Difference(-2, -1).relative)
+    assert Difference(0, 3).relative is None
 
 
 def test_what_one_side_lacks_is_reported():
@@ -145,10 +130,3 @@ def test_what_one_side_lacks_is_reported():
     assert {"ks": 0.0, "wasserstein": 0.0, "wasserstein_relative": 0.0, "unit": "s"} == wire[
         "distributions"
     ]["run_time"]
-
-
-def test_differences_are_against_the_first():
-    """Difference and relative difference; none relative to 0."""
-    assert (1, 0.5) == (Difference(2, 3).difference, Difference(2, 3).relative)
-    assert (1, 0.5) == (Difference(-2, -1).difference, Difference(-2, -1).relative)
-    assert Difference(0, 3).relative is None

@@ -22,11 +22,9 @@ from hpcrowd.analysis.models.parts.cycle import Cycle
 from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.errors import HpcrowdError, ModelFitError, QuantityError
 from hpcrowd.features import Workload
-from hpcrowd.models import ARRIVALS, MODELS, WorkloadModel, published
+from hpcrowd.models import ARRIVALS, MODELS, published
 
 from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
-
-Fitted = Callable[[str], WorkloadModel]
 
 #: Processors of the machine of the cases.
 MACHINE = 64
@@ -158,33 +156,27 @@ def test_published_parameters_or_a_cure(name):
         check_trace(generate(published(name, machine), jobs=300, seed=3), 300, machine)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("feitelson96", {"repeats": "often"}, "repeats 'often': not known; choose same, new"),
-        ("lublin", {"kinds": "soup"}, "kinds 'soup': not known; choose by-queue, one"),
-        ("comprehensive", {"bag_sizes": "soup"}, "bag_sizes 'soup': choose zipf or heavy"),
-        ("comprehensive", {"interleave": 3}, "interleave 3: must be yes or no"),
-        ("mugm", {"groups": 0}, "groups 0: must be 1 or more"),
-        ("mugm", {"clusters": 1.5}, "clusters 1.5: must be 1 or more"),
-        ("mugm", {"least_variance": 0}, "least_variance 0: must be positive"),
-        ("mugm", {"powers": "some"}, "powers 'some': choose met or paper"),
-    ],
-)
+@pytest.mark.parametrize(("name", "options", "words"), [
+    ("feitelson96", {"repeats": "often"}, "repeats 'often': not known; choose same, new"),
+    ("lublin", {"kinds": "soup"}, "kinds 'soup': not known; choose by-queue, one"),
+    ("comprehensive", {"bag_sizes": "soup"}, "bag_sizes 'soup': choose zipf or heavy"),
+    ("comprehensive", {"interleave": 3}, "interleave 3: must be yes or no"),
+    ("mugm", {"groups": 0}, "groups 0: must be 1 or more"),
+    ("mugm", {"clusters": 1.5}, "clusters 1.5: must be 1 or more"),
+    ("mugm", {"least_variance": 0}, "least_variance 0: must be positive"),
+    ("mugm", {"powers": "some"}, "powers 'some': choose met or paper"),
+])  # fmt: skip
 def test_options_that_make_no_sense(name, options, words):
     """Each is reported with its value."""
     with pytest.raises(QuantityError, match=words):
         job_model(name).fit(few(1), **options)
 
 
-@pytest.mark.parametrize(
-    ("fit_model", "library"),
-    [
-        (job_model("mugm").fit, "kmedoids"),
-        (job_model("mugm").fit, "sklearn.cluster"),
-        (arrival_model("wavelet").fit, "pywt"),
-    ],
-)
+@pytest.mark.parametrize(("fit_model", "library"), [
+    (job_model("mugm").fit, "kmedoids"),
+    (job_model("mugm").fit, "sklearn.cluster"),
+    (arrival_model("wavelet").fit, "pywt"),
+])  # fmt: skip
 def test_a_missing_library_is_one_line(fit_model, library, monkeypatch):
     """The cure is named."""
     monkeypatch.setitem(sys.modules, library, None)
@@ -210,39 +202,36 @@ CURVE = {"aarr": 1, "barr": 1, "anum": 1, "bnum": 1}
 ZEROS = {"time_scale_s": 900, "coarse": 4, "mean": 4, "sd": 1, "p": (5.0, 2.0)}
 
 
-@pytest.mark.parametrize(
-    ("kind", "numbers", "words"),
-    [
-        (Feitelson1997, FEITELSON | {"means": (2.0, 1.0, 3.0)}, "must be rising"),
-        (Feitelson1997, FEITELSON | {"shares_small": (0.5, 0.5)}, "2 shares for 3 means"),
-        (Feitelson1997, FEITELSON | {"shares_large": (0.5, 0.5, 0.5)}, "add up to 1"),
-        (TwoStage, SIZES | {"serial": 0.6, "power": 0.6}, "more than 1 together"),
-        (Downey, DOWNEY | {"work_min": 5, "work_max": 4}, "work_min 5: must not be above work_max"),
-        (Locality, LOCALITY | {"run_lengths": ((0, 3, 1),)}, "each of 2 classes"),
-        (Locality, LOCALITY | {"run_lengths": ((0, 3, 0), (1, 1, 1))}, "count of 0"),
-        (Locality, LOCALITY | {"run_lengths": ((0, 0, 1), (1, 1, 1))}, "at least 1 job"),
-        (Locality, LOCALITY | {"next_classes": ((0, 1, 1), (1, 2, 1))}, "there are 2 classes"),
-        (Locality, LOCALITY | {"least_s": (1.0,)}, "one of each is needed for 2"),
-        (Locality, LOCALITY | {"most_s": (0.0, 0.0)}, "larger than most_s"),
-        (JobClasses, CLASSES | {"weights": (0.5,)}, "1 weights, 2 means and 2 deviations"),
-        (JobClasses, CLASSES | {"processors": ((0, 1, 3),)}, "each of 2 classes must have jobs"),
-        (JobClasses, CLASSES | {"processors": ((0, 1, 3), (1, 0, 3))}, "jobs with processors"),
-        (Comprehensive, BAGS | {"classes": CLASSES, "bags": {"single_of_class": (1.0,)}}, "for 2"),
-        (BagSizes, {"zipf": 2.0, "single_of_class": (1.0,)}, "does not go with a largest bag of 1"),
-        (BagSizes, {"single": 0.5, "single_of_class": (1.0,)}, "must be 1 without larger bags"),
-        (Mixture, MIXTURE | {"covariances": ((1, 2, 1),)}, "covariance"),
-        (Mixture, MIXTURE | {"weights": (0.5, 0.5)}, "weights|means"),
-        (UserShares, {"weights": (1.0,), "groups": (1, 2)}, "groups"),
-        (UserShares, {"weights": (1.0,), "groups": (0,)}, "groups"),
-        (Lublin, CURVE | {"weights": (1.0,)}, "must be 48"),
-        (Lublin, CURVE | {"aarr": 1e6}, "none is below the cap"),
-        (Cycle, {"rates": (0.0,) * 168}, "at least one must be positive"),
-        (Cycle, {"rates": (-1.0, *(1.0,) * 167)}, "at least one must be positive"),
-        (WaveletZeros, ZEROS | {"zeros": (0.1,)}, "zeros: 1 scales"),
-        (WaveletZeros, ZEROS | {"zeros": (0.9, 0.2)}, "add up to at most 1"),
-        (WaveletZeros, ZEROS | {"zeros": (-0.1, 0.0)}, "add up to at most 1"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "numbers", "words"), [
+    (Feitelson1997, FEITELSON | {"means": (2.0, 1.0, 3.0)}, "must be rising"),
+    (Feitelson1997, FEITELSON | {"shares_small": (0.5, 0.5)}, "2 shares for 3 means"),
+    (Feitelson1997, FEITELSON | {"shares_large": (0.5, 0.5, 0.5)}, "add up to 1"),
+    (TwoStage, SIZES | {"serial": 0.6, "power": 0.6}, "more than 1 together"),
+    (Downey, DOWNEY | {"work_min": 5, "work_max": 4}, "work_min 5: must not be above work_max"),
+    (Locality, LOCALITY | {"run_lengths": ((0, 3, 1),)}, "each of 2 classes"),
+    (Locality, LOCALITY | {"run_lengths": ((0, 3, 0), (1, 1, 1))}, "count of 0"),
+    (Locality, LOCALITY | {"run_lengths": ((0, 0, 1), (1, 1, 1))}, "at least 1 job"),
+    (Locality, LOCALITY | {"next_classes": ((0, 1, 1), (1, 2, 1))}, "there are 2 classes"),
+    (Locality, LOCALITY | {"least_s": (1.0,)}, "one of each is needed for 2"),
+    (Locality, LOCALITY | {"most_s": (0.0, 0.0)}, "larger than most_s"),
+    (JobClasses, CLASSES | {"weights": (0.5,)}, "1 weights, 2 means and 2 deviations"),
+    (JobClasses, CLASSES | {"processors": ((0, 1, 3),)}, "each of 2 classes must have jobs"),
+    (JobClasses, CLASSES | {"processors": ((0, 1, 3), (1, 0, 3))}, "jobs with processors"),
+    (Comprehensive, BAGS | {"classes": CLASSES, "bags": {"single_of_class": (1.0,)}}, "for 2"),
+    (BagSizes, {"zipf": 2.0, "single_of_class": (1.0,)}, "does not go with a largest bag of 1"),
+    (BagSizes, {"single": 0.5, "single_of_class": (1.0,)}, "must be 1 without larger bags"),
+    (Mixture, MIXTURE | {"covariances": ((1, 2, 1),)}, "covariance"),
+    (Mixture, MIXTURE | {"weights": (0.5, 0.5)}, "weights|means"),
+    (UserShares, {"weights": (1.0,), "groups": (1, 2)}, "groups"),
+    (UserShares, {"weights": (1.0,), "groups": (0,)}, "groups"),
+    (Lublin, CURVE | {"weights": (1.0,)}, "must be 48"),
+    (Lublin, CURVE | {"aarr": 1e6}, "none is below the cap"),
+    (Cycle, {"rates": (0.0,) * 168}, "at least one must be positive"),
+    (Cycle, {"rates": (-1.0, *(1.0,) * 167)}, "at least one must be positive"),
+    (WaveletZeros, ZEROS | {"zeros": (0.1,)}, "zeros: 1 scales"),
+    (WaveletZeros, ZEROS | {"zeros": (0.9, 0.2)}, "add up to at most 1"),
+    (WaveletZeros, ZEROS | {"zeros": (-0.1, 0.0)}, "add up to at most 1"),
+])  # fmt: skip
 def test_damaged_numbers_are_refused(kind, numbers, words):
     """Numbers that do not go together are no model; the rule is in the message."""
     with pytest.raises(ValueError, match=words):

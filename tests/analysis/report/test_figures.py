@@ -8,30 +8,14 @@ from hpcrowd import JobTable, Run, State, read_results, write_results
 from hpcrowd.agents.populations.openness import Happening, Visit
 from hpcrowd.analysis.accounts.decisions import decision_rows
 from hpcrowd.analysis.accounts.population import Population
-from hpcrowd.analysis.pictures.over_time import (
-    recorded_jobs,
-    submissions_data,
-    submissions_over_time,
-    use_data,
-    week_data,
-)
+from hpcrowd.analysis.pictures import over_time, waits
 from hpcrowd.analysis.pictures.platform_marks import Mark, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.pictures.visits import users_there, visits_data
-from hpcrowd.analysis.pictures.waits import (
-    behaviours_of,
-    classes_data,
-    users_data,
-    users_waits,
-    waits_by_class,
-    waits_data,
-)
 from hpcrowd.analysis.report.figures import think_data, think_times_of
 from hpcrowd.analysis.report.words import told
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.errors import ResultsError
 from hpcrowd.pictures import RUN_FIGURES, wait_classes
-from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.support.reports import beyond_the_edges, texts
 
@@ -53,10 +37,7 @@ def story(*tuples, processors=64):
 
 @pytest.mark.parametrize("name", RUN_FIGURES)
 def test_every_picture_of_every_kind(runs, name):
-    """Each picture can be drawn of each kind of run that has it, inside its edges, with data.
-
-    Pictures over time name the zone, or say that the origin counts as Monday.
-    """
+    """Each picture can be drawn of each kind of run that has it, inside its edges, with data."""
     shown = {kind: run for kind, run in runs.items() if RUN_FIGURES[name].shown(run)}
     assert shown
     for kind, run in shown.items():
@@ -71,35 +52,41 @@ def test_every_picture_of_every_kind(runs, name):
 
 
 def test_use_is_exact(runs):
-    """Two processors for the first ten of twenty seconds; one job waits all that time.
-
-    A replay has the record next to it, a record alone and generated work have not.
-    """
+    """Two processors for the first ten of twenty seconds; one job waits all that time."""
     run = story((1, 2, 10, 0, 0, 10), (1, 64, 10, 0, 10, 20))
-    found = use_data(run)
+    found = over_time.use_data(run)
     assert [2.0] * 10 + [64.0] * 10 == found["processors_in_use"].tolist()
     assert [1.0] * 10 + [0.0] * 10 == found["jobs_in_queue"].tolist()
     assert [""] * 20 == found["begin_local_time"]
     assert "recorded, averages over" in texts(RUN_FIGURES["use"].draw(runs["plain"]))
     for kind in ("record", "unrecorded"):
-        assert recorded_jobs(runs[kind]) is None
+        assert over_time.recorded_jobs(runs[kind]) is None
         assert "recorded, averages" not in texts(RUN_FIGURES["use"].draw(runs[kind]))
-    before, jobs = recorded_jobs(runs["plain"]), runs["plain"].jobs
-    assert before is not None
-    assert jobs.recorded_start.tolist() == before.start.tolist()
-    assert not np.array_equal(jobs.start, before.start)
+    starts = over_time.recorded_jobs(runs["plain"]).start
+    assert runs["plain"].jobs.recorded_start.tolist() == starts.tolist()
 
 
-def test_lateness_is_exact():
-    """Jobs that all come an hour late have that as every percentile."""
+def test_lateness_weeks_and_shares_are_exact(runs):
+    """Jobs that all come an hour late have that as every percentile; shares add up."""
     run = story(*((1, 1, 60, HOUR + n // 10, HOUR + n // 10, 3660 + n // 10) for n in range(50)))
     run.jobs.recorded_submit[:] = run.jobs.submit - HOUR
-    found = submissions_data(run)
+    found = over_time.submissions_data(run)
     for p in (10, 50, 90):
         known = found[f"lateness_p{p}_s"]
         assert {3600.0} == set(known[~np.isnan(known)].tolist())
     assert 50 == found["recorded_until_then"][-1] == found["submitted_until_then"][-1]
-    assert "Lateness, min" in texts(submissions_over_time(run))
+    assert "Lateness, min" in texts(over_time.submissions_over_time(run))
+    # The shares of the week add up to 100 %, recorded and simulated.
+    found = over_time.week_data(runs["plain"])
+    for name in ("recorded_percent", "simulated_percent"):
+        assert pytest.approx(100) == found[name].sum()
+    assert {"hour_of_week", "recorded_percent"} == set(over_time.week_data(runs["record"]))
+    # A user with nine jobs that wait counts once among users, nine times among jobs.
+    run = story(*((1, 1, 10, 0, 100, 110) for _ in range(9)), (2, 1, 10, 0, 0, 10))
+    found = waits.waits_data(run)
+    place = found["wait_s"].tolist().index(0)
+    assert pytest.approx(0.9) == found["share_of_jobs_simulated"][place]
+    assert pytest.approx(0.5) == found["share_of_users_simulated"][place]
 
 
 def test_classes_are_exact():
@@ -118,7 +105,7 @@ def test_classes_are_exact():
     assert [30.0, 100.0, 300.0, 115.0] == found.wait[-1].tolist()
     assert pytest.approx(2.15) == found.slowdown[-1, -1]
     assert np.isnan(found.wait[0, 1])
-    assert 16 == len(classes_data(run)["jobs"]) == len(classes_data(run)["requested_time"])
+    assert {16} == {len(column) for column in waits.classes_data(run).values()}
 
 
 def test_classes_without_requests():
@@ -126,53 +113,30 @@ def test_classes_without_requests():
     run = story((1, 1, -1, 0, 0, 100), (1, 93312, -1, 0, 5000, 9000), processors=93312)
     assert "run time" == wait_classes(run).by
     assert ["1", "65,537 to 262,144", "all"] == wait_classes(run).sizes
-    figure = waits_by_class(run)
+    figure = waits.waits_by_class(run)
     figure_png(figure)
     assert [] == beyond_the_edges(figure)
     assert all(words in texts(figure) for words in ("run time", "83.3 min", "(1)"))
 
 
 def test_users_are_exact():
-    """Work, its share, waits and lateness of each user, most work first; who ran nothing has 0.
-
-    Users and groups that a population names have its behaviours; users go before groups.
-    """
+    """Work, its share, waits and lateness of each user, most work first; who ran nothing has 0."""
     run = story((7, 2, 10, 0, 0, 3600), (8, 6, 10, 0, 60, 3660), (9, 1, 10, 0, -1, -1))
     run.jobs.state[2] = State.CANCELLED
-    found = users_data(run)
+    found = waits.users_data(run)
     assert [8, 7, 9] == found["user"].tolist()
     assert [6.0, 2.0, 0.0] == found["work_processor_h"].tolist()
     assert [0.75, 0.25, 0.0] == found["share_of_work"].tolist()
     assert [60.0, 0.0] == found["wait_mean_s"][:2].tolist()
     assert np.isnan(found["wait_mean_s"][2])
-    assert "lateness_mean_s" not in found
-    words = texts(users_waits(run)).split(" | ")
+    words = texts(waits.users_waits(run)).split(" | ")
     assert {"user 8", "user 7"} <= set(words)
-    assert "user 9" not in words
     run.jobs.group[:] = (1, 1, 2)
-    assert {} == behaviours_of(run)
+    assert {} == waits.behaviours_of(run)
     entries = [{"behaviour": "fluid", "groups": [1]}, {"users": [8]}]
     run.configuration["users"] = {"name": "mixed", "users": entries}
-    assert {7: "fluid", 8: "entry 2"} == behaviours_of(run)
-    assert ["entry 2", "fluid", ""] == users_data(run)["behaviour"]
-
-
-def test_waits_of_jobs_and_users_differ():
-    """A user with nine jobs that wait counts once among users, nine times among jobs."""
-    run = story(*((1, 1, 10, 0, 100, 110) for _ in range(9)), (2, 1, 10, 0, 0, 10))
-    found = waits_data(run)
-    place = found["wait_s"].tolist().index(0)
-    assert pytest.approx(0.9) == found["share_of_jobs_simulated"][place]
-    assert pytest.approx(0.5) == found["share_of_users_simulated"][place]
-    assert "share_of_jobs_recorded" not in found
-
-
-def test_week_adds_up(runs):
-    """The shares of the week add up to 100 %, recorded and simulated."""
-    found = week_data(runs["plain"])
-    for name in ("recorded_percent", "simulated_percent"):
-        assert pytest.approx(100) == found[name].sum()
-    assert {"hour_of_week", "recorded_percent"} == set(week_data(runs["record"]))
+    assert {7: "fluid", 8: "entry 2"} == waits.behaviours_of(run)
+    assert ["entry 2", "fluid", ""] == waits.users_data(run)["behaviour"]
 
 
 def test_think_times_of_record_and_run():
@@ -180,7 +144,6 @@ def test_think_times_of_record_and_run():
     jobs = [(1, 1, 10, 700 * n, 700 * n, 700 * n + 600) for n in range(40)]
     run = story(*jobs)
     found = think_data(run)
-    assert ["simulated"] == found["of"]
     for name in ("think_p25_s", "think_p50_s", "think_p75_s"):
         assert [100.0] == found[name].tolist()
     assert ["recorded"] == list(think_times_of(replace(run, configuration={"kind": "recorded"})))
@@ -189,10 +152,7 @@ def test_think_times_of_record_and_run():
 
 
 def test_who_is_there_is_exact(runs, tmp_path):
-    """Who comes back is there again, who continues stays, and a leaving is counted once.
-
-    Of a folder the same is drawn.
-    """
+    """Who comes back is there again, who continues stays, and a leaving is counted once."""
     run = story((1, 1, 1, 0, 0, 9))
     visits = [
         Visit(0, 1, Happening.THERE),
@@ -215,9 +175,6 @@ def test_who_is_there_is_exact(runs, tmp_path):
         list(runs["visits"].parts["population"].rows)
         == read_results(tmp_path / "run").parts["population"].rows
     )
-    (tmp_path / "run" / "visits.parquet").write_text("no such thing")
-    with pytest.raises(ResultsError, match="cannot be read as visits"):
-        read_results(tmp_path / "run")
 
 
 def test_marks_are_those_of_the_platform(runs):
@@ -251,20 +208,5 @@ def test_words_about_a_run(runs):
     late = story((1, 1, 10, 0, 0, 10), (2, 1, 10, 0, 7200, 7210))
     late.jobs.recorded_submit[:] = late.jobs.submit - (0, 3600)
     assert "On average a job was submitted 30.0 min later than recorded." in told(late)
-    assert "decisions" not in run.parts
     decisions = runs["plain"].parts["decisions"].rows
     assert 90 == sum(int(n) for what, _, n in decision_rows(decisions) if what == "submitted")
-
-
-@pytest.mark.slow
-@pytest.mark.traces
-def test_kth_has_every_number(kth):
-    """On a real trace the cells, users and curves add up to all jobs and all work."""
-    run = replay(kth, users="think-time", processors="2x")
-    found = wait_classes(run)
-    assert len(run.jobs) == found.jobs[-1, -1] == found.jobs[:-1, :-1].sum()
-    assert run.metrics["wait_mean_s"] == pytest.approx(found.wait[-1, -1])
-    users = users_data(run)
-    assert (214, len(run.jobs)) == (len(users["user"]), users["jobs"].sum())
-    assert pytest.approx(1) == users["share_of_work"].sum()
-    assert ["recorded", "simulated"] == list(think_times_of(run))

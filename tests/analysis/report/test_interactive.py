@@ -22,11 +22,6 @@ pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 from hpcrowd.analysis.report.charts import CHARTS, duration_texts, texts_of, wall_of
 from hpcrowd.environment.clock import DAY, Clock
 
-#: Tests with a real browser.
-IN_A_BROWSER = pytest.mark.skipif(
-    find_browser() is None, reason="no chromium: apt-get install chromium"
-)
-
 #: What is special with each run.
 KINDS = ("plain", "platform", "visits", "record", "unrecorded", "one job", "no clock", "empty")
 
@@ -38,12 +33,7 @@ def charts_in(page):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_run_has_a_page(runs, kind):
-    """Runs of every kind are drawn; one without jobs has no charts, and then no scripts.
-
-    The page has BokehJS once, and its policy lets it fetch nothing; the same run gives the same
-    bytes, though Bokeh has numbered other objects before. Charts replace their pictures only, and
-    say what they show.
-    """
+    """Runs of every kind are drawn; one without jobs has no charts, and then no scripts."""
     run = runs[kind]
     text = report_html([run], interactive=True)
     assert (kind == "empty") == (charts_in(text) == []) == ("<script>" not in text)
@@ -132,34 +122,13 @@ def test_command(call, tmp_path, make_trace):
     assert f"-o {page} --interactive" in page.read_text()
 
 
-@pytest.fixture
-def opened(browser):
-    """A function that opens a page; nothing may go wrong in the browser, nothing leave it."""
-    told: list[str] = []
-
-    def open_page(text, folder):
-        (folder / "report.html").write_text(text)
-        tab = browser.new_page(viewport={"width": 1300, "height": 900})
-        tab.on("console", lambda one: one.type == "error" and told.append(one.text))
-        tab.on("pageerror", lambda error: told.append(str(error)))
-        local = ("file:", "data:", "blob:")
-        tab.on("request", lambda one: one.url.startswith(local) or told.append(one.url[:200]))
-        tab.goto((folder / "report.html").as_uri())
-        tab.wait_for_selector("[data-charts=drawn]", state="attached")
-        return tab
-
-    yield open_page
-    assert [] == told
-
-
 def chart_of(tab, words):
     """Return the place of the chart with a title."""
-    found: str = tab.evaluate(
+    return tab.evaluate(
         "words => [...document.querySelectorAll('.chart-title')]"
         ".find(one => one.textContent.startsWith(words)).nextElementSibling.id",
         words,
     )
-    return found
 
 
 def point_at(tab, chart, across=0.5):
@@ -167,7 +136,6 @@ def point_at(tab, chart, across=0.5):
     place = tab.locator(f"#{chart}")
     place.scroll_into_view_if_needed()
     box = place.bounding_box()
-    assert box is not None
     x, y = box["x"] + across * box["width"], box["y"] + 0.6 * box["height"]
     tab.mouse.move(x - 5, y)
     tab.mouse.move(x, y)
@@ -175,23 +143,27 @@ def point_at(tab, chart, across=0.5):
 
 def range_of(tab, chart):
     """Return the time axis of a chart as it is shown."""
-    found: list[float] = tab.evaluate(
+    return tab.evaluate(
         "place => { const model = [...Bokeh.documents[0].roots()].find(root => "
         "Bokeh.index.get_by_id(root.id).el.closest('#' + place));"
         " return [model.x_range.start, model.x_range.end]; }",
         chart,
     )
-    return found
 
 
 @pytest.mark.slow
-@IN_A_BROWSER
-def test_what_a_reader_sees_and_does(opened, runs, tmp_path):
-    """Tooltips have numbers; dragging one chart moves the others over time, not the busiest day.
-
-    At any width nothing sticks out, and charts have the ground of the page.
-    """
-    tab = opened(report_html([runs["plain"]], interactive=True), tmp_path)
+@pytest.mark.skipif(find_browser() is None, reason="no chromium: apt-get install chromium")
+def test_what_a_reader_sees_and_does(browser, runs, tmp_path):
+    """Tooltips have numbers; dragging one chart moves the others over time, not the busiest day."""
+    told: list[str] = []  # nothing may go wrong in the browser, and nothing leave it
+    (tmp_path / "report.html").write_text(report_html([runs["plain"]], interactive=True))
+    tab = browser.new_page(viewport={"width": 1300, "height": 900})
+    tab.on("console", lambda one: one.type == "error" and told.append(one.text))
+    tab.on("pageerror", lambda error: told.append(str(error)))
+    local = ("file:", "data:", "blob:")
+    tab.on("request", lambda one: one.url.startswith(local) or told.append(one.url[:200]))
+    tab.goto((tmp_path / "report.html").as_uri())
+    tab.wait_for_selector("[data-charts=drawn]", state="attached")
     titles = ("Processors in use", "Jobs in the queue", "Jobs so far", "Jobs on processors")
     use, queue, so_far, day = (chart_of(tab, title) for title in titles)
     point_at(tab, day)
@@ -217,15 +189,4 @@ def test_what_a_reader_sees_and_does(opened, runs, tmp_path):
             "root => root.background_fill_color.toLowerCase() === ground)",
             arg=[width, ground],
         )
-
-
-@pytest.mark.slow
-@IN_A_BROWSER
-def test_names_are_shown_as_text(opened, tmp_path):
-    """A name that looks like HTML is text in the box at the pointer, too."""
-    tab = opened(report_html([intruder(tmp_path)], interactive=True), tmp_path)
-    point_at(tab, chart_of(tab, "Jobs on processors"))
-    shown = tab.locator(".bk-Tooltip").get_by_text(INTRUDER, exact=True)
-    shown.wait_for(state="visible")
-    assert 0 == tab.locator("#in").count()
-    assert "in" != tab.title()
+    assert [] == told

@@ -26,8 +26,9 @@ from hpcrowd.analysis.validation.scores import Estimate
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.studies.events import Found, gains_table, parts_of
+
+from tests.scenarios.forecasts.forecast_cases import swf_of
 
 #: Days of the made-up log, users in it, and the local clock: the log begins on a Monday.
 DAYS, USERS = 84, 12
@@ -60,7 +61,7 @@ def log(*, days=DAYS, outage=True, seed=1):
     return jobs
 
 
-def test_an_outage():
+def test_events_are_found():
     """Jobs wait, nothing starts, and in the end nothing runs; the hours are right."""
     (event,) = (one for one in find_events(log(), CLOCK) if one.kind == "outage")
     assert abs(event.begin - BROKEN) <= HOUR
@@ -68,10 +69,7 @@ def test_an_outage():
     assert not event.lasting
     assert 0 == event.after < event.before
     assert event.chance < 1e-6
-
-
-def test_a_holiday():
-    """Days in a row on which few users come; a quiet day alone is none, nor is an even log."""
+    # Days in a row on which few users come; a quiet day alone is none, nor is an even log.
     jobs = log(outage=False)
     assert [] == kinds(jobs)
     day = jobs.recorded_submit // DAY
@@ -80,10 +78,7 @@ def test_a_holiday():
     assert ("holiday", 30 * DAY, 33 * DAY) == (event.kind, event.begin, event.end)
     assert (USERS, 1) == (event.before, event.after)
     assert [] == kinds(jobs.take(np.flatnonzero(day != 30)))
-
-
-def test_load_that_doubles_and_queues_that_come_and_go():
-    """From a day on there is twice the work, and another queue; a rare one does not count."""
+    # From a day on there is twice the work, and another queue; a rare one does not count.
     jobs = log(outage=False)
     later = jobs.recorded_submit >= 42 * DAY
     # Without any difference between days nothing says what is beyond chance.
@@ -170,9 +165,7 @@ def test_verdicts_and_tables_of_the_page(asked):
     assert abs(asked[0].error(1, "jobs", "adjusted")) == pytest.approx(first.error.value)
     assert first.error.low == pytest.approx(first.error.high)
     assert 0 == next(one for one in found if one.model == NO_CHANGE).gain.value
-    assert [] == verdicts({"a": []})
     assert np.isnan(verdicts({"a": asked})[0].error.low)
-    json.dumps([one.plain() for one in found], allow_nan=False)
     events = find_events(log(), CLOCK)
     notes = ["StartTime: Mon Mar 27 2000", "Note: user=2 (8 jobs removed)"]
     ordinary = [replace(one, event=replace(one.event, kind=ORDINARY)) for one in asked]
@@ -185,8 +178,6 @@ def test_verdicts_and_tables_of_the_page(asked):
         "gains": "| check logs | 0 | 0 | 0 |",
     }.items():  # fmt: skip
         assert words in parts[name]
-    assert "StartTime" not in parts["headers"]
-    assert "adjusted" not in parts["check"]
 
 
 def test_gains_are_counted():
@@ -203,18 +194,12 @@ def test_gains_are_counted():
 
 
 @pytest.fixture
-def file(make_trace, tmp_path):
+def file(tmp_path):
     """The made-up log as a file."""
-    jobs = log()
-    job = {"run": HOUR, "allocated_processors": 1, "requested_time": HOUR, "status": 1, "queue": 1}
-    columns = (jobs.recorded_submit, jobs.recorded_start - jobs.recorded_submit, jobs.user)
-    rows = [
-        job | {"submit": at, "wait": wait, "user": user}
-        for at, wait, user in zip(*(column.tolist() for column in columns), strict=True)
-    ]
-    header = "; UnixStartTime: 954115200\n; TimeZoneString: UTC\n; MaxProcs: 64\n; Note: made up"
-    write_swf(make_trace(*rows, header=header), tmp_path / "log.swf")
-    return tmp_path / "log.swf"
+    path = swf_of(log(), tmp_path / "log.swf")
+    lines = [one for one in path.read_text().splitlines() if "UnixStartTime" not in one]
+    path.write_text("\n".join(["; UnixStartTime: 954115200\n; Note: made up", *lines, ""]))
+    return path
 
 
 def test_the_command_lists_events(call, file):
@@ -232,19 +217,6 @@ def test_the_command_lists_events(call, file):
         code, _, err = call("events", file, *words)
         assert 2 == code
         assert told in err
-
-
-@pytest.mark.slow
-def test_the_command_asks_models(call, file):
-    """Factors of the change by model, then the errors."""
-    words = ("events", file, "--users", "adjusted", "--seeds", "1", "--most", "1")
-    code, out, _ = call(*words, "--ordinary", "1")
-    assert 0 == code
-    assert "as a multiple of those usual before" in " ".join(out.split())
-    assert "d after ordinary days" in " ".join(out.split())
-    found = json.loads(call(*words, "--json")[1])
-    assert ["adjusted"] == list(found["asked"][0]["foreseen"])
-    assert {"adjusted", NO_CHANGE} == {one["model"] for one in found["verdicts"]}
 
 
 def test_what_is_recorded(asked):

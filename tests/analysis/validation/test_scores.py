@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
 
-def test_interval_is_around_the_value():
+def test_intervals_and_decades():
     """Draws that are larger on average are moved back; the seed decides who is drawn."""
     found = estimate(np.array([1.0, 2.0, 2.5, 3.0]))
     assert (1.0, True) == (found.value, found.low < 1 < found.high)
@@ -37,6 +37,13 @@ def test_interval_is_around_the_value():
     assert [1.0] * 9 == one[0].tolist()
     assert [9.0] * 6 == one.sum(axis=1).tolist()
     assert one.tolist() == again.tolist() != other.tolist()
+    # Times ten times as long are a decade apart; larger ones are in the last bin.
+    seconds, users = np.array([10**5, 10**6, 10**7]), np.zeros(3, np.int64)
+    first, longer = (times_histogram(factor * seconds, users, 1) for factor in (1, 10))
+    assert pytest.approx(1, abs=2 * BIN) == distances(first, longer, np.ones((1, 1)))["w1"][0]
+    assert [[1, 0, 2]] == histogram(np.array([0.9, 2.0, 99.0]), users, 1, 3).tolist()
+    assert 0.0 == decades(0)
+    assert pytest.approx(1, abs=1e-3) == float(decades(10**7) - decades(10**6))
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
@@ -92,16 +99,6 @@ def test_distances_of_histograms(a, b):
     below = [max(abs(np.subtract(*shares)[:k].sum()) for k in range(5))]
     assert below == pytest.approx(found["ks"])
     assert 1 - np.minimum(*shares).sum() == pytest.approx(found["tv"][0])
-
-
-def test_times_are_in_decades():
-    """Times ten times as long are a decade apart; larger ones are in the last bin."""
-    seconds, users = np.array([10**5, 10**6, 10**7]), np.zeros(3, np.int64)
-    first, longer = (times_histogram(factor * seconds, users, 1) for factor in (1, 10))
-    assert pytest.approx(1, abs=2 * BIN) == distances(first, longer, np.ones((1, 1)))["w1"][0]
-    assert [[1, 0, 2]] == histogram(np.array([0.9, 2.0, 99.0]), users, 1, 3).tolist()
-    assert 0.0 == decades(0)
-    assert pytest.approx(1, abs=1e-3) == float(decades(10**7) - decades(10**6))
 
 
 def made(values, spread, seed=0):

@@ -1,62 +1,44 @@
-"""Views of a run at a moment: the same live and played back; what is not known is not shown."""
+"""Views of a run at a moment and their pictures: the same live and played back."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
-from hpcrowd import Simulation, Work, add_users, read_results, replay, write_results
+from hpcrowd import Simulation, Work, add_users, read_results, replay, views, write_results
+from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.behaviours import DecisionLog
-from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
-from hpcrowd.views import (
-    Moment,
-    activity_count,
-    blockers_of,
-    decisions_table,
-    delays_table,
-    gantt_table,
-    graph_table,
-    lateness_now,
-    load_table,
-    next_event_of,
-    pauses_table,
-    queue_table,
-    recover_work,
-    submissions_table,
-    users_table,
-    week_table,
-)
+from hpcrowd.environment.clock import DAY, HOUR
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from tests.analysis.views.view_cases import SOME_JOBS, assert_same, finished, paused
+from tests.support.reports import busy_trace
 
 #: What is compared.
-VIEWS: tuple[Callable[[Moment], Any], ...] = (
-    load_table,
-    lambda moment: load_table(moment, None),
-    submissions_table,
-    lambda moment: submissions_table(moment, DAY),
-    lateness_now,
-    queue_table,
-    users_table,
-    gantt_table,
-    delays_table,
+VIEWS: tuple[Callable[[views.Moment], Any], ...] = (
+    views.load_table,
+    lambda moment: views.load_table(moment, None),
+    views.submissions_table,
+    lambda moment: views.submissions_table(moment, DAY),
+    views.lateness_now,
+    views.queue_table,
+    views.users_table,
+    views.gantt_table,
+    views.delays_table,
     lambda moment: moment.seen().to_frame(),
 )
 
 #: What is compared of each user.
-OF_USERS: tuple[Callable[[Moment, int], Any], ...] = (
-    graph_table,
-    lambda moment, user: graph_table(moment, user, None),
-    week_table,
-    pauses_table,
-    decisions_table,
-    next_event_of,
-    activity_count,
+OF_USERS: tuple[Callable[[views.Moment, int], Any], ...] = (
+    views.graph_table,
+    lambda moment, user: views.graph_table(moment, user, None),
+    views.week_table,
+    views.pauses_table,
+    views.decisions_table,
+    views.next_event_of,
+    views.activity_count,
 )
 
 
@@ -90,49 +72,23 @@ def test_played_back_as_live(make_jobs, jobs, until, users):
     """Whatever the moment, a run that is paused looks as the finished one played back to it."""
     table = make_jobs(*jobs)
     live = paused(table, 4, users, until=until, log=DecisionLog())
-    back = Moment.of_run(finished(table, 4, users, log=DecisionLog()), live.now)
+    back = views.Moment.of_run(finished(table, 4, users, log=DecisionLog()), live.now)
     assert_same_views(live, back, [jobs[0][4]])
     for row in live.queue.tolist():
-        known = replace(blockers_of(live, row), reason=None)
-        assert known == replace(blockers_of(back, row, scheduler="easy"), reason=None)
-
-
-@pytest.mark.slow
-@pytest.mark.traces
-@pytest.mark.parametrize("users", ["rigid", "think-time"])
-def test_kth_played_back_as_live(kth, users):
-    """So it is in a real log on a smaller machine; users are delayed by all that was waited."""
-    jobs, clock = jobs_from_trace(kth, Conversion()).jobs, Clock.of(kth.header)
-    run = finished(jobs, 80, users, clock=clock, log=DecisionLog())
-    for share in 0.2, 0.55:
-        until = int(np.quantile(jobs.recorded_submit, share))
-        live = paused(jobs, 80, users, until=until, clock=clock, log=DecisionLog())
-        assert until == live.now
-        assert_same_views(live, Moment.of_run(run, until), [1, 9, 39, 91])
-        seen = live.seen(np.flatnonzero(live.started | live.waiting))
-        ends = np.where(seen.start == UNKNOWN, until, seen.start)
-        total = int(((ends - seen.submit) * seen.processors).sum()) / HOUR
-        assert total == pytest.approx(delays_table(live)["processor_hours"].sum(), rel=1e-9)
+        known = replace(views.blockers_of(live, row), reason=None)
+        assert known == replace(views.blockers_of(back, row, scheduler="easy"), reason=None)
 
 
 @pytest.mark.parametrize("users", ["rigid", "think-time", "adjusted"])
 def test_from_a_folder(tmp_path, make_trace, users):
     """A run that is read from a folder is played back like the one that wrote it."""
-    trace = make_trace(
-        *(
-            {"submit": 3000 * n + 40 * (n % 7), "run": 1800 + 1700 * (n % 7), "user": n % 3,
-             "requested_processors": 1 + n % 5, "requested_time": 15000}
-            for n in range(60)
-        ),
-        header="; MaxProcs: 5",
-    )  # fmt: skip
-    run = replay(trace, users=users, log=DecisionLog())
+    run = replay(busy_trace(make_trace), users=users, log=DecisionLog())
     write_results(run, tmp_path / "run")
-    again = recover_work(read_results(tmp_path / "run"))
-    before, after = Moment.of_run(run, 80000), Moment.of_run(again, 80000)
-    assert_same_views(before, after, [1])
-    assert users_table(after).next_submission_s.notna().any() or users != "rigid"
-    assert recover_work(again) is again
+    again = views.recover_work(read_results(tmp_path / "run"))
+    before, after = views.Moment.of_run(run, 80000), views.Moment.of_run(again, 80000)
+    assert_same_views(before, after, [11])
+    assert views.users_table(after).next_submission_s.notna().any() or users != "rigid"
+    assert views.recover_work(again) is again
 
 
 def test_nothing_to_recover(make_trace):
@@ -140,7 +96,7 @@ def test_nothing_to_recover(make_trace):
     job = {"run": 60, "requested_processors": 1, "user": 1}
     days = ({"submit": 86400 * n + 36000, **job} for n in range(9))
     run = replay(make_trace(*days, header="; MaxProcs: 2"), users="shmueli-feitelson")
-    assert recover_work(run) is run
+    assert views.recover_work(run) is run
 
 
 def test_story(story):
@@ -149,22 +105,23 @@ def test_story(story):
     assert [True, False, False, False] == moment.running.tolist()
     assert [1] == moment.queue.tolist()
     assert [False, False, True, False] == moment.never_ran.tolist()
-    assert [1, 2, 2, 3, 2000, 10, 90] == queue_table(moment).iloc[0].tolist()
-    frame = users_table(moment)
+    assert [1, 2, 2, 3, 2000, 10, 90] == views.queue_table(moment).iloc[0].tolist()
+    frame = views.users_table(moment)
     assert ["running", "waiting"] == frame.state.tolist()
     assert frame.next_submission_s.isna().all()
     assert 0.0 == frame.wait_mean_s[0]
-    frame = users_table(paused(story, 4, until=5000))
+    frame = views.users_table(paused(story, 4, until=5000))
     assert ["thinking", "waiting"] == frame.state.tolist()
     assert (9000, 1) == (frame.next_submission_s[0], frame.jobs_done[0])
-
-
-def test_over(story):
-    """When nothing is left all users are done, and the last event counts, live and played back."""
-    moment, back = paused(story, 4, until=None), Moment.of_run(finished(story, 4))
-    assert ["done", "done"] == users_table(moment).state.tolist()
+    # When nothing is left all users are done, and the last event counts, live and played back.
+    moment, back = paused(story, 4, until=None), views.Moment.of_run(finished(story, 4))
+    assert ["done", "done"] == views.users_table(moment).state.tolist()
     assert moment.now == back.now == 9101
     assert moment.ended.sum() == back.ended.sum() == 3
+    # The record is shown ahead of now, the simulation is not.
+    frame = views.submissions_table(paused(story, 4, until=8000)).set_index("time_s")
+    assert (4, 3) == (frame.recorded.iloc[-1], frame.simulated[8000])
+    assert frame.simulated.loc[8001:].isna().all()
 
 
 def test_not_over_before_the_last_pass(story):
@@ -178,30 +135,92 @@ def test_not_over_before_the_last_pass(story):
     model.cluster.submit([0, 1], 0)
     model.run(until=5000)
     assert not model.over
-    assert [1] == Moment.of_model(model).queue.tolist()
+    assert [1] == views.Moment.of_model(model).queue.tolist()
     assert model.run().over
-
-
-def test_load_is_exact(story):
-    """The averages of the bins add up to the processor-seconds and waits so far."""
-    frame = load_table(paused(story, 4, until=5500))
-    width = frame.end_s - frame.begin_s
-    assert 5500 == frame.end_s.iloc[-1]
-    assert pytest.approx(5000 * 4 + 500 * 3) == (frame.processors_in_use * width).sum()
-    assert pytest.approx(4990) == (frame.jobs_waiting * width).sum()
-    assert pytest.approx(4990 * 3) == (frame.processors_asked * width).sum()
 
 
 def test_lateness_now(make_jobs):
     """On half the machine the second job comes later by the wait of the first."""
     table = make_jobs((0, 100, 2, 100, 2), (0, 1000, 2, 1000, 1), (5000, 10, 1, 10, 1))
-    late = lateness_now(paused(table, 2, until=5101))
+    late = views.lateness_now(paused(table, 2, until=5101))
     assert pytest.approx(100 / 3) == late.mean
-    assert lateness_now(paused(table, 2, until=0)) == (None, None)
+    assert views.lateness_now(paused(table, 2, until=0)) == (None, None)
 
 
-def test_submissions_ahead(story):
-    """The record is shown ahead of now, the simulation is not."""
-    frame = submissions_table(paused(story, 4, until=8000)).set_index("time_s")
-    assert (4, 3) == (frame.recorded.iloc[-1], frame.simulated[8000])
-    assert frame.simulated.loc[8001:].isna().all()
+PICTURES: dict[str, Callable[[views.Moment], Figure]] = {
+    "load": views.load_picture,
+    "load of the run": lambda moment: views.load_picture(moment, None),
+    "submissions": views.submissions_picture,
+    "queue": views.queue_picture,
+    "gantt": views.gantt_picture,
+    "users": views.users_picture,
+    "graph": lambda moment: views.graph_picture(moment, 1),
+    "week": lambda moment: views.week_picture(moment, 1),
+    "pauses": lambda moment: views.pauses_picture(moment, 1),
+    "decisions": lambda moment: views.decisions_picture(moment, 1),
+}
+
+
+def texts(figure):
+    """Everything that is written in a figure."""
+    found: list[Any] = figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    return "\n".join(artist.get_text() for artist in found)
+
+
+@pytest.fixture(scope="module")
+def jobs(make_jobs):
+    """Four users with a job each hour of ten days; the machine is too small by day two."""
+    return make_jobs(*((HOUR * n, 8000, 1 + n % 3, 9000, 1 + n % 4) for n in range(10 * 24)))
+
+
+@pytest.mark.parametrize("until", [0, 1, 3 * DAY, None])
+@pytest.mark.parametrize("name", PICTURES)
+def test_drawn(jobs, name, until):
+    """Each view is drawn at the beginning, in the middle and at the end, and names its moment."""
+    moment = paused(jobs, 2, until=until, log=DecisionLog())
+    figure = PICTURES[name](moment)
+    assert "run" in texts(figure)
+    assert "week 1 Mon 00:00:0" in texts(figure) or until not in (0, 1)
+    png = figure_png(figure)
+    assert png.startswith(b"\x89PNG")
+    assert until != 3 * DAY or png == figure_png(PICTURES[name](moment))
+
+
+def test_queue_says_how_many(jobs):
+    """A picture of a long queue shows its head and says how many wait."""
+    moment = paused(jobs, 3, "rigid", until=9 * DAY)
+    total = len(moment.queue)
+    assert total > 25
+    assert f"the first 25 of {total:,} waiting jobs" in texts(views.queue_picture(moment))
+    row = int(moment.queue[1])
+    told = texts(views.queue_picture(moment, reasons={row: "asks too much"}))
+    assert "why it waits" in told
+    assert "asks too much" in told
+    assert f"Jobs in the queue; now {total:,}" in texts(views.load_picture(moment))
+
+
+def test_gantt_says_what_it_leaves_out(jobs):
+    """Of many jobs the largest are drawn, with their share of the work."""
+    moment = paused(jobs, 6, "rigid", until=5 * DAY)
+    words = texts(views.gantt_picture(moment, most=10))
+    assert "the largest 10 shown, " in words
+    assert "% of the work" in words
+    assert "shown" not in texts(views.gantt_picture(moment))
+
+
+def test_graph_tells_states_by_letter(jobs):
+    """Each state has its letter in the legend, and the title says which sessions are shown."""
+    moment = paused(jobs, 2, until=3 * DAY)
+    words = texts(views.graph_picture(moment, 1, 20))
+    assert "sessions " in words
+    assert " to " in words.split("sessions ")[1].split("\n")[0]
+    for legend in ("F finished", "R running", "Q in the queue", "T free", "W waiting for other"):
+        assert legend in words
+
+
+def test_sizes_are_given(jobs):
+    """Pictures are as large as asked for, in inches."""
+    moment = paused(jobs, 2, until=3 * DAY)
+    for draw in views.load_picture, views.submissions_picture, views.gantt_picture:
+        assert [6.0, 4.0] == list(draw(moment, width=6, height=4).get_size_inches())
+    assert 7.0 == views.graph_picture(moment, 1, width=7).get_figwidth()

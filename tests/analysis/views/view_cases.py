@@ -1,17 +1,13 @@
 """Runs for the tests of views: paused at a moment, and finished and played back to it."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from hpcrowd import Clock, JobTable, Simulation, User, Work, add_users
+from hpcrowd import Simulation, Work, add_users
 from hpcrowd.agents.behaviours.decisions import Decisions
 from hpcrowd.analysis.accounts.decisions import LoggedDecisions
 from hpcrowd.analysis.parts import RunParts
 from hpcrowd.analysis.precedence import Precedence
 from hpcrowd.analysis.run import Run
-from hpcrowd.behaviours import DecisionLog
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.scenarios.kinds.replay import units_waited_for
 from hpcrowd.views import Moment
@@ -27,47 +23,23 @@ SOME_JOBS = st.lists(
 ).map(sorted)
 
 
-def began(
-    jobs: JobTable,
-    processors: int,
-    users: Any,
-    clock: Clock | None,
-    scheduler: str,
-    log: DecisionLog | None,
-) -> tuple[Work, Simulation, list[User]]:
+def began(jobs, processors, users, log, scheduler="easy", clock=None):
     """Return work, model and users of a run that has not begun."""
     work = Work.of(jobs.copy())
     model = Simulation(work.jobs, processors, scheduler, clock=clock)
     return work, model, add_users(model, work, users, log=log)
 
 
-def paused(
-    jobs: JobTable,
-    processors: int,
-    users: Any = "think-time",
-    *,
-    until: int | None,
-    clock: Clock | None = None,
-    scheduler: str = "easy",
-    log: DecisionLog | None = None,
-) -> Moment:
+def paused(jobs, processors, users="think-time", *, until, log=None, **how):
     """A run of some jobs, by default under EASY with users who think, as it is at ``until``."""
-    work, model, agents = began(jobs, processors, users, clock, scheduler, log)
+    work, model, agents = began(jobs, processors, users, log, **how)
     model.run(until=until)
     return Moment.of_model(model, label="run", work=work, users=agents, decisions=log)
 
 
-def finished(
-    jobs: JobTable,
-    processors: int,
-    users: Any = "think-time",
-    *,
-    clock: Clock | None = None,
-    scheduler: str = "easy",
-    log: DecisionLog | None = None,
-) -> Run:
+def finished(jobs, processors, users="think-time", *, log=None, **how):
     """The same run when it has ended."""
-    work, model, agents = began(jobs, processors, users, clock, scheduler, log)
+    work, model, agents = began(jobs, processors, users, log, **how)
     model.run()
     return Run(
         jobs=work.jobs, processors=processors, label="run", configuration={}, clock=model.clock,
@@ -76,7 +48,7 @@ def finished(
     )  # fmt: skip
 
 
-def assert_same(view: Callable[..., Any], live: Moment, back: Moment, *more: Any) -> None:
+def assert_same(view, live, back, *more):
     """Check that a view of a live run is that of the finished one played back."""
     here, there = view(live, *more), view(back, *more)
     if isinstance(here, pd.DataFrame):

@@ -1,12 +1,11 @@
-"""The models of bags (Minh 2012, chapter 5) and of locality: classes, bags, runs, and draws."""
-
-import math
+"""The models of bags (Minh 2012, chapter 5), of locality and of groups of users (MUGM)."""
 
 import numpy as np
 import pytest
-from hpcrowd import Streams, fit, generate
+from hpcrowd import Streams, generate
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.locality import run_lengths
+from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.models.jobs.classes import JobClasses
 from hpcrowd.analysis.models.jobs.comprehensive import (
     BagSizes,
@@ -15,12 +14,15 @@ from hpcrowd.analysis.models.jobs.comprehensive import (
     user_bags,
 )
 from hpcrowd.analysis.models.jobs.locality import Locality, Table, runs_of
+from hpcrowd.analysis.models.jobs.mugm import Mixture, Mugm, UserGroup, nearest_power
+from hpcrowd.analysis.models.model import fit
 from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.features import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.features.feature_cases import bursty_workload
+from tests.analysis.features.feature_cases import bursty_workload, near
 
 
 def two_classes(*processors):
@@ -30,40 +32,13 @@ def two_classes(*processors):
     )
 
 
-#: Class of run time, processors, and how many jobs there are of both.
-Rows = tuple[tuple[int, int, int], ...]
-
-
-def parallelism(counts):
-    """Return the class of parallelism of each number of processors (section 5.1.3)."""
-    jobs = {p: sum(n for _, other, n in counts if other == p) for _, p, _ in counts}
-    return {p: math.floor(math.log2(n) + 0.5) + 1 for p, n in jobs.items()}
-
-
-def conditional(counts):
-    """Return Pr(c, l) of Algorithm 1, shape (classes from 1 on, classes of run time)."""
-    label = parallelism(counts)
-    table = np.zeros((max(label.values()), 1 + max(k for k, _, _ in counts)))
-    for k, p, n in counts:
-        table[label[p] - 1, k] += n
-    return table / table.sum(axis=0)
-
-
-def test_one_draw_of_processors_stands_for_two():
-    """Pr(c, l) times the share in the multiset of both labels is the share of what is drawn."""
-    assert {4: 9, 10: 9, 7: 1} == parallelism(((0, 4, 200), (1, 4, 50), (1, 10, 300), (0, 7, 1)))
+def test_processors_are_drawn_by_class():
+    """Each has its share of the jobs of the class: both steps of Algorithm 1 in one draw."""
     counts = ((0, 1, 64), (0, 2, 60), (0, 8, 3), (1, 1, 7), (1, 2, 1), (1, 64, 9))
-    classes = two_classes(*counts)
-    kinds, size = parallelism(counts), 40_000
+    classes, of_class = two_classes(*counts), (127, 17)
     for label, processors, jobs in counts:
-        c = kinds[processors]
-        same = [n for k, p, n in counts if k == label and kinds[p] == c]
-        in_two_steps = conditional(counts)[c - 1, label] * jobs / sum(same)
-        of_label = sum(n for k, _, n in counts if k == label)
-        assert pytest.approx(jobs / of_label) == in_two_steps
-        drawn = classes.draw_processors(np.full(size, label), 64, np.random.default_rng(label))
-        error = (in_two_steps * (1 - in_two_steps) / size) ** 0.5
-        assert pytest.approx(in_two_steps, abs=5 * error) == np.mean(drawn == processors)
+        drawn = classes.draw_processors(np.full(40_000, label), 64, np.random.default_rng(label))
+        near(jobs / of_class[label], drawn == processors)
 
 
 @given(
@@ -91,7 +66,7 @@ def test_bags_keep_sizes_and_gaps(gaps, leave, wait, seed):
     assert (np.diff(arrivals[order])[same] <= 100).all()
 
 
-def test_run_times_are_normal_and_not_negative():
+def test_what_classes_draw():
     """Whole seconds; mean of the class; where it reaches below 0, that of the part above."""
     classes = two_classes((0, 1, 1), (1, 1, 1))
     drawn = classes.draw_run_times(np.repeat([0, 1], 40_000), np.random.default_rng(2))
@@ -102,6 +77,12 @@ def test_run_times_are_normal_and_not_negative():
     assert pytest.approx(50, rel=0.02) == long.std()
     # Mean of a normal distribution of 5 and 10 above -0.5: 5 + 10 f(0.55) / F(0.55).
     assert pytest.approx(5 + 10 * 0.342944 / 0.708840, abs=5 * 7 / 200) == short.mean()
+    # What exceeds the machine is left out; a class of nothing else gets the whole machine.
+    classes = two_classes((0, 1, 1), (0, 32, 99), (1, 64, 5))
+    drawn = classes.draw_processors(np.array([0, 0, 1, 1]), 8, np.random.default_rng(1))
+    assert [1, 1, 8, 8] == drawn.tolist()
+    assert "99 % of the jobs of the trace need more than 8 processors" in classes.notes_on(8)[0]
+    assert [] == classes.notes_on(64)
 
 
 @given(
@@ -123,11 +104,7 @@ def test_bags_are_those_of_algorithm_1(gaps, sizes):
 
 
 def test_the_largest_bag_that_fits_is_next():
-    """A bag of three waits for three jobs that come in time, and then comes before a smaller one.
-
-    Where not even a waiting one fits, a single job begins. Bags that are left take turns; of
-    thousands the oldest are closed.
-    """
+    """A bag of three waits for three jobs in time; bags left take turns, the oldest are closed."""
     arrivals = np.array([0.0, 500, 1000, 1001, 1002, 1003, 2000])
     sizes = np.array([3, 1, 2, 9, 9, 1, 1])
     random = np.random.default_rng(0)
@@ -164,7 +141,7 @@ def test_heavier_sizes_have_mean_and_largest():
         assert found.draw(50, "zipf", np.random.default_rng(6)).max() <= 50
 
 
-def test_single_jobs_and_bags_have_their_own_run_times():
+def test_single_jobs_and_bags():
     """a_k p_k and (1 - a_k) p_k, each over its sum (section 5.1.2); what is missing is all."""
     sizes = BagSizes(zipf=2.0, single=0.5, largest=9, single_of_class=(0.2, 0.6))
     single, real = sizes.classes(np.array([0.4, 0.6]))
@@ -172,23 +149,25 @@ def test_single_jobs_and_bags_have_their_own_run_times():
     assert pytest.approx([0.32 / 0.56, 0.24 / 0.56]) == real
     never = BagSizes(single_of_class=(1.0, 1.0))
     assert [[0.4, 0.6]] * 2 == [part.tolist() for part in never.classes(np.array([0.4, 0.6]))]
-
-
-def test_bags_of_users_skip_what_others_submit():
-    """Jobs 1, 2 and 4 of one user are a bag of three, one of whose two steps is not a neighbour."""
+    # Jobs 1, 2 and 4 of one user are a bag of three, one of whose two steps is not a neighbour.
     workload = Workload.of([0, 10, 20, 30, 500], 60, user=[1, 1, 2, 1, 1])
     size, size_of_job, leave = user_bags(workload)
     assert ([3, 1, 1], [3, 3, 1, 3, 1], 0.5) == (size.tolist(), size_of_job.tolist(), leave)
     assert [2, 1, 1, 1] == bags(workload).size.tolist()
 
 
-def test_small_machines_get_what_fits():
-    """What exceeds the machine is left out; a class of nothing else gets the whole machine."""
-    classes = two_classes((0, 1, 1), (0, 32, 99), (1, 64, 5))
-    drawn = classes.draw_processors(np.array([0, 0, 1, 1]), 8, np.random.default_rng(1))
-    assert [1, 1, 8, 8] == drawn.tolist()
-    assert "99 % of the jobs of the trace need more than 8 processors" in classes.notes_on(8)[0]
-    assert [] == classes.notes_on(64)
+def assert_alike(model, bursts, *names):
+    """Check that all jobs of a bag have one value in each column; and what small machines get."""
+    drawn = model.jobs(bursts.submit, 64, Streams(1))
+    assert np.bincount(drawn.bag).max() > 1
+    assert [] == drawn.notes
+    first = np.unique(drawn.bag, return_index=True)[1]
+    for name in ("user", "group", "executable", *names):
+        column = getattr(drawn, name)
+        assert column[first][drawn.bag].tolist() == column.tolist(), name
+    small = model.jobs(bursts.submit, 2, Streams(1))
+    assert 2 == small.processors.max()
+    assert "of the trace need more than 2 processors" in small.notes[0]
 
 
 @pytest.mark.parametrize("options", [{}, {"bag_sizes": "heavy", "interleave": True}])
@@ -196,15 +175,7 @@ def test_jobs_of_a_bag_are_alike(options):
     """All jobs of a bag have one user, run time, number of processors and executable."""
     bursts = bursty_workload(600, 8)
     model = Comprehensive.fit(bursts, **options)
-    drawn = model.jobs(bursts.submit, 64, Streams(1))
-    assert np.bincount(drawn.bag).max() > 1
-    first = np.unique(drawn.bag, return_index=True)[1]
-    for name in ("user", "group", "executable", "run_time", "processors"):
-        column = getattr(drawn, name)
-        assert column[first][drawn.bag].tolist() == column.tolist(), name
-    assert [] == drawn.notes
-    small = model.jobs(bursts.submit, 4, Streams(1))
-    assert "of the trace need more than 4 processors" in small.notes[0]
+    assert_alike(model, bursts, "run_time", "processors")
     # Where jobs arrive an hour apart, every bag is a single job.
     assert list(range(99)) == model.jobs(3600.0 * np.arange(99), 64, Streams(1)).bag.tolist()
     # A load and a number of days are met.
@@ -249,12 +220,104 @@ def test_two_kinds_of_jobs_come_back_in_runs():
 def test_jobs_of_a_run_have_one_user():
     """A run is a bag: user, group and executable are those of all its jobs."""
     recorded = bursty_workload(400, 3)
-    drawn = Locality.fit(recorded).jobs(recorded.submit, 64, Streams(1))
-    first = np.unique(drawn.bag, return_index=True)[1]
-    for name in ("user", "group", "executable"):
-        column = getattr(drawn, name)
-        assert column[first][drawn.bag].tolist() == column.tolist(), name
-        assert column.min() >= 1
-    small = Locality.fit(recorded).jobs(recorded.submit, 2, Streams(1))
-    assert 2 == small.processors.max()
-    assert "need more than 2 processors" in small.notes[0]
+    assert_alike(Locality.fit(recorded), recorded)
+
+
+def two_kinds(jobs, seed, **columns):
+    """Return short serial jobs of users 1 to 8, and long parallel ones of users 11 to 18."""
+    random = np.random.default_rng(seed)
+    large = random.random(jobs) < 0.3
+    made = {
+        "run_time": np.exp2(np.where(large, 14, 5) + random.normal(0, 0.5, jobs)),
+        "processors": np.where(large, random.integers(12, 21, jobs), 1),
+        "user": np.where(large, 10, 0) + random.integers(1, 9, jobs),
+        "machine": 64,
+    } | columns
+    return Workload.of(np.sort(random.uniform(0, 1e6, jobs)), **made)
+
+
+def group(**changes):
+    """Return a group of jobs around 16 processors and an hour."""
+    mixture = Mixture(weights=(1.0,), means=((4.0, 12.0),), covariances=((0.5, 0.1, 1.0),))
+    made = {"jobs": (3, 1), "area": 1.0, "mixture": mixture, "powers": 0.5, "powers_drawn": 0.2}
+    return UserGroup(**(made | changes))
+
+
+def model(*groups, **changes):
+    """Return a model on 64 processors."""
+    made = {"groups": groups, "run_time_medoids": (12.0,), "machine": 64, "longest_s": 1e5}
+    return Mugm(**(made | changes))
+
+
+def test_users_who_submit_alike_are_a_group():
+    """Two kinds of users are two groups, the one with more area first, with their jobs."""
+    workload = two_kinds(4000, 1)
+    found = Mugm.fit(workload, groups=2, clusters=2)
+    large = workload.user > 10
+    area = workload.run_time * workload.processors
+    assert [int(large.sum()), int((~large).sum())] == [one.size for one in found.groups]
+    assert [8, 8] == [len(one.jobs) for one in found.groups]
+    assert found.groups[0].area == pytest.approx(area[large].sum() / area.sum())
+    assert found.groups[0].powers == is_power_of_two(workload.processors[large]).mean()
+    np.testing.assert_allclose(found.run_time_medoids, [5, 14], atol=0.1)
+    assert [list(range(1, 9)), list(range(9, 17))] == [one.tolist() for one in found.users]
+
+
+def test_the_share_of_powers_of_two_is_met_or_overshoots():
+    """(f - h) / (1 - h) meets f; the probability f of the paper gives h + (1 - h) f."""
+    base = group()
+    random = np.random.default_rng(4)
+    _, sizes = base.mixture.draw(200_000, random, machine=64, longest_s=1e5)
+    one = group(powers_drawn=float(is_power_of_two(sizes).mean()))
+    before = one.powers_drawn
+    assert 0 < before < one.powers
+    for rule, expected in (("met", one.powers), ("paper", before + (1 - before) * one.powers)):
+        _, drawn = model(one, powers_of_two=rule).draw_group(1, 100_000, random)
+        # Two shares with chance errors: the one drawn, and the one measured before.
+        error = 0.5 / np.sqrt(100_000)
+        assert is_power_of_two(drawn).mean() == pytest.approx(expected, abs=6 * error)
+    assert 0 == group(powers=0.1, powers_drawn=0.4).rounded_share("met")
+    assert 0 == group(powers=1.0, powers_drawn=1.0).rounded_share("met")
+    sizes = np.array([1, 2, 3, 5, 11, 12, 90, 96, 100])
+    assert [1, 2, 4, 4, 8, 16, 64, 64, 64] == nearest_power(sizes, 100).tolist()
+    assert [1] == nearest_power(np.array([1]), 1).tolist()
+
+
+def test_what_is_generated_is_like_the_trace():
+    """Shares of groups and users, run times and powers of two come out, within chance."""
+    workload = two_kinds(4000, 2)
+    fitted = fit("mugm", workload, arrivals="poisson", options={"groups": 2})
+    drawn, parts = generate(fitted, jobs=40_000, seed=3).drawn, fitted.jobs
+    sizes, jobs = ([one.size for one in parts.groups], [one.jobs for one in parts.groups])
+    for found, expected in ((drawn.group, sizes), (drawn.user, np.concatenate(jobs))):
+        shares = np.bincount(found)[1:] / 40_000
+        np.testing.assert_allclose(shares, np.array(expected) / 4000, atol=4 * 0.5 / 200)
+    for number, one in enumerate(parts.groups, 1):
+        mine = drawn.group == number
+        assert {*parts.users[number - 1].tolist()} == {*drawn.user[mine].tolist()}
+        assert is_power_of_two(drawn.processors[mine]).mean() == pytest.approx(one.powers, abs=0.02)
+        log = np.log2(drawn.run_time[mine]).mean()
+        assert log == pytest.approx({1: 14, 2: 5}[number], abs=0.1)
+
+
+def test_a_group_is_drawn_alone():
+    """Run times and processors of one group, the same for the same stream; others are refused."""
+    found = model(group(), group(jobs=(2,)))
+    first, second = (found.draw_group(2, 50, np.random.default_rng(5)) for _ in range(2))
+    assert ([50, 50], True) == ([len(one) for one in first], np.array_equal(first, second))
+    assert found.draw_group(1, 2000, np.random.default_rng(5), machine=10)[1].max() <= 10
+    assert (0,) == found.draw_group(1, 0, np.random.default_rng(5))[0].shape
+    for wrong in (0, 3):
+        with pytest.raises(QuantityError, match=f"group {wrong}: choose 1 to 2"):
+            found.draw_group(wrong, 1, np.random.default_rng(5))
+
+
+def test_what_counts_is_reported():
+    """Jobs with a run time of 0 and without a user are listed, and too few groups."""
+    found = Mugm.fit(Workload.of(range(4), [0, 5, 9, 7], user=[1, -1, 2, 3]), groups=3)
+    assert 3 == sum(one.size for one in found.groups)
+    assert "1 jobs with a run time of 0 left out" in found.notes
+    assert "1 jobs without a user: count as one user's" in found.notes
+    found = Mugm.fit(Workload.of(range(5), np.arange(1, 6) * 10.0, 2, user=1, machine=8))
+    assert ("1 groups of users instead of 4: too few differ",) == found.notes
+    assert found.draw_group(1, 100, np.random.default_rng(9))[0].max() <= 50

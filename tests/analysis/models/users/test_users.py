@@ -70,11 +70,9 @@ def test_workloads_of_more_users(name):
     assert any("about 1,000 users; the model has 100" in note for note in after.notes)
     assert len(np.unique(generate(model, jobs=2000, users=7).drawn.user)) == 7
     fitted = fit("downey", poisson_workload(200, 300, 1))
-    for load, told in ((None, []), (50, ["times as many jobs a day as in the log"])):
+    for load, busier in ((None, False), (50, True)):
         notes = " ".join(generate(fitted, jobs=500, load=load).notes)
-        assert told == [
-            word for word in ["times as many jobs a day as in the log"] if word in notes
-        ]
+        assert busier == ("times as many jobs a day as in the log" in notes)
 
 
 def test_more_users_have_the_same_distribution_of_shares():
