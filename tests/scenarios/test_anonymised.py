@@ -1,7 +1,5 @@
 """``--anonymise``: names of people, their groups, programs and jobs are in no output."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.environment.state.test_slurm import COLUMNS, row
@@ -57,24 +55,3 @@ def test_no_output_has_names(here, call, command):
     content = [path.read_bytes().decode("latin-1") for path in written if path.is_file()]
     for text in (out, err, *content):
         assert not [name for name in NAMES if name in text], text[:2000]
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("replay log.txt --machine site.toml", "a machine knows users and accounts by name"),
-        ("forecast queue.txt --machine site.toml", "a machine knows users and accounts by name"),
-        ("stats results", "results have the names of their trace; run it with anonymise"),
-        ("compare results log.txt", "results have the names of their trace; run it with anonymise"),
-        ("inspect results", "is not a trace"),
-        ("inspect run.toml", "is not a trace"),
-    ],
-)
-def test_what_cannot_be_anonymised_is_refused(here, call, command, message):
-    """Rather than left as it is."""
-    if "results" in command:
-        assert 0 == call("replay", "log.txt", "--users", "rigid", "--out", "results")[0]
-        assert "USERX" in Path("results/trace.names.csv").read_text()
-    code, _, err = call(*command.split(), "--anonymise")
-    assert 2 == code
-    assert message in err

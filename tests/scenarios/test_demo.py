@@ -1,15 +1,11 @@
 """The demo: what it says is true, and what it leaves behind is whole."""
 
-import json
-import re
-
 import pytest
-from hpcrowd import HpcrowdError, State, read_swf
+from hpcrowd import State, read_swf
 from hpcrowd.analysis.results import write_run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.errors import QuantityError
-from hpcrowd.scenarios.commands.simulate.demo import command as demo_command
 from hpcrowd.scenarios.demo import observations, run_demo
 
 DAYS = 2
@@ -37,6 +33,12 @@ def test_runs_are_the_four(runs):
     assert oblivious_fcfs == oblivious_easy
     assert fcfs != easy
     assert [False, False, True, True] == [run.precedence.after is not None for run in runs]
+    said = " ".join(observations(runs))
+    words = [f" {len(run.jobs):,} " for run in runs]
+    words += [format_duration(run.metrics["wait_mean_s"]) for run in runs]
+    assert [] == [word for word in words if word not in said]
+    turned = observations([runs[1], runs[0], runs[2], runs[2]])[-1]
+    assert [] == [word for word in ("costs", "changes no wait", "0% more") if word not in turned]
 
 
 def test_same_seed_same_bytes(runs, tmp_path):
@@ -56,47 +58,8 @@ def test_same_seed_same_bytes(runs, tmp_path):
         assert sorted(three[0].jobs.submit.tolist()) == trace["submit"].tolist()
 
 
-def test_observations_are_taken_from_the_numbers(runs):
-    """The sentences name the jobs and the mean wait of each run, and call a loss a loss."""
-    said = " ".join(observations(runs))
-    words = [f" {len(run.jobs):,} " for run in runs]
-    words += [format_duration(run.metrics["wait_mean_s"]) for run in runs]
-    assert [] == [word for word in words if word not in said]
-    turned = observations([runs[1], runs[0], runs[2], runs[2]])[-1]
-    assert [] == [word for word in ("costs", "changes no wait", "0% more") if word not in turned]
-
-
-@pytest.mark.slow
-def test_command_end_to_end(tmp_path, capsys):
-    """The folder holds report, pictures and a folder per run; the table is on stdout."""
-    out = tmp_path / "demo"
-    demo_command(out, days=1, seed=1, as_json=True)
-    assert 1 == json.loads(capsys.readouterr().out)["seed"]
-    demo_command(out, days=1, seed=0, as_json=False)
-    printed = capsys.readouterr()
-    assert "feedback, EASY" in printed.out
-    assert str(out / "report.html") in printed.err
-    folders = {path.name for path in out.iterdir() if path.is_dir()}
-    top = {path.name for path in out.iterdir()} - folders
-    assert {"comparison.png", "queues.png", "report.html", "provenance.json"} == top
-    assert {label.lower().replace(", ", "-") for label in LABELS} == folders
-    for folder in folders:
-        files = {path.name for path in (out / folder).iterdir()}
-        assert {*SAME, "provenance.json", "overview.png"} == files
-    report = (out / "report.html").read_text()
-    assert 2 == len(re.findall(r'src="data:image/png;base64,[A-Za-z0-9+/=]{1000,}"', report))
-    for place in (".", "feedback-easy"):
-        provenance = json.loads((out / place / "provenance.json").read_text())
-        assert ("demo", 0) == tuple(provenance["configuration"][key] for key in ("kind", "seed"))
-    assert ["demo"] == [path.name for path in tmp_path.iterdir()]
-
-
 @pytest.mark.parametrize("given", [{"days": 0}, {"seed": -1}, {"processors": 0}])
-def test_impossible_demos_are_refused(tmp_path, given):
-    """Numbers that cannot be are refused; a folder that hpcrowd did not write is left alone."""
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(HpcrowdError, match="choose another --out"):
-        demo_command(tmp_path, days=1, seed=0, as_json=False)
-    assert ["mine.txt"] == [path.name for path in tmp_path.iterdir()]
+def test_impossible_demos_are_refused(given):
+    """Numbers that cannot be are refused."""
     with pytest.raises(QuantityError, match=r"days 0|seed -1|processors 0"):
         run_demo(**({"days": 1} | given))

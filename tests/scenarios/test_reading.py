@@ -110,11 +110,11 @@ def test_python_takes_them_with_a_path():
         hc.replay(hc.read_trace("jobs.txt"), zone="Europe/Paris")
 
 
-@pytest.mark.parametrize("trace", ["jobs.txt", 'mine.txt"\nmap = "mine.toml'])
-def test_clusters_of_a_grid_have_them(trace):
+def test_clusters_of_a_grid_have_them():
     """Each trace has its own."""
     Path("grid.toml").write_text(
-        f'[scenario]\nkind = "grid"\n[scenario.clusters.A]\nprocessors = 64\ntrace = "{trace}"\n'
+        '[scenario]\nkind = "grid"\n[scenario.clusters.A]\nprocessors = 64\n'
+        'trace = "mine.txt"\nmap = "mine.toml"\n'
     )
     scenario = read_scenario(Path("grid.toml"))
     scenario.check()
@@ -201,30 +201,3 @@ def test_notes_are_known_before_a_run_and_kept_in_its_folder(folder, kind):
         assert (kind == "resample") == any("the peak of its recorded use" in one for one in before)
     else:
         assert told == before
-
-
-@pytest.mark.slow
-def test_a_map_that_comes_with_hpcrowd_is_given_by_name(call, tmp_path):
-    """Its name stays in the settings, and the checksum of its file with the results."""
-    Path("tasks.csv").write_text("time,job,user,cpus,end\n600000000,7,u1,4,660000000\n")
-    Path("run.toml").write_text(
-        '[scenario]\nkind = "replay"\ntrace = "tasks.csv"\nmap = "google-2011"\nusers = "rigid"\n'
-    )
-    for words in (("replay", "tasks.csv", "--map", "google-2011", "--users", "rigid"),
-                  ("run", "run.toml")):  # fmt: skip
-        folder = words[0]
-        code, _, err = call(*words, "--out", folder)
-        assert (0, False) == (code, "hpcrowd:" in err)
-        told = json.loads((Path(folder) / "provenance.json").read_text())["configuration"]
-        assert "google-2011" == told["map"]
-        assert 64 == len(told["files_sha256"]["google-2011"])
-    scenario = read_scenario(Path("run.toml"))
-    assert Path(scenario.completed()["map"]).is_file()
-    code, _, err = call("stats", "tasks.csv", "--map", "google-2012")
-    assert (2, 1) == (code, err.count("\n"))
-    assert "did you mean google-2011? choose alibaba-2018, f-data" in err
-    Path("grid.toml").write_text(
-        '[clusters.A]\nprocessors = 8\ntrace = "tasks.csv"\nmap = "google-2011"\n'
-    )
-    code, _, err = call("grid", "grid.toml", "--out", "grid")
-    assert (0, False) == (code, "hpcrowd:" in err)

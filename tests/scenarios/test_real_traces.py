@@ -70,12 +70,6 @@ def test_record_is_a_fixed_point_of_think_times(read_trace, name, sessions):
     assert 0.0 == run.metrics["lateness_mean_s"]
 
 
-def written(run, folder):
-    """The trace that a run leaves behind, read back."""
-    write_results(run, folder / "out", plots=False)
-    return read_swf(folder / "out" / "trace.swf.gz")
-
-
 @pytest.mark.parametrize(
     "choices",
     [
@@ -89,7 +83,8 @@ def written(run, folder):
 def test_written_trace_is_the_run(kth, tmp_path, choices):
     """The trace of a run has every job, by submission, with status, and its own header."""
     run = replay(kth, **choices)
-    trace = written(run, tmp_path)
+    write_results(run, tmp_path / "out", plots=False)
+    trace = read_swf(tmp_path / "out" / "trace.swf.gz")
     again = replay(trace, users="rigid", scheduler="recorded").jobs
     ran = run.jobs.over
     assert run.jobs.number[ran].tolist() == again.number.tolist()
@@ -112,6 +107,8 @@ def test_written_trace_is_the_run(kth, tmp_path, choices):
     assert recorded[completed].tolist() == status[completed].tolist()
     for name in ("Computer", "UnixStartTime"):
         assert kth.header.get(name) == trace.header.get(name)
+    for name in ("memory", "average_cpu", "partition"):
+        assert kth[name][run.reading.rows].tolist() == trace[name][by_number].tolist(), name
 
     has = np.flatnonzero(trace["preceding"] != -1)
     assert (choices["users"] == "rigid") == (len(has) == 0) == (run.metrics["lateness_mean_s"] == 0)
@@ -125,17 +122,6 @@ def test_written_trace_is_the_run(kth, tmp_path, choices):
     if len(has):
         assert run.work is not None
         assert np.count_nonzero(run.work.dependencies.count) == len(has)
-
-
-def test_rigid_users_keep_recorded_fields_17_and_18(read_trace, tmp_path):
-    """Users who do not react keep what was recorded as preceding job and think time."""
-    trace = read_trace("DAS2-fs1-2003-1")
-    run = replay(trace, users="rigid")
-    again = written(run, tmp_path)
-    by_number = np.argsort(again["number"])
-    rows = run.reading.rows
-    for name in ("preceding", "think_time", "memory", "average_cpu", "partition"):
-        assert trace[name][rows].tolist() == again[name][by_number].tolist(), name
 
 
 @pytest.mark.endurance

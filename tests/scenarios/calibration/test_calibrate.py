@@ -12,7 +12,6 @@ from hpcrowd.analysis.calibration.regression import posterior_of
 from hpcrowd.calibration import read_posterior, write_posterior
 from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.calibration import calibrate as calibrating
-from hpcrowd.scenarios.calibration import simulations
 from hpcrowd.scenarios.calibration.subject import read_subject
 from hpcrowd.scenarios.commands.models import calibrate as calibrate_command
 from hpcrowd.scenarios.terminal import standard_output
@@ -26,12 +25,6 @@ from tests.analysis.calibration.calibration_cases import (
     write_population,
 )
 
-#: Simulations of a quick calibration.
-FEW = 100
-
-#: Simulations of its posterior.
-AGAIN = 12
-
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory):
@@ -42,7 +35,7 @@ def known(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(known):
     """Return a calibration to it."""
-    return calibrate(write_population(known.parent), known, draws=FEW, truths=20, predictive=AGAIN)
+    return calibrate(write_population(known.parent), known, draws=100, truths=20, predictive=12)
 
 
 def test_known_users_are_found(found):
@@ -55,8 +48,6 @@ def test_known_users_are_found(found):
         assert posterior.shrinkage(place) > 0.3
     assert not found.outside
     lines = {line.name: line for line in posterior.statistics}
-    for line in lines.values():
-        assert line.low_90 <= line.low_50 <= line.median <= line.high_50 <= line.high_90
     for name in ("think_p50_s", "think_slow_p50_s"):
         assert lines[name].record / 2 < lines[name].median < 2 * lines[name].record
     assert found.likeness > 0.05
@@ -78,7 +69,6 @@ def test_the_same_seed_gives_the_same_bytes(known):
     thinks, _ = run(compare=["think"])
     assert (thinks.table.statistics == one.table.statistics).all()
     assert thinks.posterior.drawn.distances != pytest.approx(one.posterior.drawn.distances)
-    assert one.jobs < 150
 
 
 def test_what_is_free(tmp_path, known):
@@ -106,14 +96,8 @@ def test_the_command_prints_and_writes(tmp_path, known, found, call, monkeypatch
     path, out = write_population(tmp_path), tmp_path / "p.json"
     code, text, said = call("calibrate", path, known, "-o", out)
     assert (0, f"The posterior is {out}\n") == (code, said)
-    for words in (
-        "users.0.line.slope",
-        "log 5.0 min to 2.0 h",
-        "think_p50_s",
-        "ranks, in tenths",
-        "check: 20 logs simulated",
-        "28 to 72 % and 77 to 100 % are expected by chance.",
-    ):
+    by_chance = "28 to 72 % and 77 to 100 % are expected by chance."
+    for words in ("users.0.line.slope", "log 5.0 min to 2.0 h", "20 logs simulated", by_chance):
         assert words in text
     assert read_posterior(out).settings == found.posterior.settings
     code, text, _ = call("calibrate", path, known, "--json")
@@ -134,30 +118,6 @@ def test_a_parameter_that_a_log_says_nothing_about_is_named(found, capsys):
     assert "about a:" not in text
     assert "Left out, as no draw of the prior has what the log has: night" in text
     assert "No draw of the prior is like the log in all statistics together" in text
-
-
-@pytest.mark.parametrize(
-    ("options", "rule"),
-    [
-        ("", "nothing is free; add a table [free], or give --free NAME=LOW..HIGH"),
-        ("--free users.0.line.slope", "write NAME=LOW..HIGH"),
-        ("--free users.0.line.slope=2..1", "must be less than the second"),
-        ("--free users.0.line.slop=0..1", "slop: no such setting"),
-        ("--free users.0.line.slope=-1..1", "greater than or equal to 0"),
-        ("--free users.3.line.slope=0..1", "no such element; there are 1"),
-        ("--free users.0.behaviour=0..1", "behaviour"),
-        ("--free users.0.line.slope=0..1 --compare thin,night,x", "compare 'x': not known"),
-        ("--free users.0.line.slope=0..1 --draws 5", "draws 5: must be from 40"),
-        ("--free users.0.line.slope=0..1 --check 9 --method smc", "tests the method regression"),
-    ],
-)
-def test_mistakes_take_one_line(tmp_path, known, call, options, rule):
-    """What, value, rule and cure, before anything is simulated."""
-    path = write_population(tmp_path, POPULATION.partition("[free]")[0])
-    code, text, said = call("calibrate", path, known, *options.split())
-    assert (2, "") == (code, text)
-    assert rule in said
-    assert 1 == said.count("\n")
 
 
 @pytest.mark.parametrize(
@@ -188,19 +148,6 @@ def test_a_population_with_free_parameters_can_be_replayed(tmp_path, known, call
     assert 'smc: pyabc is not installed; pip install "hpcrowd[calibration]"\n' in said
 
 
-def test_ctrl_c_leaves_nothing(tmp_path, known, call, monkeypatch):
-    """No file is written, and a message says so."""
-
-    def interrupt(self, task):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(simulations.Simulations, "__call__", interrupt)
-    out = tmp_path / "p.json"
-    code, _, said = call("calibrate", write_population(tmp_path), known, "-o", out)
-    assert (130, "hpcrowd: interrupted; nothing was written\n") == (code, said)
-    assert ["linear.toml"] == [path.name for path in tmp_path.iterdir()]
-
-
 @pytest.mark.slow
 def test_smc_repeats_and_leaves_nothing(tmp_path, known, monkeypatch):
     """The same seed gives the same draws; numpy's stream goes on as if nothing had happened."""
@@ -209,7 +156,7 @@ def test_smc_repeats_and_leaves_nothing(tmp_path, known, monkeypatch):
     path = write_population(known.parent)
 
     def search():
-        return calibrate(path, known, draws=60, method="smc", predictive=AGAIN).posterior
+        return calibrate(path, known, draws=60, method="smc", predictive=12).posterior
 
     np.random.seed(4)  # noqa: NPY002
     first = search()

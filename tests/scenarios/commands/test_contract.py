@@ -1,5 +1,6 @@
 """What holds for every command: help, wrong options, absent files, mistakes in one line."""
 
+import gzip
 import shlex
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.cli import CommandFiles
 from typer.testing import CliRunner
+
+from tests.support.populations import small_log
 
 COMMANDS = [*CommandFiles()]
 
@@ -34,8 +37,39 @@ ABSENT = {
 #: Commands that take no file; fetch asks a server, and is tested with one.
 WITHOUT = {"demo", "behaviours", "policies", "models", "reproduce", "fetch"}
 
+#: Files that are not a trace; None is a folder.
+BROKEN: dict[str, bytes | None] = {
+    "empty.swf": b"",
+    "prose.swf": b"It was a dark and stormy night.\n",
+    "binary.swf": bytes(range(256)),
+    "truncated.swf": gzip.compress(LOG.encode() * 50)[:200],
+    "header.swf": b"; Version: 2.2\n",
+    "short.swf": b"1 2 3\n",
+    "folder.swf": None,
+}
+
+#: A calibration of one parameter.
+FREE = "calibrate known.toml log.swf --free users.0.line.slope=0..1"
+
 #: What cannot be done: the request, and words of the one line that says so.
 MISTAKES = [
+    # --anonymise
+    ("forecast log.swf --machine site.toml --anonymise", "a machine knows users and accounts"),
+    ("replay log.swf --machine site.toml --anonymise", "a machine knows users and accounts"),
+    ("stats run --anonymise", "results have the names of their trace; run it with anonymise"),
+    ("compare run log.swf --anonymise", "results have the names of their trace; run it with ano"),
+    ("inspect run --anonymise", "is not a trace"),
+    # calibrate
+    ("calibrate known.toml log.swf", "nothing is free; add a table [free], or give --free"),
+    ("calibrate known.toml log.swf --free users.0.line.slope", "write NAME=LOW..HIGH"),
+    ("calibrate known.toml log.swf --free users.0.line.slope=2..1", "must be less than the second"),
+    ("calibrate known.toml log.swf --free users.0.line.slop=0..1", "slop: no such setting"),
+    ("calibrate known.toml log.swf --free users.0.line.slope=-1..1", "greater than or equal to 0"),
+    ("calibrate known.toml log.swf --free users.3.line.slope=0..1", "no such element; there are 1"),
+    ("calibrate known.toml log.swf --free users.0.behaviour=0..1", "behaviour"),
+    (f"{FREE} --compare thin,night,x", "compare 'x': not known"),
+    (f"{FREE} --draws 5", "draws 5: must be from 40"),
+    (f"{FREE} --check 9 --method smc", "tests the method regression"),
     # clean
     ("clean log.swf -o out.swf", "no rule is given; choose --flurries"),
     ("clean log.swf --no-user -o .", "is a folder; -o names a file"),
@@ -67,6 +101,13 @@ MISTAKES = [
     ("generate feitelson96 --processors 8 -o x.txt", "ends in .swf, .csv or .parquet"),
     ("judge feitelson96 log.swf --seeds 0", "seeds 0: must be 1"),
     ("populate feitelson96", "need the size of the machine"),
+    # inspect
+    ("inspect a b c", "3 runs: a page shows 2 at most"),
+    ("inspect log.swf --host 203.0.113.7 --port 0", "port 0 on 203.0.113.7"),
+    ("inspect none.toml", "none.toml: no such file; give a trace, a scenario"),
+    ("inspect bad.toml", "none.swf"),
+    ("inspect keyless.toml", "keyless.toml"),
+    ("inspect both", "both: contains several runs"),
     # predict
     ("predict log.swf --model history", "model 'history': has not been trained; add --train"),
     ("predict log.swf --model last-two --train", '--train trains the model "history"'),
@@ -75,6 +116,22 @@ MISTAKES = [
     ("predict log.swf --train --out none/m.json", "none is not a writable folder"),
     ("predict log.swf --split 200", "split '200': trains with 200 jobs of 60"),
     ("predict log.swf --years now", "years 'now'"),
+    # replay
+    ("replay log.swf --users nobody", "users 'nobody': not known; choose rigid, think-time"),
+    ("replay log.swf --scheduler magic", "scheduler 'magic': not known; choose fcfs, easy"),
+    ("replay log.swf --scheduler ordr:by=submit", "not known; did you mean order? choose fcfs"),
+    ("replay log.swf --processors 0", "processors '0': gives 0; at least 1"),
+    ("replay log.swf --speed 2", "speed '2': not a positive number and an x; write for example 2x"),
+    ("replay log.swf --requested tsafrir:30m", "'tsafrir:30m': longest request 1800 s: must be"),
+    ("replay log.swf --requested at-least", "'at-least': not known; choose given, or for example"),
+    ("replay log.swf --job-processors some", "'some': not known; choose requested, allocated"),
+    ("replay log.swf --seed -1", "seed -1: Input should be greater"),
+    ("replay odd.swf --strict", "no processors"),
+    ("replay none.swf --users folder.toml", "folder.toml: cannot be read: "),
+    ("replay none.swf --users binary.toml", "binary.toml: not TOML: "),
+    ("replay none.swf --users crowd.yaml", "crowd.yaml': not known; choose rigid, think-time"),
+    # replay and sessions of what is not a trace
+    *((f"{command} {name}", name) for command in ("replay", "sessions") for name in BROKEN),
     # replay --estimates
     ("replay log.swf --estimates history", "history: used before it was trained; name published"),
     # replay --gantt
@@ -92,6 +149,21 @@ MISTAKES = [
     ("report run --figures mine", "choose another --figures"),
     ("report sweep", "keeps the metrics of its runs but not what a report draws; see its summary"),
     ("report run --figures run", "--figures run"),
+    # resample
+    ("resample log.swf --population 0x", "population '0x': not a positive number and an x"),
+    ("resample log.swf --population 0", "population '0': at least 1"),
+    ("resample log.swf --users rigid --satisfaction alea", "alea: has no effect on rigid users"),
+    ("resample log.swf --users mugm --satisfaction habit", "mugm users generate their work"),
+    ("resample log.swf --users mugm --scheduler recorded", "no recorded waits of mugm users"),
+    ("resample weeks.swf --warm-up 56d", "warm_up 56d: must be shorter than the run, 56 days, as"),
+    ("resample log.swf --consequences leave", "cannot read 'leave'; write NAME=NUMBER"),
+    ("resample log.swf --consequences away=0", "away 0: at least 1"),
+    ("resample weeks.swf --pool least=50", "a pool of 12 users; at least 50 are needed"),
+    # sessions
+    ("sessions log.swf --user 99", "user 99: not in the trace; its 3 users"),
+    ("sessions log.swf --dot -", "give --user"),
+    ("sessions log.swf --user 1 --json --dot -", "give --dot a file"),
+    ("sessions log.swf --sessions x", "sessions 'x': not known; write for example arrival:60m"),
     # stats
     ("stats", "no trace given"),
     ("stats log.swf --distance", "--distance: 1 trace given; it compares two"),
@@ -102,6 +174,9 @@ MISTAKES = [
     ("validate log.swf --origins half", "origins 'half': shares of"),
     ("validate log.swf --elsewhere", "elsewhere: there is one trace only"),
     ("validate log.swf --pauses none", "pauses 'none'"),
+    # sweep
+    ("sweep study.toml", "give a folder"),
+    ("sweep study.toml --out absent --status", "no such folder"),
     # window
     ("window log.swf -o p.swf", "no part is given; choose one with --from, --to, --only-users or"),
     ("window log.swf --from 2d --to 1d -o p.swf", "empty; it must end after it begins"),
@@ -113,10 +188,10 @@ MISTAKES = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Return a folder with a log, runs of it, a table, and files of somebody else."""
+def folder(tmp_path_factory, make_trace):
+    """Return a folder with logs, runs of one, a table, and files of somebody else."""
     from hpcrowd.analysis.results import write_results
-    from hpcrowd.environment.traces.formats.swf import read_swf
+    from hpcrowd.environment.traces.formats.swf import read_swf, write_swf
 
     place = tmp_path_factory.mktemp("commands")
     for name, text in {
@@ -125,12 +200,24 @@ def folder(tmp_path_factory):
         "mine.html": "<html>my own page</html>",
         "run.toml": '[scenario]\nkind = "replay"\ntrace = "log.swf"\n',
         "grid.toml": 'users = "rigid"\n[clusters.a]\nprocessors = 8\ntrace = "log.swf"\n',
+        "odd.swf": f"{LOG}61 324000 0 9 0 -1 -1 0 9 -1 1 1 1 1 1 -1 -1 -1\n",
+        "site.toml": '[[nodes]]\nname = "n[1-9]"\ncores = 64\n',
+        "known.toml": '[[users]]\nbehaviour = "linear"\nline = { slope = 0.5 }\n',
+        "study.toml": '[scenario]\nkind = "replay"\ntrace = "log.swf"\n[axes]\nseed = 2\n',
+        "bad.toml": '[scenario]\nkind = "replay"\ntrace = "none.swf"\n',
+        "keyless.toml": '[scenario]\nkind = "replay"\n',
         "mine/thesis.txt": "three years",
         "sweep/study.json": "{}",
         "folder.png/letter.txt": "dear",
+        "folder.toml/letter.txt": "dear",
+        "folder.swf/letter.txt": "dear",
     }.items():
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text(text)
+    for name, content in {**BROKEN, "binary.toml": b"\xff\xfe"}.items():
+        if content is not None:
+            (place / name).write_bytes(content)
+    write_swf(small_log(make_trace), place / "weeks.swf")
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.scenarios.kinds.replay import replay
 
@@ -171,6 +258,13 @@ def test_help_tells_every_option(call, monkeypatch, name):
     assert command.help.splitlines()[0] in " ".join(out.split())
     options = {one for parameter in command.params for one in parameter.opts if one[:2] == "--"}
     assert [] == [one for one in options if one not in out]
+
+
+def test_help_of_all_lists_every_command(call):
+    """Each has a line, without being loaded."""
+    code, out, err = call("--help")
+    assert (0, "") == (code, err)
+    assert [] == [name for name in COMMANDS if name not in out]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -9,7 +9,7 @@ from hpcrowd.analysis.forecast.futures import Asked, Outset
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.forecasts.making import _kept, key_of, make_futures
-from hpcrowd.scenarios.sweeps.engines import Inline, Processes, engine_of
+from hpcrowd.scenarios.sweeps.engines import Inline, engine_of
 
 from tests.scenarios.forecasts.forecast_cases import contents, state_at
 
@@ -27,10 +27,13 @@ def alone(outset):
 
 
 @pytest.mark.slow
-def test_futures_are_the_same_in_processes(outset, alone):
-    """As in this one, in order, with progress up to all of them."""
+@pytest.mark.parametrize("name", ["processes", "dask"])
+def test_futures_are_the_same_in_other_processes(outset, alone, name):
+    """As in this one, in order, with progress up to all of them; one at least."""
+    if name == "dask":
+        pytest.importorskip("distributed")
     seen: list[tuple[int, int]] = []
-    engine = Processes(2)
+    engine = engine_of(name, workers=2)
     try:
         found = make_futures(
             outset, 12, 3, engine=engine, progress=lambda *done: seen.append(done)
@@ -38,19 +41,7 @@ def test_futures_are_the_same_in_processes(outset, alone):
     finally:
         engine.close()
     assert alone == contents(found)
-    assert (0, 12) == seen[0]
-    assert (12, 12) == seen[-1]
-
-
-@pytest.mark.slow
-def test_dask_makes_the_same(outset, alone):
-    """A Dask cluster makes the same futures."""
-    pytest.importorskip("distributed")
-    engine = engine_of("dask", workers=2)
-    try:
-        assert alone == contents(make_futures(outset, 12, 3, engine=engine))
-    finally:
-        engine.close()
+    assert ((0, 12), (12, 12)) == (seen[0], seen[-1])
 
 
 def test_what_is_kept_is_not_made_again(outset, alone, tmp_path, monkeypatch, capsys):
@@ -65,7 +56,6 @@ def test_what_is_kept_is_not_made_again(outset, alone, tmp_path, monkeypatch, ca
         Outset, "simulate",
         lambda self, number, *rest: numbers.append(number) or simulate(self, number, *rest),
     )  # fmt: skip
-    assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
     assert alone[:4] == contents(make_futures(outset, 4, 3, folder=tmp_path))
     assert [] == numbers
     files[0].unlink()
@@ -108,9 +98,5 @@ def test_kept_futures_of_others_are_not_taken(outset):
     found = [key_of(replace(outset, **change), 3) for change in changes]
     assert key_of(outset, 3) == found[0]
     assert 11 == len({*found, key_of(outset, 4)})
-
-
-def test_how_many():
-    """One at least."""
     with pytest.raises(QuantityError, match="futures 0"):
-        make_futures(Outset(state_at(), DAY), 0)
+        make_futures(outset, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from hpcrowd.environment.clock import DAY, WEEK
+from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import Plan as ArrivalsPlan
@@ -48,17 +48,17 @@ def log_of_one_job(make_trace: Maker) -> Trace:
     return make_trace(job(0, 5, 4, 1), header="; MaxProcs: 4")
 
 
-def small_log(make_trace: Maker, seed: int) -> Trace:
-    """Return a log of 250 jobs by 12 users in 30 days on 20 processors; user 12 has one job."""
+def small_log(make_trace: Maker, seed: int, machine: int = 20, failed: int = 0) -> Trace:
+    """Return 250 jobs by 12 users in 30 days, some of them failed; user 12 has one job."""
     random = np.random.default_rng(seed)
     jobs = []
     for row, submit in enumerate(np.sort(random.integers(0, 30 * DAY, 250)).tolist()):
-        run, processors = int(random.integers(1, 30_000)), int(random.integers(1, 20))
-        wait = int(random.integers(0, 5_000))
+        run, processors = int(random.integers(1, 30_000)), int(random.integers(1, machine))
+        wait, status = int(random.integers(0, 5_000)), int(not failed or row % failed > 0)
         user = 12 if row == 0 else int(random.integers(1, 12))
         more = {"allocated_processors": processors, "requested_time": 2 * run, "wait": wait}
-        jobs.append(job(submit, run, processors, user, **more))
-    return make_trace(*jobs, header="; MaxProcs: 20\n; UnixStartTime: 843480031")
+        jobs.append(job(submit, run, processors, user, status=status, **more))
+    return make_trace(*jobs, header=f"; MaxProcs: {machine}\n; UnixStartTime: 843480031")
 
 
 def bursty_log(make_trace: Maker, seed: int, jobs: int = 600) -> Trace:
@@ -87,27 +87,6 @@ def grouped_log(make_trace: Maker, seed: int, jobs: int = 400) -> Trace:
         run = int(2 ** (log_run[user] + random.normal()))
         made.append(job(submit, run, processors, user + 1, allocated_processors=processors))
     return make_trace(*made, header="; MaxProcs: 20")
-
-
-def weekly_log(make_trace: Maker, seed: int, processors: int) -> Trace:
-    """Return a log of 300 jobs in six weeks, every tenth of which failed."""
-    random = np.random.default_rng(seed)
-    jobs = []
-    for place, submit in enumerate(np.sort(random.integers(0, 6 * WEEK, 300)).tolist()):
-        run, width = int(random.integers(1, 9_000)), int(random.integers(1, processors))
-        jobs.append(job(submit, run, width, 1, status=int(place % 10 > 0)))
-    return make_trace(*jobs, header=f"; MaxProcs: {processors}")
-
-
-def predictable_log(make_trace: Maker) -> Trace:
-    """Return a log of four users, each with run times of one kind."""
-    random = np.random.default_rng(5)
-    jobs = []
-    for number in range(150):
-        user, wait = int(random.integers(1, 5)), int(random.integers(0, 500))
-        run = 400 * user + int(random.integers(0, 200))
-        jobs.append(job(900 * number, run, int(random.integers(1, 9)), user, wait=wait))
-    return make_trace(*jobs, header="; MaxProcs: 16\n; UnixStartTime: 1")
 
 
 # ---- a recorded run of Slurm -----------------------------------------------------------------
@@ -177,21 +156,14 @@ SMALL_CORRELATION = CorrelationPlan(
 
 @dataclass(frozen=True)
 class Case:
-    """A study at a small size.
+    """A study at a small size."""
 
-    Attributes
-    ----------
-    logs
-        The logs that it reads, each a function that makes it, by file.
-    arguments, words
-        Arguments of its function besides the input, and the same as options of its command.
-    rows, pictures, steps
-        Rows of its table, names of its pictures, and steps that it reports in the end.
-    """
-
+    #: The logs that it reads, each a function that makes it, by file.
     logs: Mapping[str, Callable[[Maker], Trace]] = field(default_factory=dict)
+    #: Arguments of its function besides the input, and the same as options of its command.
     arguments: Mapping[str, Any] = field(default_factory=dict)
     words: str = ""
+    #: Rows of its table, names of its pictures, and steps that it reports in the end.
     rows: int = 0
     pictures: tuple[str, ...] = ()
     steps: int = 0
@@ -224,7 +196,7 @@ CASES = {
         steps=ARRIVALS_TASKS,
     ),
     "minh2012-correlation": Case(
-        {HPC2N_FILE: _log(weekly_log, 1, 40), f"{DAS2_FILE}.gz": _log(weekly_log, 2, 8)},
+        {HPC2N_FILE: _log(small_log, 1, 40, 10), f"{DAS2_FILE}.gz": _log(small_log, 2, 8, 10)},
         {"plan": SMALL_CORRELATION, "workers": 1},
         "--seeds 2 --jobs 120 --loads 0.6 --workers 1",
         rows=5 * 3 * 2 + 4 * 2 * 2 * 2 * 2,
@@ -250,7 +222,7 @@ CASES = {
         steps=46,
     ),
     "minh2012-predictor": Case(
-        {DS_FILE: predictable_log},
+        {DS_FILE: _log(grouped_log, 5, 150)},
         rows=3 * 3,
         pictures=("tables", "histories", "figure8-2"),
         steps=2,

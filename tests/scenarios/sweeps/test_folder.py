@@ -36,16 +36,12 @@ def test_rows_are_those_of_replays(tmp_path):
     found = run(path, out)
     frame = pd.read_parquet(out / "frame.parquet")
     assert ["speed", "seed", "key", "state", *ROW_METRICS, "error"] == list(frame.columns)
-    expected = [["1x", 0], ["1x", 1], ["0.7x", 0], ["0.7x", 1]]
-    assert expected == frame[["speed", "seed"]].to_numpy().tolist()
     assert found.result.frame.equals(frame)
     trace = read_swf(tmp_path / "busy.swf")
     for row in frame.to_dict("records"):
         single = replay(trace, users="fluid", speed=row["speed"], seed=row["seed"])
-        expected = {name: value for name, value in single.metrics.items() if name != "per_user"}
-        for metric in METRICS:  # nothing was held, and a pool has no nodes
-            assert not metric.optional or expected.pop(metric.name) is None
-        assert expected == {name: row[name] for name in expected}
+        for metric in METRICS:
+            assert metric.optional or single.metrics[metric.name] == row[metric.name]
         assert single.metrics["per_user"]["wait_mean_s"]["p90"] == row["wait_mean_s_users_p90"]
         jobs = pd.read_parquet(out / "jobs" / f"{row['key']}.parquet")
         assert list(JOB_COLUMNS) == list(jobs.columns)
@@ -73,17 +69,6 @@ def done(swept, tmp_path):
     return tmp_path / "study.toml", tmp_path / "out"
 
 
-def test_extended_axes_do_only_what_is_new(tmp_path, done):
-    """More values and more axes do their own runs; those that are there stay as they are."""
-    _, out = done
-    before = landed(out)
-    more = SHORT.replace("seed = 2", 'seed = 3\nscheduler = ["easy", "fcfs"]')
-    found = run(write_study(tmp_path, more), out, resume=True)
-    assert (12, 4) == (found.over, found.kept)
-    after = landed(out)
-    assert before == {name: after[name] for name in before}
-
-
 def test_folder_of_another_study_is_refused(tmp_path, done):
     """A folder of another study, of something else, or with runs is refused in plain words."""
     path, out = done
@@ -104,25 +89,7 @@ def test_folder_of_another_study_is_refused(tmp_path, done):
     assert ["notes.txt"] == [one.name for one in strange.iterdir() if one.name != ".lock"]
 
 
-def test_beginning_may_be_killed(tmp_path, monkeypatch):
-    """A folder whose sweep was killed before its first run is that of the study all the same."""
-    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
-    whole = Path.mkdir
-
-    def fails(self, *arguments, **options):
-        if self.name == "runs":
-            raise InterruptedError
-        whole(self, *arguments, **options)
-
-    monkeypatch.setattr(Path, "mkdir", fails)
-    with pytest.raises(InterruptedError):
-        run(path, out)
-    monkeypatch.undo()
-    assert (out / "study.json").exists()
-    assert 4 == run(path, out).over
-
-
-def test_what_has_changed_is_told(tmp_path, done, monkeypatch):
+def test_what_has_changed_is_said(tmp_path, done, monkeypatch):
     """Another version is named and the runs stay; files of only some values are looked at, too."""
     versions = {**results_module.versions(), "numpy": "9.9"}
     with monkeypatch.context() as patch:
@@ -169,24 +136,6 @@ def test_damaged_files_are_found(done, step, monkeypatch):
                     one.write_bytes(content)
 
 
-def test_a_sweep_goes_on_with_damaged_files(done):
-    """What was damaged is run again, and everything is as before; what it says names the run."""
-    path, out = done
-    before, frame = landed(out), (out / "frame.csv").read_bytes()
-    damaged = out / "runs" / next(iter(before))
-    damaged.write_bytes(b"")
-    (out / "study.json").write_text("{")
-    (out / "inputs").mkdir()
-    (out / "inputs" / f"{'0' * 20}.shared").write_bytes(b"half")
-    found = run(path, out, resume=True)
-    assert (3, 4) == (found.kept, found.over)
-    assert [True, True] == [
-        "study.json was damaged" in found.notes[0], f"run {damaged.stem}: " in found.notes[1]
-    ]  # fmt: skip
-    assert (before.keys(), frame) == (landed(out).keys(), (out / "frame.csv").read_bytes())
-    assert not (out / "inputs").exists()
-
-
 def test_what_a_sweep_did_not_write_stays(tmp_path, done, call):
     """Notes stay; a changed table is named before anything runs, and --force leaves it, too."""
     path, out = done
@@ -199,14 +148,11 @@ def test_what_a_sweep_did_not_write_stays(tmp_path, done, call):
     with pytest.raises(HpcrowdError, match=r"summary\.csv: is not as hpcrowd wrote it"):
         run(path, out, resume=True)
     assert ["mine"] * 5 == [one.read_text() for one in (*mine, out / "summary.csv")]
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "index.jsonl").write_text("mine")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/index.jsonl").write_text("mine")
     for force in ([], ["--force"]):
-        assert 2 == call("sweep", path, "--out", other, "--executor", "inline", *force)[0]
-    (other / "index.jsonl").rename(other / "mine.txt")
-    assert 0 == call("sweep", path, "--out", other, "--executor", "inline", "--force")[0]
-    assert "mine" == (other / "mine.txt").read_text()
+        line = ("sweep", path, "--out", tmp_path / "other", "--executor", "inline", *force)
+        assert 2 == call(*line)[0]
 
 
 def test_results_are_known_wherever_a_sweep_is_killed(done, monkeypatch):

@@ -1,6 +1,7 @@
 """Studies in TOML files: axes, their order, what is reported, and mistakes with their lines."""
 
 import hashlib
+import itertools
 import json
 
 import numpy as np
@@ -10,7 +11,6 @@ from hpcrowd.scenarios.commands.simulate import sweep as sweep_command
 from hpcrowd.scenarios.sweeps.runs import planned
 from hpcrowd.scenarios.sweeps.study import (
     ResultConfig,
-    Study,
     TrimConfig,
     read_study,
     study_toml,
@@ -22,20 +22,13 @@ from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, write_study
 CHANGE = '[scenario.platform]\n[[scenario.platform.changes]]\ndo = "down"\nat = 5\n'
 
 
-def points(path):
-    """Return the settings of all runs of a study."""
-    return [tuple(point.values()) for point in read_study(path).points()]
-
-
 def test_axes(tmp_path):
     """Every value meets every other, the last axis fastest; axes may lie deep and leave out."""
     axes = '[axes]\nspeed = ["1x", "2x"]\nseed = 2\nscheduler = ["easy", "fcfs"]\n'
-    path = write_study(tmp_path, SCENARIO + axes)
-    assert [
-        ("1x", 0, "easy"), ("1x", 0, "fcfs"), ("1x", 1, "easy"), ("1x", 1, "fcfs"),
-        ("2x", 0, "easy"), ("2x", 0, "fcfs"), ("2x", 1, "easy"), ("2x", 1, "fcfs"),
-    ] == points(path)  # fmt: skip
-    assert 8 == len(read_study(path))
+    study = read_study(write_study(tmp_path, SCENARIO + axes))
+    every = [*itertools.product(("1x", "2x"), (0, 1), ("easy", "fcfs"))]
+    assert every == [tuple(point.values()) for point in study.points()]
+    assert 8 == len(study)
     deep = "[axes]\nplatform.changes.0.processors = [1, 3]\n"
     study = read_study(write_study(tmp_path, SCENARIO + CHANGE + deep))
     found = [study.scenario_at(point).completed()["platform"] for point in study.points()]
@@ -47,10 +40,9 @@ def test_axes(tmp_path):
 
 def test_scenario_may_be_a_file_elsewhere(tmp_path):
     """Its files are looked for next to it; a mistake in it is reported with its line."""
-    base = tmp_path / "base"
+    base, path = tmp_path / "base", tmp_path / "study.toml"
     base.mkdir()
     write_study(base, SCENARIO, name="scenario.toml")
-    path = tmp_path / "study.toml"
     path.write_text('scenario = "base/scenario.toml"\n[axes]\nseed = 2\n')
     study = read_study(path)
     assert (base, "study", 2) == (study.folder, study.name, len(study))
@@ -93,10 +85,9 @@ def test_completed_study_can_be_run_again(tmp_path, call):
     assert study_toml(study) == text
     assert [run.key for run in planned(study)] == [run.key for run in planned(found)]
     assert (study.trim, study.result) == (found.trim, found.result)
-    assert all(field.description for field in Study.model_fields.values())
     for part in (TrimConfig, ResultConfig):
-        assert all(f"# {name}: {field.description}"[:60] in text
-                   for name, field in part.model_fields.items())  # fmt: skip
+        assert all(f"# {name}: {one.description}"[:60] in text
+                   for name, one in part.model_fields.items())  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -143,9 +134,6 @@ def test_progress_tells_the_time_left(monkeypatch, capsys):
 def test_command_sweeps_and_tells(tmp_path, call):
     """The command runs the study, prints means and differences, and says how far it is."""
     path, out = write_study(tmp_path), tmp_path / "out"
-    for more, rule in (((), "give a folder"), (("--out", out, "--status"), "no such folder")):
-        code, text, err = call("sweep", path, *more)
-        assert (2, "", 1, True) == (code, text, err.count("\n"), rule in err)
     code, text, err = call("sweep", path, "--out", out, "--executor", "inline")
     assert (0, "") == (code, err)
     for words in (
@@ -157,9 +145,6 @@ def test_command_sweeps_and_tells(tmp_path, call):
         assert words in text  # fmt: skip
     code, text, _ = call("sweep", path, "--out", out, "--status", "--json")
     assert {"study": "study", "runs": 20, "done": 20, "failed": 0, "errors": []} == json.loads(text)
-    code, text, err = call("sweep", path, "--out", out)
-    assert (2, "") == (code, text)
-    assert "holds 20 runs of this study already; add --resume" in err
     code, text, _ = call("sweep", path, "--out", out, "--resume", "--executor", "inline", "--json")
     told = json.loads(text)
     assert (0, 20, 0) == (code, told["runs"], told["failed"])

@@ -1,43 +1,24 @@
-"""The commands models, fit, generate, judge and populate: what they print, write and refuse."""
+"""Commands of models: models, fit, generate, judge, populate and predict."""
 
 import json
-from pathlib import Path
+import re
 
-import numpy as np
 import pytest
 from hpcrowd import read_swf, write_swf
+from hpcrowd.environment.schedulers.predictors.models import read_predictor
 from hpcrowd.features import FEATURES
 from hpcrowd.models import ARRIVALS, MODELS, read_model
 
-
-@pytest.fixture(scope="module")
-def written(make_trace, tmp_path_factory):
-    """A folder with a trace of four weeks."""
-    folder = tmp_path_factory.mktemp("models")
-    random = np.random.default_rng(3)
-    submit = np.cumsum(random.exponential(4000, 600)).astype(int)
-    trace = make_trace(
-        *(
-            {
-                "submit": at,
-                "run": 1 + at % 3001,
-                "allocated_processors": 1 + at % 8,
-                "requested_time": 3600 * (1 + at % 3),
-                "user": 1 + at % 5,
-                "status": 1 if at % 9 else 0,
-            }
-            for at in submit
-        ),
-        header="; MaxProcs: 16\n; UnixStartTime: 852076800\n; TimeZoneString: Europe/Stockholm",
-    )
-    write_swf(trace, folder / "log.swf")
-    return folder
+from tests.scenarios.commands.test_contract import LOG
+from tests.support.populations import small_log
 
 
 @pytest.fixture
-def call(call, written, tmp_path, monkeypatch):
-    """Call ``hpcrowd`` in an empty folder with the trace."""
-    (tmp_path / "log.swf").symlink_to(written / "log.swf")
+def call(call, make_trace, tmp_path, monkeypatch):
+    """Call ``hpcrowd`` in a folder with a trace of eight weeks."""
+    trace = small_log(make_trace)
+    trace["status"][::9] = 0
+    write_swf(trace, tmp_path / "log.swf")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     return call
@@ -53,16 +34,12 @@ def test_models_and_arrivals_are_listed(call):
 
 
 def test_fit_then_generate(call):
-    """A model file with provenance; a trace as large as the original, at the asked load.
-
-    The file keeps the week; arrivals may be others than the model's. Without a fit, --processors
-    and --jobs or --days are needed.
-    """
+    """A model file with provenance; a trace as large as the original, at the asked load."""
     code, out, err = call("fit", "feitelson97", "log.swf", "-o", "m.json")
     assert (0, "") == (code, err)
     model = read_model("m.json")
-    assert f"fitted to {model.provenance['jobs']} jobs of log.swf, on 16 processors" in out
-    assert ("feitelson97", 16) == (model.name, model.machine)
+    assert f"fitted to {model.provenance['jobs']} jobs of log.swf, on 8 processors" in out
+    assert ("feitelson97", 8) == (model.name, model.machine)
     assert model.requests is not None
     assert {"not completed (status other than 1)"} == set(model.provenance["left_out"])
     out = call("generate", "m.json", "-o", "x.swf.gz", "--load", "0.5", "--json")[1]
@@ -75,25 +52,9 @@ def test_fit_then_generate(call):
     assert model.cycle is not None
     assert "lublin" == model.arrivals.name
     size = ("--processors", "32", "--days", "2")
-    assert "on 32 processors" in call("generate", "feitelson96", *size, "-o", "x.swf")[1]
+    _, out, err = call("generate", "feitelson96", *size, "-o", "x.swf", "--correlation", "1")
+    assert ("on 32 processors" in out, "reassigned" in err) == (True, True)
     assert "feitelson96" in read_swf("x.swf").header.get("Computer")
-
-
-def test_a_correlation_can_be_chosen(call):
-    """Processors are dealt out again to the degree; run times stay."""
-    for degree, name in (("1", "a.swf"), ("-1", "b.swf")):
-        code, _, err = call(
-            "generate", "lublin", "--processors", "64", "--jobs", "400", "-o", name,
-            "--correlation", degree,
-        )  # fmt: skip
-        assert 0 == code
-        assert "reassigned" in err
-    one, other = read_swf("a.swf"), read_swf("b.swf")
-    assert one["run"].tolist() == other["run"].tolist()
-    found = [
-        np.corrcoef(trace["run"], trace["allocated_processors"])[0, 1] for trace in (one, other)
-    ]
-    assert found[0] > 0 > found[1]
 
 
 @pytest.mark.slow
@@ -103,27 +64,60 @@ def test_a_judgement_sets_trace_and_model_side_by_side(call):
     command = ("judge", "m.json", "log.swf", "--seeds", "2", "--workers")
     code, out, err = call(*command, "1", "--out", "j.html")
     assert (0, "The report is j.html\n") == (code, err)
-    assert [] == [one.title for one in FEATURES.values() if one.title.strip() not in out]
     assert "Distances of distributions" in out
-    assert Path("j.html").read_text().startswith("<!DOCTYPE html>")
     out = call(*command, "1", "--json")[1]
     assert out == call(*command, "2", "--json")[1]
     wire = json.loads(out)
     assert [0, 1] == wire["replications"]
     assert set(FEATURES) == set(wire["features"])
-    found = wire["features"]["run_time_mean_s"]["generated"]
-    assert 2 == found["count"]
-    assert found["least"] <= found["mean"] <= found["most"]
-    waits = wire["features"]["wait_mean_s"]
-    assert (None, "no waits recorded") == (waits["generated"], waits["not_available"])
 
 
-def test_a_population_works(call):
-    """Users from the model, a summary, and a folder of results."""
-    call("fit", "feitelson97", "log.swf", "-o", "m.json")
-    code, out, err = call("populate", "m.json", "--days", "7", "--out", "run")
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """Return a log of 60 jobs by three users, one of which failed."""
+    path = tmp_path_factory.mktemp("log") / "log.swf"
+    path.write_text(re.sub(r"(?m)^(7 .* 7200 -1) 1", r"\1 0", LOG))
+    return path
+
+
+def test_predictors_side_by_side(call, log):
+    """The table has the requested time and each model; JSON is one object with units in names."""
+    words = ("--model", "last-two", "--model", "history:SDSC04,history=completion")
+    code, out, _ = call("predict", log, *words)
     assert 0 == code
-    assert "feitelson97, users who wait, easy, processors 1x" in out
-    assert "Results are in run" in err
-    summary = json.loads(Path("run/summary.json").read_text())
-    assert summary["jobs_completed"] == summary["jobs_in"] > 0
+    lines = out.splitlines()
+    assert "log.swf: 59 jobs, the first 29 for training, 30 for testing" == lines[0]
+    assert "1 job left out: status is not 1" == lines[1].strip()
+    assert ["requested", "last-two", "history:SDSC04,history=completion"] == [
+        line.split()[0] for line in lines[3:6]
+    ]
+    words = ("--split", "20", "--model", "nearest:k=3", "--history", "completion")
+    found = json.loads(call("predict", log, *words, "--model", "history:SDSC04", "--json")[1])
+    assert (20, 39) == (found["training_jobs"], found["test_jobs"])
+    names = [model["model"] for model in found["models"]]
+    assert ["requested time", "nearest:k=3", "history:SDSC04"] == names
+    assert 3 == found["models"][1]["settings"]["k"]
+    assert {"completion"} == {one["settings"]["history"] for one in found["models"][1:]}
+    figures = {"jobs", "underestimated_share", "mae_min", "wae_min", "normalized_error", "fitness"}
+    assert figures == set(found["models"][0]["test"])
+    assert 39 == found["models"][0]["test"]["jobs"]
+    assert found["models"][0]["test"]["mae_min"] > found["models"][1]["test"]["mae_min"]
+
+
+def test_trained_predictors_are_written_and_read(call, log, tmp_path):
+    """What --train --out writes predicts the same when it is given as --model."""
+    path = tmp_path / "model.json"
+    words = ("predict", log, "--train", "--evaluations", 30, "--seeds", 2)
+    out = call(*words, "--years", "2003-2004")[1]
+    assert "history, trained here" in out
+    assert "60 sets of parameters: template" in out
+    trained = json.loads(call(*words, "--out", path, "--json")[1])
+    assert 60 == trained["training"]["evaluations"]
+    again = json.loads(call("predict", log, "--model", path, "--json")[1])
+    assert trained["models"][-1]["test"] == again["models"][-1]["test"]
+    assert trained["training"]["fitness"] == trained["models"][-1]["training"]["fitness"]
+    stored = json.loads(path.read_text())["provenance"]
+    assert ("log.swf", 29, True) == (
+        stored["trace"]["source"], stored["training_jobs"], stored["repeatable"]
+    )  # fmt: skip
+    assert read_predictor(path).to_json() == trained["models"][-1]["settings"]

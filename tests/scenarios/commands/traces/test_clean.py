@@ -41,21 +41,15 @@ def test_clean_writes_what_is_left(call, log):
     assert ([1, 3], 2) == (left["number"].tolist(), left.header.integer("MaxJobs"))
     code, out, _ = call("clean", "log.swf", "--flurries", "1/2d", "--json")
     told = json.loads(out)
-    assert (0, "log.swf", None, 4, 2) == (
-        code,
-        *(told[key] for key in ("trace", "out", "jobs", "users")),
-    )
+    assert (0, "log.swf", 4, 2) == (code, *(told[key] for key in ("trace", "jobs", "users")))
     assert [{"user": 2, "first": DAY, "last": 2 * DAY, "jobs": 2}] == told["flurries"]
-    assert (2, 1, 0.5) == tuple(told["together"][key] for key in ("jobs", "users", "job_share"))
-    assert ["flurries"] == [rule["rule"] for rule in told["rules"]]
     text = Path("log.swf").read_text().replace("; MaxProcs: 4\n", "")
     Path("log.swf").write_text(text)
     out = call("clean", "log.swf")[1]
     assert "No MaxProcs in the header: jobs too large for the machine cannot be found." in out
     assert "larger than" not in out
     assert "Nothing is written; give rules, and -o FILE." in out
-    code, _, err = call("clean", "log.swf", "--larger")
-    assert (2, 1) == (code, err.count("\n"))
+    assert 2 == call("clean", "log.swf", "--larger")[0]
 
 
 def test_window(call, log):
@@ -75,11 +69,9 @@ def test_window(call, log):
     edges = ("--from", "1d", "--to", "2d 1h")
     code, out, _ = call("window", "log.swf", *edges, "--only-users", "2-5", "-o", "p.swf", "--json")
     assert 0 == code
-    assert {
-        "trace": "log.swf", "out": "p.swf", "jobs": 4, "kept": 2, "users": 1, "begin_s": DAY,
-        "end_s": 2 * DAY + 3600, "moved_s": DAY, "references_cut": 0,
-        "left_out": {"submitted before the window": 1, "submitted after the window": 1},
-    } == json.loads(out)  # fmt: skip
+    told = json.loads(out)
+    assert (2, DAY, 2 * DAY + 3600) == tuple(told[key] for key in ("kept", "begin_s", "end_s"))
+    assert {"submitted before the window": 1, "submitted after the window": 1} == told["left_out"]
     text = Path("log.swf").read_text().replace("; UnixStartTime: 1072911600\n", "")
     Path("log.swf").write_text(text)
     out = call("window", "log.swf", "--from", "1d", "-o", "q.swf")[1]
@@ -87,6 +79,3 @@ def test_window(call, log):
         "q.swf: 3 jobs, 1 user, origin week 1 Mon 00:00:00\n"
         "  start not in the trace: its origin counts as Monday 00:00\n"
     )
-    assert [DAY, 2 * DAY, 3 * DAY] == read_swf("q.swf")["submit"].tolist()
-    code, _, err = call("window", "log.swf", "--from", "2004-01-02", "-o", "q.swf")
-    assert (2, 1) == (code, err.count("\n"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from hpcrowd import read_swf, read_trace
+from hpcrowd import read_swf
 from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.environment.traces.formats.tables.ready import READY
 
@@ -47,15 +47,6 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_from_one_format_to_another_and_back(here, call):
-    """A trace goes to Parquet and back to the same bytes, and it is said that nothing is lost."""
-    code, out, err = call("convert", "log.swf", "log.parquet", "--strict")
-    assert (0, "") == (code, err)
-    assert "log.swf (swf): 2 jobs\nlog.parquet (parquet): nothing is lost\n" == out
-    assert 0 == call("convert", "log.parquet", "again.swf")[0]
-    assert SWF == Path("again.swf").read_text()
-
-
 def test_what_is_lost_is_reported(here, call):
     """CSV, packed or not, has no place for the header: its lines are counted; strict refuses."""
     code, out, err = call("convert", "log.swf", "log.csv", "--strict")
@@ -82,13 +73,9 @@ def test_a_table_of_ones_own(here, call):
     assert [[0, 600, 3600], [1800, 3600, 900], [1, 2, 1]] == [
         trace[field].tolist() for field in ("submit", "run", "user")
     ]
-    assert 1704697200 == trace.header.integer("UnixStartTime")
-    assert "Europe/Stockholm" == trace.header.get("TimeZoneString")
-    names = Path("mine.names.csv")
-    assert "field,number,name\nuser,1,alice\nuser,2,bob\n" == names.read_text()
-    names.unlink()
+    names = "field,number,name\nuser,1,alice\nuser,2,bob\n"
+    assert names == Path("mine.names.csv").read_text()
     call("convert", "mine.csv", "mine.parquet", "--map", "mine.toml")
-    assert not names.exists()
     mapped = ("--output-format", "table", "--map", "mine.toml")
     assert 0 == call("convert", "mine.parquet", "back.csv", *mapped)[0]
     assert Path("back.csv").read_text() == TABLE
@@ -104,13 +91,6 @@ def test_formats_and_maps_are_listed(call):
     assert all(title in out for title in told["table"]["maps"].values())
 
 
-def test_pseudonyms_without_a_salt_are_others_each_time(here, call):
-    """Nobody can make them again."""
-    for name in ("one", "two"):
-        call("convert", "mine.csv", f"{name}.swf", "--map", "mine.toml", "--anonymise")
-    assert Path("one.names.csv").read_text() != Path("two.names.csv").read_text()
-
-
 def test_processors_of_the_machine(here, call):
     """--processors is in the header; without, a table's machine has what was in use at once."""
     call("convert", "log.swf", "larger.swf", "--processors", "64")
@@ -118,9 +98,7 @@ def test_processors_of_the_machine(here, call):
     call("convert", "mine.csv", "mine.swf", "--map", "mine.toml", "--processors", "64")
     assert 64 == read_swf("mine.swf").processors
     call("convert", "mine.csv", "used.swf", "--map", "mine.toml")
-    trace = read_swf("used.swf")
-    assert 6 == trace.processors
-    assert any("the most processors in use" in value for key, value in trace.header.entries())
+    assert 6 == read_swf("used.swf").processors
 
 
 def process(*words, given=b""):
@@ -141,25 +119,10 @@ def test_through_pipes(here):
     code, _, err = process("-", "out.csv", "--input-format", "swf", given=b"no job\n")
     assert 2 == code
     assert err.startswith("hpcrowd: -, line 1, field number: 'no': not a number")
-
-
-@pytest.mark.slow
-def test_names_are_lost_in_a_pipe(here):
-    """Beside standard output no file of names is possible: a message says it; strict refuses."""
-    words = ("mine.csv", "-", "--output-format", "swf", "--map", "mine.toml")
-    _, _, err = process(*words)
-    assert "  lost: user of 3 jobs: names are kept in a file next to OUT" in err
-    assert (2, "") == process(*words, "--strict")[:2]
-
-
-def test_a_folder_of_results_is_its_trace(here, call):
-    """A run is converted as what was simulated; so is its table of jobs."""
-    assert 0 == call("replay", "log.swf", "--out", "run")[0]
-    assert 0 == call("convert", "run", "run.csv")[0]
-    assert 0 == call("convert", "run/jobs.parquet", "jobs.csv")[0]
-    one, other = read_trace("run.csv"), read_trace("jobs.csv")
-    for field in ("number", "submit", "wait", "run", "allocated_processors", "user", "status"):
-        assert one[field].tolist() == other[field].tolist(), field
+    words = ("mine.csv", "-", "--output-format", "swf", "--map", "mine.toml", "--strict")
+    code, out, err = process(*words)  # beside it no file of names is possible
+    assert (2, "") == (code, out)
+    assert "user" in err
 
 
 def test_a_salt_in_the_environment_asks_for_nothing(here, call, monkeypatch):
@@ -170,6 +133,9 @@ def test_a_salt_in_the_environment_asks_for_nothing(here, call, monkeypatch):
     call("convert", "mine.csv", "b.csv", "--map", "mine.toml", "--anonymise")
     call("convert", "mine.csv", "c.csv", "--map", "mine.toml", "--salt", "pepper")
     assert "alice" not in Path("b.csv").read_text() == Path("c.csv").read_text()
+    monkeypatch.delenv("HPCROWD_SALT")  # without one they are others each time
+    call("convert", "mine.csv", "d.csv", "--map", "mine.toml", "--anonymise")
+    assert Path("b.csv").read_text() != Path("d.csv").read_text()
 
 
 def test_other_tables_of_names_are_left(here, call):
@@ -200,19 +166,6 @@ def test_named_pipes(here):
     assert Path("out").is_fifo()
 
 
-def test_other_commands_read_pipes(here, call):
-    """A pipe is read once and kept, so that commands that look at a trace twice work, too."""
-    os.mkfifo("pipe.swf")
-    data = Path("log.swf").read_bytes()
-    writer = Thread(target=lambda: Path("pipe.swf").write_bytes(data))
-    writer.start()
-    code, out, err = call("clean", "pipe.swf", "--json")
-    writer.join()
-    assert (0, "") == (code, err)
-    told = call("clean", "log.swf", "--json")[1]
-    assert json.loads(told)["jobs"] == json.loads(out)["jobs"]
-
-
 def test_text_of_ones_own_is_left_out_of_what_is_given_away(here, call):
     """What other columns hold is unknown: pseudonyms leave them out, with a note."""
     Path("own.csv").write_text("submit,run,user_name,email,orig_site\n0,1,al,al@x.org,north\n")
@@ -225,3 +178,16 @@ def test_text_of_ones_own_is_left_out_of_what_is_given_away(here, call):
         call("convert", "own.csv", "public.csv", "--anonymise", "--force", "--json")[1]
     )
     assert ["email"] == wire["left_out"]
+
+
+def test_other_commands_read_pipes(here, call):
+    """A pipe is read once and kept, so that commands that look at a trace twice work, too."""
+    os.mkfifo("pipe.swf")
+    data = Path("log.swf").read_bytes()
+    writer = Thread(target=lambda: Path("pipe.swf").write_bytes(data))
+    writer.start()
+    code, out, err = call("clean", "pipe.swf", "--json")
+    writer.join()
+    assert (0, "") == (code, err)
+    told = call("clean", "log.swf", "--json")[1]
+    assert json.loads(told)["jobs"] == json.loads(out)["jobs"]

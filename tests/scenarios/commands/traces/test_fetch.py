@@ -1,7 +1,6 @@
 """The command ``hpcrowd fetch``: the list, what it shows about a log, JSON, errors of one line."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,31 +19,16 @@ def server(tmp_path, monkeypatch):
         yield server
 
 
-@pytest.fixture
-def call(call):
-    """Call ``hpcrowd fetch``."""
-    return partial(call, "fetch")
-
-
 def test_what_is_reported_of_a_log(call, server):
     """The file, its size in jobs, what its header says of its people, and what the archive asks."""
-    code, out, err = call(A)
+    code, out, err = call("fetch", A)
     assert (0, "") == (code, err)
-    assert out == (
-        f"cache/{A}.swf.gz: fetched and checked\n"
-        "  2,000 jobs, 4 processors\n"
-        "  Computer: Toy\n"
-        "  Installation: Toy Centre\n"
-        "  Acknowledge: Ada Example\n"
-        "  Copyright: may be copied\n"
-        "             if this line is kept\n"
-        "  Information: http://toy.example/\n"
-        "\n"
-        "The Parallel Workloads Archive asks to be acknowledged in publications, together with the "
-        "people who\n"
-        "provided the log.\n"
+    assert out.startswith(
+        f"cache/{A}.swf.gz: fetched and checked\n  2,000 jobs, 4 processors\n  Computer: Toy\n"
     )
-    assert f"cache/{A}.swf.gz: already here\n" in call("toy-a")[1]
+    assert "  Copyright: may be copied\n             if this line is kept\n" in out
+    assert "asks to be acknowledged in publications" in out
+    assert f"cache/{A}.swf.gz: already here\n" in call("fetch", "toy-a")[1]
     assert 1 == len(server.asked)
 
 
@@ -54,7 +38,7 @@ def test_list(call, server, arguments):
     Path("cache").mkdir()
     Path(f"cache/{A}.swf.gz").write_bytes(packed(A))
     Path(f"cache/{B}.swf.gz.part").write_bytes(b"x")
-    code, out, _ = call(*arguments)
+    code, out, _ = call("fetch", *arguments)
     assert 0 == code
     rows = [" ".join(line.split()) for line in out.splitlines()]
     size = f"{SIZE / 1e6:.1f} MB"
@@ -67,22 +51,20 @@ def test_list(call, server, arguments):
     ] == rows
     Path(f"cache/{A}.swf.gz").write_bytes(b"x")
     assert [] == server.asked
-    (log,) = json.loads(call("toy-a", "--list", "--json")[1])["logs"]
+    (log,) = json.loads(call("fetch", "toy-a", "--list", "--json")[1])["logs"]
     assert (A, "damaged") == (log["name"], log["state"])
 
 
 def test_json(call, server):
     """The list has every column, address and folder; a fetched log its path, state and header."""
-    code, out, err = call("--list", "--json", "--folder", "there")
-    told = json.loads(out)
-    assert (0, "", "there") == (code, err, told["folder"])
+    told = json.loads(call("fetch", "--list", "--json", "--folder", "there")[1])
     first, second = told["logs"]
-    assert (A, 2000, 4, SIZE, "no", B) == (
-        *(first[key] for key in ("name", "jobs", "processors", "bytes", "state")), second["name"],
-    )  # fmt: skip
+    keys = ("name", "jobs", "processors", "bytes", "state")
+    assert [A, 2000, 4, SIZE, "no"] == [first[key] for key in keys]
+    assert ("there", B) == (told["folder"], second["name"])
     assert f"{server.base}{TARGET}" == first["url"] == first["address"]
-    call("toy-a")
-    code, out, err = call("toy-a", "TOY-B", A, "--json")
+    call("fetch", "toy-a")
+    code, out, err = call("fetch", "toy-a", "TOY-B", A, "--json")
     told = json.loads(out)
     assert (0, "") == (code, err)
     assert [(A, False), (B, True)] == [(log["name"], log["fetched"]) for log in told["logs"]]
@@ -96,26 +78,14 @@ def test_damaged_log_is_replaced_and_told(call, server):
     for folder in ("cache", "mine"):
         Path(folder).mkdir()
         Path(f"{folder}/{B}.swf.gz").write_bytes(b"my own version")
-    code, _, err = call("toy-b")
+    code, _, err = call("fetch", "toy-b")
     assert (0, f"The file of {B} was damaged and has been replaced.\n") == (code, err)
     assert packed(B) == Path(f"cache/{B}.swf.gz").read_bytes()
     server.asked.clear()
-    code, _, err = call("toy-b", "--folder", "mine")
+    code, _, err = call("fetch", "toy-b", "--folder", "mine")
     assert (2, 1, []) == (code, err.count("\n"), server.asked)
     assert "move it away" in err
     assert b"my own version" == Path(f"mine/{B}.swf.gz").read_bytes()
-    assert 0 == call("toy-b", "--folder", "other")[0]
-    assert packed(B) == Path(f"other/{B}.swf.gz").read_bytes()
-
-
-def test_links_stay_links(call, server):
-    """A link in the cache that leads nowhere yet is filled, not replaced."""
-    Path("cache").mkdir()
-    Path("disk").mkdir()
-    link, file = Path(f"cache/{B}.swf.gz"), Path("disk/log").absolute()
-    link.symlink_to(file)
-    assert 0 == call("toy-b")[0]
-    assert (True, packed(B)) == (link.is_symlink(), file.read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -130,7 +100,7 @@ def test_links_stay_links(call, server):
 def test_mistakes_are_one_line(call, server, arguments, words):
     """Names and numbers are checked before anything is fetched; a log may be missing there."""
     server.files.clear()
-    code, out, err = call(*arguments)
+    code, out, err = call("fetch", *arguments)
     assert (2, "", 1) == (code, out, err.count("\n"))
     assert words in err
     assert (len(arguments) > 1) == (server.asked == [])
@@ -143,7 +113,7 @@ def test_interrupt(call, server, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hpcrowd.environment.traces.archive.download.download", interrupted)
-    code, _, err = call("toy-a")
+    code, _, err = call("fetch", "toy-a")
     assert 130 == code
     assert (
         f"hpcrowd: interrupted: the received part of {A} is kept; the same command resumes the "

@@ -1,4 +1,4 @@
-"""The processes of the page: one can be halted, and none outlives its page or its server."""
+"""The processes of the page: none outlives its page or its server."""
 
 import os
 import signal
@@ -15,19 +15,6 @@ pytest.importorskip("websockets", reason="no websockets: pip install 'hpcrowd[pa
 from tests.support.page_client import connected
 
 pytestmark = pytest.mark.slow
-
-
-def test_a_long_way_can_be_halted(slow_scenario):
-    """Halt stops a run where it is, and it can go on from there."""
-    with started_page(slow_scenario, "--trust") as served, connected(served.address) as client:
-        client.ask("open", at=0)
-        number = client.send("show", at=10**9)
-        client.until("progress")
-        client.connection.send('{"do": "halt"}')
-        found = client.answer(number)
-        assert (True, False) == (found["halted"], found["over"])
-        assert 0 < found["at"] < 10**9
-        assert found["at"] + 60 == client.show(found["at"] + 60)["at"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of Linux")

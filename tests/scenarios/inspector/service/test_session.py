@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 
-from tests.support.page import BUSY, processes_of, started_page
+from tests.support.page import BUSY, processes_of
 
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 pytest.importorskip("websockets", reason="no websockets: pip install 'hpcrowd[page]'")
@@ -62,33 +62,6 @@ def test_two_runs_with_other_settings(client):
     assert 1 == len(client.show(BUSY, "numbers")["runs"])
 
 
-@pytest.mark.slow
-def test_an_edited_scenario_is_read_again(own_log):
-    """A page that is opened after an edit shows it; Reset does, too, and reports a mistake."""
-    path = own_log.with_name("what.toml")
-    words = '[scenario]\nkind = "replay"\ntrace = "log.swf"\nprocessors = "{}"\n'
-    path.write_text(words.format("1x"))
-
-    def size(client):
-        return client.show(BUSY, "gantt")["runs"][0]["gantt"]["size"]
-
-    with started_page(path) as served:
-        with connected(served.address) as client:
-            client.ask("open", at=BUSY)
-            assert 8 == size(client)
-            path.write_text(words.format("2x"))
-            client.ask("open", at=BUSY, again=True)
-            assert 16 == size(client)
-            path.write_text(words.format("many"))
-            client.ask("open", at=BUSY, again=True)
-            assert "what.toml, line 4" in client.until("failed", run=0)["error"]
-            assert 16 == size(client)
-        path.write_text(words.format("3x"))
-        with connected(served.address) as client:
-            client.ask("open", at=BUSY)
-            assert 24 == size(client)
-
-
 def test_the_next_event_of_a_user(client):
     """It stops where something happens to the user, and says when nothing more does."""
     client.ask("open", at=0)
@@ -114,13 +87,8 @@ def test_going_on_from_here_with_a_changed_user(client):
     graph = client.show(BUSY, "user", user=3)["runs"][0]["user"]["graph"]
     edges = zip(graph["before"], graph["after"], graph["think"], strict=True)
     before, after, think = next(edge for edge in edges if graph["state"][edge[1]] in (3, 4))
-    longer = {
-        "user": 3,
-        "kind": "think_time",
-        "before": graph["unit"][before],
-        "after": graph["unit"][after],
-        "seconds": think + 2 * DAY,
-    }
+    edge = {"before": graph["unit"][before], "after": graph["unit"][after]}
+    longer = {"user": 3, "kind": "think_time", **edge, "seconds": think + 2 * DAY}
     changed = {"since": BUSY, "edits": [longer]}
     assert 2 == client.ask("open", at=BUSY, runs=[{}, changed])["runs"]
     assert [longer] == client.until("run", run=1)["edits"]
@@ -128,16 +96,11 @@ def test_going_on_from_here_with_a_changed_user(client):
     assert one == two
     one, two = client.show(BUSY + 7 * DAY, "user", user=3)["runs"]
     assert one["user"]["jobs_total"] > two["user"]["jobs_total"]
-    rigid = {"since": BUSY, "edits": [{"user": 3, "kind": "behaviour", "value": "rigid"}]}
-    client.ask("open", at=BUSY, runs=[{}, rigid])
-    found = client.show(BUSY + DAY, "user", user=3)["runs"]
-    assert ["think-time", "rigid"] == [one["user"]["behaviour"] for one in found]
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"user": 3, "kind": "behaviour", "value": "evil.py:Evil"}, "behaviour 'evil.py:Evil'"),
         ({"user": 3, "kind": "remove_edge", "before": 1, "after": 2}, "there is none"),
         ({"user": 3, "kind": "add_edge", "before": 1, "after": 2}, "give seconds"),
     ],

@@ -4,7 +4,6 @@ import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -105,21 +104,8 @@ KINDS = {
     "populate": 'kind = "populate"\nmodel = "lublin"\ndays = 1\nmodel_processors = 64\n',
 }  # fmt: skip
 
-#: Views of a run, and of one user: those that make tables, those that make pictures.
+#: Views of a run that make tables.
 TABLES = (views.load_table, views.submissions_table, views.gantt_table)
-PICTURES = (
-    views.load_picture,
-    views.submissions_picture,
-    views.gantt_picture,
-    views.queue_picture,
-    views.users_picture,
-)
-USER_PICTURES = (
-    views.graph_picture,
-    views.week_picture,
-    views.pauses_picture,
-    views.decisions_picture,
-)
 
 
 def live(path: Path) -> LiveCourse:
@@ -147,7 +133,7 @@ class Watch:
     #: Submissions so far.
     submissions: int = 0
 
-    def look(self, users: Sequence[int] = (), *, draw: bool = False) -> Moment:
+    def look(self, users: Sequence[int] = ()) -> None:
         """Look at everything, and check it."""
         moment = self.course.moment()
         check_moment(moment)
@@ -162,13 +148,6 @@ class Watch:
             if user is not None:
                 check_user(moment, user)
             check_panels(self.course, user)
-        if draw:
-            for picture in PICTURES:
-                picture(moment).draw_without_rendering()
-            for user in users[:1]:
-                for picture in USER_PICTURES:
-                    picture(moment, user).draw_without_rendering()
-        return moment
 
     def _check_done(self, moment: Moment, frame: pd.DataFrame) -> None:
         """Check that who was done has done nothing since."""
@@ -278,21 +257,12 @@ def check_numbers(frame: pd.DataFrame) -> None:
         assert (values >= UNKNOWN).all(), name
 
 
-def walk(
-    course: Course, steps: Sequence[int], users: Sequence[int] = (), *, drawn: Sequence[int] = ()
-) -> Watch:
-    """Look, continue by each of the steps, the last one repeated, and look again, to the end.
-
-    Pictures are drawn at some of the looks, counted from 0; -1 is when it has ended.
-    """
-    watch = Watch(course)
-    watch.look(users, draw=0 in drawn)
-    for place in count(1):
-        if course.over:
-            break
-        course.advance(course.now + steps[min(place, len(steps)) - 1])
-        watch.look(users, draw=place in drawn)
-    moment = watch.look(users, draw=-1 in drawn)
-    states: Any = views.users_table(moment)["state"]
+def walk(course: Course, steps: Sequence[int], users: Sequence[int] = ()) -> None:
+    """Look, continue by each of the steps, the last one repeated, and look again, to the end."""
+    watch, left = Watch(course), list(steps)
+    watch.look(users)
+    while not course.over:
+        course.advance(course.now + (left.pop(0) if left[1:] else left[0]))
+        watch.look(users)
+    states: Any = views.users_table(course.moment())["state"]
     assert set(states) <= {"done", "not yet", "waiting"}, states.value_counts()
-    return watch

@@ -82,12 +82,6 @@ def test_a_part_adds_a_setting(kind, make_trace):
     assert 0 == run.parts["count"].account["units"] % 3
     without = kind(users="think-time")
     assert "count" not in without.stage(without.given(trace)).run().parts
-
-
-def test_parts_of_other_kinds_stay_where_they_are(kind):
-    """A kind without a part lacks its settings; each kind is one of those of its parts."""
     assert "count" not in ReplayConfig.settings()
     assert issubclass(kind, CountSettings)
-    assert not issubclass(ReplayConfig, CountSettings)
-    assert {"machine", "power", "platform", "holds"} <= {*ReplayConfig.settings()}
     assert not {"machine", "power", "platform", "holds"} & {*TraceScenario.settings()}

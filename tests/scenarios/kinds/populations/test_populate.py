@@ -63,12 +63,6 @@ def test_members_and_their_pools():
         pool()
 
 
-def made(drawn):
-    """Return a generated workload of these jobs."""
-    model: Any = SimpleNamespace(name="test")
-    return Generated(model, drawn, 4, 0, ())
-
-
 def test_users_of_a_workload_become_members():
     """Pools by group, first submissions, pauses between own batches; bags stay whole."""
     drawn = Drawn.of(
@@ -80,7 +74,8 @@ def test_users_of_a_workload_become_members():
         bag=np.array([0, 1, 0, 1, 2]),
         requested_time=np.array([200.0, -1, 200, -1, 50]),
     )
-    found = population(made(drawn))
+    model: Any = SimpleNamespace(name="test")
+    found = population(Generated(model, drawn, 4, 0, ()))
     assert [(1, 1, 0, [380, 0]), (2, 2, 10, [420])] == [
         (one.number, one.group, one.wakes, one.pauses.tolist()) for one in found.members
     ]
@@ -93,7 +88,7 @@ def test_users_of_a_workload_become_members():
     assert ([25, 25, 1], [200, 200, 50]) == (fast.run_time.tolist(), fast.requested_time.tolist())
     alone = Drawn.of(np.zeros(1), np.ones(1), np.ones(1, np.int64))
     with pytest.raises(QuantityError, match="model test: its jobs have no users"):
-        population(made(alone))
+        population(Generated(model, alone, 4, 0, ()))
 
 
 def test_stopped_runs_are_in_the_results():

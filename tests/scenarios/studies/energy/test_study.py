@@ -1,33 +1,11 @@
 """The energy study: its setting, its measures, what its tables and sentences say."""
 
-from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
-from hpcrowd.scenarios.studies.energy.measures import (
-    INTENSITY,
-    NIGHT_BEGINS,
-    NIGHT_ENDS,
-    USUAL,
-    Measured,
-    Savings,
-    carbon_signal,
-    day_cap,
-)
-from hpcrowd.scenarios.studies.energy.run import (
-    ANSWERS,
-    CALL_DAY,
-    CALL_HOURS,
-    SAVING_HEAD,
-    calls_of,
-    draw_savings,
-    run_energy,
-    saving_rows,
-    summary_lines,
-    tables,
-)
+from hpcrowd.scenarios.studies.energy import measures, run
 
 from tests.support.populations import small_log
 
@@ -37,7 +15,7 @@ STOCKHOLM = Clock(1_711_576_800, ZoneInfo("Europe/Stockholm"), known=True)
 
 def measured(kwh, work, wait=1.0):
     """One run with 100 g and 0.2 EUR for each kWh."""
-    return Measured(kwh, 0.1 * kwh, 0.1 * kwh, 0.2 * kwh, 5.0, wait, 2.0, work, 0.0, 0.0)
+    return measures.Measured(kwh, 0.1 * kwh, 0.1 * kwh, 0.2 * kwh, 5.0, wait, 2.0, work, 0.0, 0.0)
 
 
 def made(**runs):
@@ -47,7 +25,8 @@ def made(**runs):
         for name, (kwh, work) in runs.items()
     }
     facts = {"processors": 4, "seeds": 2, "weeks": 3}
-    return Savings("made", {USUAL: [measured(100, 10), measured(200, 20)], **both}, {}, facts)
+    usual = {measures.USUAL: [measured(100, 10), measured(200, 20)]}
+    return measures.Savings("made", usual | both, {}, facts)
 
 
 def test_savings_are_computed_population_by_population():
@@ -58,7 +37,7 @@ def test_savings_are_computed_population_by_population():
     assert 20 == pytest.approx(found.saved("off", "kwh_per_work").mean)
     assert 0 == pytest.approx(found.saved("less", "kwh_per_work").mean, abs=1e-9)
     assert 20 == pytest.approx(found.saved("less", "work_h").mean)
-    lines = summary_lines([made(off=(80, 10), less=(80, 8), more=(95, 7))])
+    lines = run.summary_lines([made(off=(80, 10), less=(80, 8), more=(95, 7))])
     assert "**Saves much energy for the same work**: off (20.0 to 20.0 %" in lines[0]
     assert "less (" in lines[1]
     assert "more (" in lines[2]
@@ -67,40 +46,38 @@ def test_savings_are_computed_population_by_population():
 
 def test_signals_follow_the_local_day():
     """Intensity by hour and wind by day; calls on one day a week; the cap is low by day."""
-    signal = carbon_signal(STOCKHOLM, 3 * WEEK)
+    signal = measures.carbon_signal(STOCKHOLM, 3 * WEEK)
     edges = signal.seconds(STOCKHOLM)
     hours = np.array([STOCKHOLM.local(int(second)).hour for second in edges[:-1]])
-    wind = signal.values / np.array(INTENSITY)[hours]
+    wind = signal.values / np.array(measures.INTENSITY)[hours]
     assert len(np.unique(wind.round(9))) <= 3 * 7 + 3
     assert edges[-1] >= 3 * WEEK
-    again = carbon_signal(STOCKHOLM, 3 * WEEK)
-    assert np.array_equal(signal.values, again.values)
-    calls = calls_of(STOCKHOLM, WEEK, 4 * WEEK)
+    calls = run.calls_of(STOCKHOLM, WEEK, 4 * WEEK)
     assert 3 == len(calls)
     for begin, end in calls:
         local = STOCKHOLM.local(begin)
-        assert (CALL_DAY, CALL_HOURS[0]) == (local.weekday(), local.hour)
-        assert timedelta(hours=CALL_HOURS[1] - CALL_HOURS[0]) == timedelta(seconds=end - begin)
+        assert (run.CALL_DAY, run.CALL_HOURS[0]) == (local.weekday(), local.hour)
+        assert (run.CALL_HOURS[1] - run.CALL_HOURS[0]) * HOUR == end - begin
         assert WEEK <= begin < 4 * WEEK
-    signal = carbon_signal(STOCKHOLM, WEEK)
-    cap = day_cap(STOCKHOLM, signal, 1.0, 2.0)
+    signal = measures.carbon_signal(STOCKHOLM, WEEK)
+    cap = measures.day_cap(STOCKHOLM, signal, 1.0, 2.0)
     for second, watts in zip(cap.seconds(STOCKHOLM)[:-1], cap.values, strict=True):
         hour = STOCKHOLM.local(int(second)).hour
-        by_day = NIGHT_ENDS // HOUR <= hour < NIGHT_BEGINS // HOUR
+        by_day = measures.NIGHT_ENDS // HOUR <= hour < measures.NIGHT_BEGINS // HOUR
         assert (1.0 if by_day else 2.0) == watts
 
 
 def test_a_small_log_goes_through_every_measure(make_trace, page):
     """The same population; rows and columns agree; a picture; the page has a row for each."""
-    found = run_energy("KTH", small_log(make_trace), seeds=2, weeks=4)
-    assert {USUAL, *ANSWERS} == set(found.calls)
+    found = run.run_energy("KTH", small_log(make_trace), seeds=2, weeks=4)
+    assert {measures.USUAL, *run.ANSWERS} == set(found.calls)
     assert all(2 == len(runs) for runs in (*found.runs.values(), *found.calls.values()))
-    rows = saving_rows(found)
+    rows = run.saving_rows(found)
     assert len(found.runs) - 1 == len(rows)
-    assert all(len(SAVING_HEAD) == len(row) for row in rows)
-    assert found.runs["idle nodes off"][0].kwh < found.runs[USUAL][0].kwh
-    assert all(len(table.heading) == len(row) for table in tables([found]) for row in table.rows)
-    assert summary_lines([found])
-    assert draw_savings([found]).axes
+    assert found.runs["idle nodes off"][0].kwh < found.runs[measures.USUAL][0].kwh
+    for table in run.tables([found]):
+        assert {len(table.heading)} == {len(row) for row in table.rows}
+    assert run.summary_lines([found])
+    assert run.draw_savings([found]).axes
     for name in ("idle nodes off", "jobs wait for clean energy", "fair budgets of 90 %"):
         assert f"| {name}" in page

@@ -1,7 +1,5 @@
 """Minh 2012, chapter 7, is run again: on small logs, as stored, and what its options are."""
 
-import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +10,6 @@ from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.studies.minh2012_correlation import measures
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     DEGREES,
@@ -25,21 +22,13 @@ from hpcrowd.scenarios.studies.minh2012_correlation.study import (
     CATEGORIZED,
     LOAD_RULES,
     Minh2012Correlation,
-    reproduce_minh2012_correlation,
     signs_of,
 )
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.refresh import stored_study
 
-from tests.scenarios.studies.study_cases import (
-    DAS2_FILE,
-    HPC2N_FILE,
-    job,
-    weekly_log,
-)
-from tests.scenarios.studies.study_cases import (
-    SMALL_CORRELATION as SMALL,
-)
+from tests.scenarios.studies.study_cases import SMALL_CORRELATION, job
+from tests.support.behaviours import refused
 
 NAME = Minh2012Correlation.name
 
@@ -50,7 +39,7 @@ NEAR = 10.0 ** (1 - Minh2012Correlation.stored_digits)
 def test_everything_is_run(small):
     """Every policy, load, degree and replication has a slowdown; correlations are as asked."""
     runs = small.correlation
-    assert (len(SMALL.policies), 1, 3, 2) == runs.slowdown.shape
+    assert (len(SMALL_CORRELATION.policies), 1, 3, 2) == runs.slowdown.shape
     assert runs.slowdown.min() >= 1
     assert [None, -0.2, 0.0, 0.4] == [case.degree for case in small.locality]
     assert [40, 8, 8, 8] == [case.machine for case in small.locality]
@@ -58,7 +47,6 @@ def test_everything_is_run(small):
         assert (2, 2, 2, 2) == case.slowdown.shape
         assert case.slowdown.min() >= 1
     assert ["HPC2N", "DAS2-fs1"] == list(small.weeks)
-    assert {*measures.STUDIED} - {"HPC2N", "DAS2-fs1"} == set(small.absent)
     low, middle, high = small.correlation.correlation
     assert low.max() < -0.95
     assert high.min() > 0.95
@@ -76,9 +64,6 @@ def test_only_completed_jobs_count(make_trace):
     assert ([6, 5], [2, 1]) == (found.run_time.tolist(), found.processors.tolist())
     with pytest.raises(TraceError, match="no job has status 1, completed; take another trace"):
         measures.completed_jobs(make_trace(jobs[2]))
-
-
-# ---- stored runs -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -145,46 +130,22 @@ def test_degrading_more_than_both(fcfs, expected):
     assert expected is rule.check(runs, 0.8)[2]
 
 
-# ---- options ---------------------------------------------------------------------------------
-
-
-def test_command_line_makes_the_plan(input_of, call):
-    """Options reach the study; a wrong one ends in one line and exit code 2."""
-    words = ["reproduce", NAME, "--traces", input_of(NAME), "--seeds", "2", "--jobs", "120",
-             "--workers", "1", "--seed", "3", "--json", "--loads"]  # fmt: skip
-    code, out, _ = call(*words, "0.6")
-    assert code in (0, 1)  # by chance: few jobs may miss Table 7.1
-    data = json.loads(out)
-    told = (data["replications"], data["jobs"], data["seed"], data["correlation"]["loads"])
-    assert (2, 120, 3, [0.6]) == told
-    code, _, err = call(*words, "much")
-    assert (2, True) == (code, "hpcrowd: loads 'much': not numbers" in err)
-
-
-def test_hpc2n_is_needed(tmp_path, make_trace):
-    """Without its trace the message shows what to fetch."""
-    write_swf(weekly_log(make_trace, 3, 8), tmp_path / DAS2_FILE)
-    with pytest.raises(TraceError, match=re.escape(f"{HPC2N_FILE}[.gz]: not found; fetch it from")):
-        reproduce_minh2012_correlation(tmp_path, plan=SMALL)
-
-
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("make", "words"),
     [
-        ({"replications": 1}, "replications 1: at least 2"),
-        ({"jobs": 99}, "jobs 99: at least 100"),
-        ({"loads": (0.7, 0.0)}, "load 0.0: must be positive, for example 0.8"),
-        ({"loads": (0.7, 0.7)}, "loads (0.7, 0.7): give at least one, each once"),
-        ({"loads": ()}, "loads (): give at least one, each once"),
+        (lambda: measures.Plan(replications=1), "replications 1: at least 2"),
+        (lambda: measures.Plan(jobs=99), "jobs 99: at least 100"),
+        (lambda: measures.Plan(loads=(0.7, 0.0)), "load 0.0: must be positive, for example 0.8"),
+        (lambda: measures.Plan(loads=(0.7, 0.7)), "loads (0.7, 0.7): give at least one, each once"),
+        (lambda: measures.Plan(loads=()), "loads (): give at least one, each once"),
+        (lambda: every_second((50, 8)).jobs(0.0, 10), "load 0.0: must be positive, for example"),
+        (lambda: every_second((50, 8)).jobs(float("inf"), 10), "load inf: must be positive"),
+        (lambda: every_second((50, 8)).jobs(0.5, 7), "machine 7: a job needs 8 processors"),
     ],
 )
-def test_wrong_plans_are_refused(changes, words):
-    """A plan that cannot be run is reported before anything is read."""
-    with pytest.raises(QuantityError, match=re.escape(words)):
-        measures.Plan(**changes)
-
-
-# ---- load, locality and slowdown as the thesis defines them ----------------------------------
+def test_what_cannot_be_run_is_refused(make, words):
+    """Plans, loads that are no positive numbers, and jobs that do not fit, before anything runs."""
+    refused(make, words, QuantityError)
 
 
 @pytest.fixture(scope="module")
@@ -222,20 +183,6 @@ def test_workloads_of_the_model(model):
     workload = modelled(model, 200, 16, Streams(1))
     assert 1 == measures.slowdown_of(workload, 0.0001, 16, "fcfs")
     assert 10 < measures.slowdown_of(workload, 100.0, 16, "fcfs")
-
-
-@pytest.mark.parametrize(
-    ("load", "machine", "words"),
-    [
-        (0.0, 10, "load 0.0: must be positive, for example 0.8"),
-        (float("inf"), 10, "load inf: must be positive"),
-        (0.5, 7, "machine 7: a job needs 8 processors"),
-    ],
-)
-def test_impossible_loads_are_refused(load, machine, words):
-    """A load needs to be a positive number, and every job has to fit."""
-    with pytest.raises(QuantityError, match=re.escape(words)):
-        every_second((100, 2), (50, 8)).jobs(load, machine)
 
 
 def test_what_is_shuffled(model):

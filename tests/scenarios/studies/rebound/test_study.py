@@ -10,19 +10,6 @@ from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.studies.rebound import run as rebound
 from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, pause_slope, rebound_of
-from hpcrowd.scenarios.studies.rebound.run import (
-    REPLAY,
-    USERS,
-    absolute_rows,
-    draw_rebound,
-    rebound_rows,
-    relative_rows,
-    run_rebound,
-    slopes_rows,
-    summary_lines,
-    tables,
-    variant_table,
-)
 from hpcrowd.scenarios.studies.render import page_parts
 
 from tests.support.populations import record, small_log
@@ -39,7 +26,7 @@ def log(make_trace):
 @pytest.fixture(scope="module")
 def found(log):
     """Return the study with two populations."""
-    return run_rebound(log, speeds=SPEEDS, seeds=2)
+    return rebound.run_rebound(log, speeds=SPEEDS, seeds=2)
 
 
 def made(**used):
@@ -65,15 +52,16 @@ def test_multiples_are_taken_seed_by_seed():
     study = made(x1=[100, 300], x2=[200, 600])
     twice = study.relative("users", 2.0, "throughput_node_h_per_week")
     assert (2, 2, 2) == (twice.mean, twice.low, twice.high)
-    assert [["users", "-", "300 ± 0"]] == rebound_rows(study)
+    assert [["users", "-", "300 ± 0"]] == rebound.rebound_rows(study)
 
 
 def test_every_kind_of_users_runs_at_every_speed(found):
     """The replay once; rigid users submit the same; tables and picture show all."""
-    assert [*USERS, REPLAY] == list(found.accounts)
+    assert [*rebound.USERS, rebound.REPLAY] == list(found.accounts)
     assert list(SPEEDS) == found.speeds
     for users, by_speed in found.accounts.items():
-        assert [1 if users == REPLAY else 2] * 3 == [len(runs) for runs in by_speed.values()]
+        count = 1 if users == rebound.REPLAY else 2
+        assert [count] * 3 == [len(runs) for runs in by_speed.values()]
     assert dict.fromkeys(found.accounts, 1.0) == {
         users: found.relative(users, 1.0, "throughput_jobs_per_week").mean
         for users in found.accounts
@@ -85,23 +73,25 @@ def test_every_kind_of_users_runs_at_every_speed(found):
     assert submitted("rigid", 0.5) == submitted("rigid", 1.0) == submitted("rigid", 2.0)
     for users in ("think-time", "semi-open"):
         assert sum(submitted(users, 0.5)) < sum(submitted(users, 1.0)) < sum(submitted(users, 2.0))
-    for rows in (relative_rows(found, "throughput_jobs_per_week"), rebound_rows(found)):
+    relative = rebound.relative_rows(found, "throughput_jobs_per_week")
+    for rows in (relative, rebound.rebound_rows(found)):
         assert list(found.accounts) == [row[0] for row in rows]
         assert {1 + len(SPEEDS)} == {len(row) for row in rows}
-    assert len(MEASURES) * len(found.accounts) == len(absolute_rows(found))
-    figure = draw_rebound(found)
+    assert len(MEASURES) * len(found.accounts) == len(rebound.absolute_rows(found))
+    figure = rebound.draw_rebound(found)
     assert 3 == len(figure.axes)
     (legend,) = figure.legends
-    assert {*USERS, REPLAY} == {text.get_text() for text in legend.get_texts()}
+    assert {*rebound.USERS, rebound.REPLAY} == {text.get_text() for text in legend.get_texts()}
 
 
 def test_the_page_has_a_place_for_every_part(found, log, page):
     """What is generated is on the page, and nothing else is."""
-    variants = run_rebound(
+    variants = rebound.run_rebound(
         log, {"habit": {"satisfaction": "habit"}}, (0.5, 1.0), seeds=2, replayed=False
     )
-    assert 1 == len(variant_table(variants).rows)
-    parts = page_parts(summary_lines(found), [*tables(found), variant_table(variants)])
+    assert 1 == len(rebound.variant_table(variants).rows)
+    tables = [*rebound.tables(found), rebound.variant_table(variants)]
+    parts = page_parts(rebound.summary_lines(found), tables)
     assert {*parts, "draws", "logs", "slopes"} == {
         line.split()[2] for line in page.splitlines() if line.startswith("<!-- generated: ")
     }
@@ -111,7 +101,8 @@ def test_the_page_has_a_place_for_every_part(found, log, page):
 def test_the_script_prints_tables(log, tmp_path, monkeypatch, capsys):
     """For the trace given; what is wrong is one line; slopes have a row for each log."""
     write_swf(log, tmp_path / "log.swf")
-    monkeypatch.setattr(rebound, "run_rebound", partial(run_rebound, speeds=SPEEDS, seeds=1))
+    small = partial(rebound.run_rebound, speeds=SPEEDS, seeds=1)
+    monkeypatch.setattr(rebound, "run_rebound", small)
     assert 0 == rebound.main([str(tmp_path / "log.swf")])
     printed = " ".join(capsys.readouterr().out.split())  # titles are broken into lines
     assert "semi-open" in printed
@@ -121,12 +112,9 @@ def test_the_script_prints_tables(log, tmp_path, monkeypatch, capsys):
     assert 2 == rebound.main([])
     assert "usage: python -m hpcrowd.scenarios.studies.rebound.run TRACE" in capsys.readouterr().err
     write_swf(log, tmp_path / "log.swf")
-    table = slopes_rows({"small": tmp_path / "log.swf"})
+    table = rebound.slopes_rows({"small": tmp_path / "log.swf"})
     assert "| log | between sessions | between batches |" == table.splitlines()[0]
     assert table.splitlines()[-1].startswith("| small | ")
-
-
-# ---- How much longer users pause after longer responses, in a log ----------------------------
 
 
 def pausing(slope, *, users=3, scale=1.0):

@@ -45,11 +45,8 @@ def running(*processors):
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_nodes_without_shares(plain):
-    """Jobs of several nodes share what is left by those of one, whoever started first.
-
-    The first job could have 7 + 1 processors of its nodes, but then others would have no room.
-    """
-    jobs = running(8, 4, 5, 6, 16)
+    """Jobs of several nodes share what is left by those of one, whoever started first."""
+    jobs = running(8, 4, 5, 6, 16)  # with 7 + 1 for the first job others would have no room
     placed = {
         0: Placed("all", ("n1", "n2", "n3")),
         1: Placed("all", ("n2", "n3", "n4")),
@@ -132,9 +129,6 @@ def test_the_first_start_of_a_job_that_is_stopped():
     assert 0 < (last != first).sum() < 8
 
 
-# ---- judging -----------------------------------------------------------------------------------
-
-
 def made_case(moment, came, spread=100.0):
     """Return a case whose futures are around 1,000 s, with ends a spread away."""
     futures = np.linspace(1000 - spread, 1000 + spread, 21)[:, None] + np.zeros(len(came))
@@ -188,16 +182,10 @@ def test_runs_of_one_plan_are_not_enough(referee_runs):
         reproduce_slurm(referee_runs / "runA", forecasts=1)
 
 
-# ---- the recorded runs ---------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def scene(referee_runs):
     """Run C with run A a week before."""
-    from pathlib import Path
-
-    folder = Path(str(referee_runs))
-    return forecasts.Scene(load(folder / "runC"), load(folder / "runA"))
+    return forecasts.Scene(load(referee_runs / "runC"), load(referee_runs / "runA"))
 
 
 def test_what_was_known(scene):

@@ -7,11 +7,9 @@ import pytest
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.song2005 import measures
-from hpcrowd.scenarios.studies.song2005.study import RULES, STUDIED, reproduce_song2005
+from hpcrowd.scenarios.studies.song2005.study import RULES, STUDIED
 
 from tests.scenarios.studies.study_cases import shown
-
-# ---- measures --------------------------------------------------------------------------------
 
 
 def two_groups():
@@ -48,25 +46,6 @@ def test_shares_of_groups_add_up():
     assert [2 * sixth, 2 * sixth, sixth, 0, sixth] == pytest.approx(one.users_percent())
     moved = one.users_percent(measures.BORDER_MET)
     assert [2 * sixth, sixth, 2 * sixth, 0, sixth] == pytest.approx(moved)
-
-
-@pytest.mark.slow
-def test_groups_come_nearer_than_one_group_where_users_have_habits():
-    """Many kinds of users are too many for one mixture, but not for one of each group."""
-    random = np.random.default_rng(1)
-    user = random.integers(0, 24, 4000)
-    run_time = np.exp2(1 + 0.6 * user + random.normal(0, 0.02, 4000))
-    jobs = measures.Jobs(
-        Workload.of(np.arange(4000), run_time, 2 ** (user % 4), user=user, machine=16)
-    )
-    found = {
-        kind: np.mean([jobs.quality(kind, seed).ks_run_time for seed in range(3)])
-        for kind in (measures.GROUPED, measures.ONE)
-    }
-    assert found[measures.GROUPED] < found[measures.ONE]
-
-
-# ---- what is required ------------------------------------------------------------------------
 
 
 def quality_of(one, ours, shuffled):
@@ -116,17 +95,6 @@ def test_what_is_measured(small):
     assert len(found) == sum(2 if rule.settings is None else 1 for rule in RULES)
     named = found["parallel and serial users", "KTH"]
     assert (None, "users not there") == (named.holds, named.text)
-
-
-# ---- on small logs ---------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_log_alone_gives_what_it_gives_with_others(input_of, small):
-    """The study on KTH alone."""
-    alone = reproduce_song2005(input_of(small.name), seeds=1, workers=1, only=["KTH"])
-    assert ["KTH"] == list(alone.traces)
-    assert small.to_json()["traces"]["KTH"] == alone.to_json()["traces"]["KTH"]
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """What-ifs of machines of nodes: a made-up site, seven changes, and what their table says."""
 
-import importlib
-
 import numpy as np
 import pytest
 from hpcrowd import HpcrowdError, JobTable, State
@@ -18,17 +16,8 @@ from hpcrowd.scenarios.whatif.machine.comparison import (
     made_up_site,
 )
 
+from tests.scenarios.whatif.test_scripts import MACHINES, script
 from tests.support.simulations import simulation_of
-
-SCRIPTS = (
-    "gpu_partition", "node_sharing", "fair_share_weight", "debug_partition", "drain_rack",
-    "jobs_per_user", "scavenger",
-)  # fmt: skip
-
-
-def script(name):
-    """Return a script."""
-    return importlib.import_module(f"hpcrowd.scenarios.whatif.machine.{name}")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +32,9 @@ def site():
 @pytest.fixture(scope="module")
 def found(site):
     """Return the runs of every script on the small site."""
-    return {name: machine_what_if(site, script(name).change(site)) for name in SCRIPTS}
+    return {
+        name: machine_what_if(site, script(f"machine.{name}").change(site)) for name in MACHINES
+    }
 
 
 def test_made_up_site_is_the_same_every_time(site):
@@ -55,7 +46,6 @@ def test_made_up_site_is_the_same_every_time(site):
     partitions = {one.name for one in made_up.made_up_machine().partitions}
     assert {job.kind.partition for job in jobs} == partitions
     assert all(0 < job.run <= job.limit for job in jobs)
-    assert sorted(job.submit for job in jobs) == [job.submit for job in jobs]
     run = machine_what_if(site, Change("", site.machine), users=("rigid",)).before["rigid"]
     assert (run.jobs.start == run.jobs.recorded_start).all()
     assert 0 == run.metrics["jobs_rejected"]
@@ -81,13 +71,10 @@ def test_made_up_site_is_written_as_files(tmp_path, capsys, monkeypatch):
 def test_more_gpus_shorten_the_queue_for_gpus(found):
     """Jobs that ask for GPUs run in both partitions, the others in neither, and wait less."""
     for users, run in found["gpu_partition"].after.items():
-        new = run.parts["nodes"].account["home"]["partitions"]["gpu-new"]
-        before = found["gpu_partition"].before[users]
-        assert new["jobs"] > 0
-        assert (
-            4 + before.parts["nodes"].account["home"]["gpus"]
-            == run.parts["nodes"].account["home"]["gpus"]
-        )
+        home = run.parts["nodes"].account["home"]
+        before = found["gpu_partition"].before[users].parts["nodes"].account["home"]
+        assert home["partitions"]["gpu-new"]["jobs"] > 0
+        assert 4 + before["gpus"] == home["gpus"]
         requests = run.jobs.requests
         assert requests is not None
         both = np.array(requests.texts(Ask.PARTITIONS)) == "gpu,gpu-new"
@@ -116,7 +103,7 @@ def test_debug_partition_takes_a_node_for_short_jobs(site, found):
     assert short.any()
     assert set(np.array(texts)[short]) == {"debug,normal"}
     assert jobs.requested_time[short].max() <= HOUR < jobs.requested_time[~short].max()
-    layout = Layout(script("debug_partition").change(site).machine)
+    layout = Layout(script("machine.debug_partition").change(site).machine)
     debug = layout.nodes_of("debug")
     assert 1 == debug.bit_count()
     assert not any(layout.nodes_of(one) & debug for one in ("normal", "long", "gpu", "scavenger"))
@@ -125,12 +112,12 @@ def test_debug_partition_takes_a_node_for_short_jobs(site, found):
 
 def test_the_rack_is_reserved_while_it_is_drained(site):
     """The work is on its two nodes from 8 to 18 on the first Monday; sharing switches back."""
-    (work,) = script("drain_rack").change(site).machine.reservations
+    (work,) = script("machine.drain_rack").change(site).machine.reservations
     clock = Clock.of(site.trace.header)
     assert "Mon 2024-01-15 08:00" == f"{clock.local(work.start):%a %Y-%m-%d %H:%M}"
     assert 10 * HOUR == work.end - work.start
     assert 2 == Layout(site.machine).nodes_in(work.nodes).bit_count()
-    sharing = script("node_sharing").change
+    sharing = script("machine.node_sharing").change
     once = sharing(site).machine
     assert all(one.exclusive for one in once.partitions)
     again = sharing(Site(site.trace, once))
@@ -150,14 +137,13 @@ def most_running(run):
 
 def test_nobody_runs_more_jobs_than_the_limit(found, site):
     """At no second more than four jobs of a user run; each QOS of the machine gets the limit."""
-    limit, what_if = script("jobs_per_user").JOBS, found["jobs_per_user"]
+    limit, what_if = script("machine.jobs_per_user").JOBS, found["jobs_per_user"]
     for users in ("rigid", "think-time"):
         assert most_running(what_if.after[users]) == limit < most_running(what_if.before[users])
     qos = {"name": "high", "priority": 7, "limits": {"max_wall": DAY}}
     machine = Machine.model_validate({**dict(site.machine), "qos": [qos]})
-    (one,) = script("jobs_per_user").change(Site(site.trace, machine)).machine.qos
-    found = one.priority, one.limits.max_wall, one.limits.max_jobs
-    assert (7, DAY, script("jobs_per_user").JOBS) == found
+    (one,) = script("machine.jobs_per_user").change(Site(site.trace, machine)).machine.qos
+    assert (7, DAY, limit) == (one.priority, one.limits.max_wall, one.limits.max_jobs)
 
 
 def test_scavengers_are_preempted_and_nobody_else(site, found):
@@ -170,7 +156,7 @@ def test_scavengers_are_preempted_and_nobody_else(site, found):
         assert {"requeue"} == {one.fate for one in run.attempts}
         assert run.metrics["preempted_processor_h"] > 0
         assert run.jobs.count(State.COMPLETED) == len(run.jobs)
-    partitions = script("scavenger").change(site).machine.partitions
+    partitions = script("machine.scavenger").change(site).machine.partitions
     modes = {one.name: one.preempt_mode for one in partitions}
     assert Preempt.REQUEUE == modes.pop("scavenger")
     assert {Preempt.OFF} == set(modes.values())
@@ -178,15 +164,17 @@ def test_scavengers_are_preempted_and_nobody_else(site, found):
 
 def test_what_a_question_needs_is_reported(site, monkeypatch):
     """A partition, a weight of fair share or a Monday that is not there is named with the cure."""
-    machine = site.machine.changed(partitions=site.machine.partitions[:2])
-    with pytest.raises(HpcrowdError, match=r"partition 'scavenger': .*normal.*; see PARTITION"):
-        script("scavenger").change(Site(site.trace, machine))
+    few = site.machine.changed(partitions=site.machine.partitions[:2])
     without = with_changes(site.machine, {"priority.weight-fair-share": 0})
-    with pytest.raises(HpcrowdError, match="fair share has no weight; give the machine one"):
-        script("fair_share_weight").change(Site(site.trace, without))
-    monkeypatch.setattr(script("drain_rack"), "WEEK", 3)
+    for name, machine, rule in (
+        ("scavenger", few, r"partition 'scavenger': .*normal.*; see PARTITION"),
+        ("fair_share_weight", without, "fair share has no weight; give the machine one"),
+    ):
+        with pytest.raises(HpcrowdError, match=rule):
+            script(f"machine.{name}").change(Site(site.trace, machine))
+    monkeypatch.setattr(script("machine.drain_rack"), "WEEK", 3)
     with pytest.raises(HpcrowdError, match="ends before the end of the work in week 3, see WEEK"):
-        script("drain_rack").change(site)
+        script("machine.drain_rack").change(site)
 
 
 def test_table_has_partitions_accounts_and_paired_users(found):
@@ -194,8 +182,6 @@ def test_table_has_partitions_accounts_and_paired_users(found):
     what_if = found["scavenger"]
     table = what_if.table("Question")
     rows = {row[0]: row[1:] for row in table.rows}
-    heads = ["rigid\nbefore", "rigid\nafter", "think-time\nbefore", "think-time\nafter"]
-    assert ["", *heads] == list(table.head)
     run = what_if.after["rigid"]
     home = run.parts["nodes"].account["home"]
     assert f"{run.metrics['wait_mean_s'] / HOUR:.2f}" == rows["mean wait (h)"][1]
@@ -204,17 +190,11 @@ def test_table_has_partitions_accounts_and_paired_users(found):
     assert ("0", str(run.metrics["runs_preempted"])) == rows["runs preempted"][:2]
     assert "jobs rejected" not in rows
     assert "runs preempted" not in {row[0] for row in found["drain_rack"].table("").rows}
-    for one in found.values():
-        runs = one.before["rigid"], one.after["rigid"]
-        assert [0, 0] == [run.metrics["lateness_mean_s"] for run in runs]
     accounts = comparison.account_waits(run)
-    assert ["chemistry", "climate", "learning", "physics"] == list(accounts)
-    jobs = run.jobs
-    mine = comparison.accounts_of(jobs) == "physics"
-    assert float((jobs.start - jobs.submit)[mine].mean()) == accounts["physics"]
+    mine = comparison.accounts_of(run.jobs) == "physics"
+    assert float((run.jobs.start - run.jobs.submit)[mine].mean()) == accounts["physics"]
     for name in ("users' change of wait (h)", "users better off (%)"):
         assert ["-", "-"] == [rows[name][0], rows[name][2]]
-    assert float(rows["users better off (%)"][1]) + float(rows["users worse off (%)"][1]) <= 100
 
 
 def test_rejected_jobs_are_listed_by_reason(site):
@@ -262,7 +242,7 @@ def test_dates_of_reservations_count_from_the_origin():
 def test_script_runs_on_the_made_up_site(capsys, monkeypatch):
     """Without arguments, a script prints its table of the made-up site and returns 0."""
     monkeypatch.setattr(made_up, "KINDS", made_up.KINDS[:1])
-    assert 0 == script("fair_share_weight").main([])  # twice the weight
+    assert 0 == script("machine.fair_share_weight").main([])  # twice the weight
     captured = capsys.readouterr()
     assert "Weight of fair share 4,000 instead of 2,000: made-up site" in captured.out
     assert "wait of physics (h)" in captured.out
