@@ -43,8 +43,6 @@ os.environ.pop("COLUMNS", None)
 settings.register_profile("hpcrowd", deadline=None, print_blob=True, max_examples=100)
 settings.load_profile("hpcrowd")
 
-KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
-
 
 @pytest.fixture(scope="session", autouse=True)
 def audited_runs():
@@ -126,7 +124,7 @@ def read_trace(traces):
 @pytest.fixture(scope="session")
 def kth(read_trace):
     """Return the trace KTH-SP2-1996-2.1-cln."""
-    return read_trace(KTH.removesuffix(".swf.gz"))
+    return read_trace("KTH-SP2-1996-2.1-cln")
 
 
 @pytest.fixture
@@ -145,13 +143,38 @@ def workshop(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def make_jobs():
     """Return a function that makes jobs from (submit, run, processors[, requested[, user]])."""
-    return _make_jobs
+
+    def make(*tuples):
+        """Jobs are numbered from 1 and recorded as if none had waited; user 1 unless given."""
+        jobs = JobTable(len(tuples))
+        jobs.number[:] = np.arange(1, len(tuples) + 1)
+        for row, (submit, run, processors, *more) in enumerate(tuples):
+            requested, user = (*more, *(run, 1)[len(more) :])
+            jobs.processors[row] = processors
+            jobs.run_time[row] = run
+            jobs.requested_time[row] = requested
+            jobs.user[row] = user
+            jobs.recorded_submit[row] = jobs.recorded_start[row] = submit
+            jobs.recorded_end[row] = submit + run
+        return jobs
+
+    return make
 
 
 @pytest.fixture(scope="session")
 def make_trace():
     """Return a function that makes a trace; each job is a dict of fields, the rest is unknown."""
-    return _make_trace
+
+    def make(*jobs, header=""):
+        columns = {name: np.full(len(jobs), -1.0) for name in FIELDS}
+        columns["number"] = np.arange(1, len(jobs) + 1)
+        for row, job in enumerate(jobs):
+            for name, value in job.items():
+                columns[name][row] = value
+        lines = [line.encode() for line in header.splitlines()]
+        return Trace(Header(lines), columns, source="made")
+
+    return make
 
 
 @pytest.fixture
@@ -168,31 +191,6 @@ def call(monkeypatch, capsys):
         return int(stopped.value.code or 0), printed.out, printed.err
 
     return run
-
-
-def _make_jobs(*tuples):
-    """Jobs are numbered from 1 and recorded as if none had waited; user 1 unless given."""
-    jobs = JobTable(len(tuples))
-    jobs.number[:] = np.arange(1, len(tuples) + 1)
-    for row, (submit, run, processors, *more) in enumerate(tuples):
-        requested, user = (*more, *(run, 1)[len(more) :])
-        jobs.processors[row] = processors
-        jobs.run_time[row] = run
-        jobs.requested_time[row] = requested
-        jobs.user[row] = user
-        jobs.recorded_submit[row] = jobs.recorded_start[row] = submit
-        jobs.recorded_end[row] = submit + run
-    return jobs
-
-
-def _make_trace(*jobs, header=""):
-    columns = {name: np.full(len(jobs), -1.0) for name in FIELDS}
-    columns["number"] = np.arange(1, len(jobs) + 1)
-    for row, job in enumerate(jobs):
-        for name, value in job.items():
-            columns[name][row] = value
-    lines = [line.encode() for line in header.splitlines()]
-    return Trace(Header(lines), columns, source="made")
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,17 @@
-"""Damaged files of configuration and state, and the readers that read them.
+"""Damaged descriptions of machines and states, and the readers that read them.
 
 Good files of every kind get a secret under a key that hpcrowd does not know, and are damaged then.
 Run as a program, it is the worker of ``test_mutated_files``: kind, folder and number of cases.
 """
 
-import contextlib
 import io
 import json
+import os
 import random
 import re
-import resource
 import signal
 import sys
 import time
-import tomllib
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,21 +23,17 @@ from hpcrowd.environment.state.files import read_state, write_state
 from hpcrowd.environment.state.slurm import state_of_slurm
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.commands.look.machine import show
-from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
-from hpcrowd.scenarios.kinds.population_files import PopulationConfig
-from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from rich.console import Console
 
-from tests.attacks.mutation_bases import PLATFORM, POPULATION, SIGNAL
+from tests.attacks.mutation_bases import SIGNAL
 from tests.attacks.mutation_cases import (
     EXTREMES,
     alarm,
-    key_of,
+    limit,
     mutated_text,
     mutated_tree,
     mutated_words,
     places,
-    toml_of,
     verdict,
 )
 from tests.environment.machine.slurm.slurm_texts import CONF
@@ -98,21 +91,6 @@ QOS = """Name|Priority|MaxTRESPU|MaxJobsPU|Preempt|Flags|MaxWall
 high|7|cpu=9,mem=4G|3|low|DenyOnLimit|1-00:00:00
 """
 
-POWER = """pue = 1.2
-[[nodes]]
-idle = "100 W"
-processor = "5 W"
-processors = 8
-on_time = "2m"
-[tariff]
-price = 0.3
-periods = [{ opens = "8h", closes = "20h", price = 0.5, days = ["Mon"] }]
-[sleep]
-after = "10m"
-[cap]
-watts = "2 kW"
-"""
-
 STATE = "\n".join((
     json.dumps({"format": "hpcrowd state", "version": 1, "now": 827, "origin": 1767600074,
                 "zone": "UTC", "known": True, "processors": 80, "jobs": 3, "requests": True,
@@ -136,15 +114,11 @@ KINDS: dict[str, dict[str, str | bytes]] = {
     "squeue": {"squeue.txt": forms()["squeue"], "jobs.txt": forms()["scontrol"],
                "queue.json": forms()["json"], "past.txt": PAST},
     "state": {"now.state": STATE},
-    "power": {"power.toml": POWER},
     "signal": {"signal.csv": "\n".join(SIGNAL.split("\n")[:50]) + "\n"},
-    "platform": {"platform.toml": PLATFORM},
-    "population": {"population.toml": POPULATION, "signal.csv": SIGNAL},
 }  # fmt: skip
 
 #: Files that are not damaged.
-BESIDE = {"gres.conf": ("slurm.conf",), "sacctmgr": ("slurm.conf",), "squeue": ("past.txt",),
-          "population": ("signal.csv",)}  # fmt: skip
+BESIDE = {"gres.conf": ("slurm.conf",), "sacctmgr": ("slurm.conf",), "squeue": ("past.txt",)}
 
 
 def _machine(path: Path) -> str:
@@ -171,10 +145,7 @@ READERS: dict[str, Callable[[Path], str]] = {
         state_of_slurm(path, path.with_name("past.txt"), processors=64, zone="UTC"), path.parent
     ),
     "state": lambda path: _state(read_state(path), path.parent),
-    "power": lambda path: PowerConfig.given(str(path), path.parent).model_dump_json(),
     "signal": lambda path: repr(read_signal(path)) + str(read_signal(path).values.sum()),
-    "platform": lambda path: PlatformConfig.given(str(path), path.parent).model_dump_json(),
-    "population": lambda path: PopulationConfig.read(path).model_dump_json(),
 }
 
 
@@ -185,12 +156,12 @@ def with_secret(name: str, data: bytes, draw: random.Random) -> bytes:
     # The name of a job may have line ends, and anything in it.
     safe = [n for n, line in enumerate(lines) if "JobId=" not in text or "Partition=" in line]
     place = draw.choice(safe)
-    if suffix in (".json", ".toml", ".state"):
-        found = _tree(lines[place] if suffix == ".state" else text, suffix)
+    if suffix in (".json", ".state"):
+        found = json.loads(lines[place] if suffix == ".state" else text)
         tables = [found, *(one for way in places(found) if isinstance(one := at(found, way), dict))]
         draw.choice(tables)["password"] = SECRET
         if suffix != ".state":
-            return _written(found, suffix)
+            return _written(found)
         lines[place] = json.dumps(found)
     elif "|" in lines[0] or suffix == ".csv":
         mark = "|" if "|" in lines[0] else ","
@@ -204,16 +175,8 @@ def with_secret(name: str, data: bytes, draw: random.Random) -> bytes:
     return "\n".join(lines).encode() + b"\n"
 
 
-def _tree(text: str, suffix: str) -> Any:
-    return tomllib.loads(text) if suffix == ".toml" else json.loads(text)
-
-
-def _written(tree: Any, suffix: str) -> bytes:
-    if suffix == ".toml":
-        text = "".join(f"{key_of(key)} = {toml_of(value)}\n" for key, value in tree.items())
-    else:
-        text = json.dumps(tree)
-    return text.encode("utf-8", "surrogatepass")
+def _written(tree: Any) -> bytes:
+    return json.dumps(tree).encode("utf-8", "surrogatepass")
 
 
 def at(tree: Any, way: tuple[Any, ...]) -> Any:
@@ -226,13 +189,13 @@ def at(tree: Any, way: tuple[Any, ...]) -> Any:
 def damaged(name: str, data: bytes, draw: random.Random) -> bytes:
     """Return a damaged file: its values, its keys or its form."""
     suffix, chance = Path(name).suffix, draw.random()
-    if suffix in (".json", ".toml") and chance < 0.7:
-        return _written(mutated_tree(_tree(data.decode(), suffix), draw), suffix)
+    if suffix == ".json" and chance < 0.7:
+        return _written(mutated_tree(json.loads(data), draw))
     if suffix == ".state" and chance < 0.7:
-        lines = data.decode().splitlines()
+        lines = data.splitlines()
         place = draw.randrange(len(lines))
-        lines[place] = json.dumps(mutated_tree(json.loads(lines[place]), draw))
-        return "\n".join(lines).encode("utf-8", "surrogatepass") + b"\n"
+        lines[place] = _written(mutated_tree(json.loads(lines[place]), draw))
+        return b"\n".join(lines) + b"\n"
     if chance < 0.5:
         return damaged_pairs(data, draw)
     return (mutated_words if chance < 0.6 else mutated_text)(data, draw)
@@ -266,22 +229,25 @@ def hidden(data: bytes) -> bool:
     for mark in (b"|", b","):
         if lines[0].endswith(mark + b"PASSWORD"):
             holding = [line for line in lines[1:] if SECRET.encode() in line]
-            return all(line.endswith(mark + SECRET.encode()) for line in holding) and all(
-                line.count(mark) == lines[0].count(mark) for line in holding
+            return all(
+                line.endswith(mark + SECRET.encode()) and line.count(mark) == lines[0].count(mark)
+                for line in holding
             )
     return len(HIDDEN.findall(data)) == data.count(SECRET.encode())
 
 
+def outcome_of(reader: Callable[[Path], str], path: Path) -> tuple[int, str, str, Any]:
+    """Return how reading ended: code, what came out, the one line, and any other exception."""
+    try:
+        return 0, reader(path), "", None
+    except HpcrowdError as caught:
+        return 2, "", f"hpcrowd: {caught}", None
+    except BaseException as caught:  # noqa: BLE001
+        return 2, "", "", caught
+
+
 def cases(kind: str, folder: Path, count: int) -> Iterator[dict[str, str]]:
-    """Read damaged files of a kind, and yield what went wrong: case, file and error.
-
-    In the folder, in which nothing may be left.
-    """
-    with contextlib.chdir(folder):
-        yield from _cases(kind, folder, count)
-
-
-def _cases(kind: str, folder: Path, count: int) -> Iterator[dict[str, str]]:
+    """Read damaged files of a kind, and yield what went wrong; in that folder."""
     (inside := folder / "inside").mkdir(parents=True, exist_ok=True)
     for name, content in KINDS[kind].items():
         (inside / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -294,15 +260,9 @@ def _cases(kind: str, folder: Path, count: int) -> Iterator[dict[str, str]]:
         good = path.read_bytes()
         data = with_secret(name, good, draw) if draw.random() < 0.6 else good
         path.write_bytes(data := damaged(name, data, draw))
-        began, code, error = time.process_time(), 2, None
-        out = message = ""
+        began = time.process_time()
         signal.alarm(LONGEST_OF_ALL if signal.getsignal(signal.SIGALRM) is alarm else 0)
-        try:
-            out, code = READERS[kind](path), 0
-        except HpcrowdError as caught:
-            message = f"hpcrowd: {caught}"
-        except BaseException as caught:  # noqa: BLE001
-            error = caught
+        code, out, message, error = outcome_of(READERS[kind], path)
         signal.alarm(0)
         took = time.process_time() - began
         path.write_bytes(good)
@@ -312,8 +272,6 @@ def _cases(kind: str, folder: Path, count: int) -> Iterator[dict[str, str]]:
         if SECRET in out + message and hidden(data):
             place = (out + message).index(SECRET)
             wrong = f"shows the secret: {(out + message)[max(place - 200, 0) : place + 50]}"
-        if error is not None:
-            wrong = "".join(traceback.format_exception(error)[-4:])
         if wrong:
             yield {"case": f"{kind} {number}", "command": name, "wrong": wrong,
                    "data": data[:3000].decode("utf-8", "backslashreplace")}  # fmt: skip
@@ -323,13 +281,9 @@ def main() -> None:
     """Run as a worker: kind, folder, number of cases."""
     kind, count = sys.argv[1], sys.argv[3]
     folder = Path(sys.argv[2]).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    for _ in cases(kind, folder, 1):
-        pass
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    signal.signal(signal.SIGALRM, alarm)
+    os.chdir(folder)
+    assert not list(cases(kind, folder, 1))  # what is imported once is not counted
+    limit(MEMORY)
     for one in cases(kind, folder, int(count)):
         print(json.dumps(one), flush=True)
     print(json.dumps({"done": kind}))

@@ -6,7 +6,7 @@
 import re
 from dataclasses import dataclass
 
-from tests.environment.traces.formats.format_cases import names_of_formats
+from hpcrowd.environment.traces.formats.registry import FORMATS
 
 #: A log of a day, with four users on 16 processors.
 LOG = "\n".join(
@@ -69,6 +69,22 @@ changes = [
   { do = "speed", at = 50000, factor = 2.0 },
   { do = "switch", at = 60000, scheduler = "fcfs" },
 ]
+"""
+
+POWER = """
+pue = 1.2
+[[nodes]]
+idle = "100 W"
+processor = "5 W"
+processors = 8
+on_time = "2m"
+[tariff]
+price = 0.3
+periods = [{ opens = "8h", closes = "20h", price = 0.5, days = ["Mon"] }]
+[sleep]
+after = "10m"
+[cap]
+watts = "2 kW"
 """
 
 GRID = """
@@ -163,8 +179,9 @@ confidence = 0.9
 #: Good files, by name.
 FILES = {
     "log.swf": LOG, "weeks.swf": WEEKS, "signal.csv": SIGNAL, "population.toml": POPULATION,
-    "platform.toml": PLATFORM, "grid.toml": GRID, "queues.toml": QUEUES, "replay.toml": REPLAY,
-    "resample.toml": RESAMPLE, "populate.toml": POPULATE, "sweep.toml": SWEEP,
+    "platform.toml": PLATFORM, "power.toml": POWER, "grid.toml": GRID,
+    "queues.toml": QUEUES, "replay.toml": REPLAY, "resample.toml": RESAMPLE,
+    "populate.toml": POPULATE, "sweep.toml": SWEEP,
 }  # fmt: skip
 
 #: Commands that make the other good files.
@@ -240,6 +257,8 @@ population population.toml
 platform platform.toml
     replay log.swf --platform @ --users rigid --json
     replay log.swf --platform @ --users think-time --scheduler conservative --json
+power power.toml
+    replay log.swf --power @ --json
 grid grid.toml
     grid @ --json
 queues queues.toml
@@ -271,7 +290,7 @@ numbers
 """
 
 CORPORA: dict[str, Corpus] = {
-    **{f"trace-{name}": Corpus((f"trace.{name}",), TRACE_COMMANDS) for name in names_of_formats()},
+    **{f"trace-{name}": Corpus((f"trace.{name}",), TRACE_COMMANDS) for name in FORMATS},
     **corpora(TABLE),
 }
 

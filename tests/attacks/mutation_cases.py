@@ -14,7 +14,6 @@ import resource
 import shutil
 import signal
 import sys
-import time
 import tomllib
 import traceback
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from hpcrowd.environment.traces.formats.registry import FORMATS
 
 from tests.attacks.mutation_bases import (
     CORPORA,
@@ -33,7 +33,7 @@ from tests.attacks.mutation_bases import (
     TRACE_COMMANDS,
     Corpus,
 )
-from tests.environment.traces.formats.format_cases import MAPPING, names_of_formats, options, sample
+from tests.environment.traces.formats.format_cases import MAPPING, options, sample
 from tests.environment.traces.formats.test_fuzz import broken
 
 #: s that a command may take: 10 beyond the slowest good one, on a busy machine.
@@ -74,7 +74,7 @@ def build(folder: Path) -> None:
     told = options(folder)
     Path("mapping.toml").write_text(MAPPING)
     Path("signalled.toml").write_text(POPULATION.replace("signal.csv", "mutant.csv"))
-    for name in names_of_formats():
+    for name in FORMATS:
         Path(f"trace.{name}").write_bytes(sample(name, told))
     for line in MAKERS:
         code, _, err, error = called(line.split())
@@ -108,16 +108,10 @@ def called(arguments: list[str]) -> tuple[Any, str, str, BaseException | None]:
 
 def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the way to each value below another."""
-    parts = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, below in parts:
-        yield (*way, key)
-        yield from places(below, (*way, key))
+    if isinstance(value, dict | list):
+        for key, below in value.items() if isinstance(value, dict) else enumerate(value):
+            yield (*way, key)
+            yield from places(below, (*way, key))
 
 
 def mutated_tree(tree: Any, draw: random.Random) -> Any:
@@ -140,16 +134,12 @@ def mutated_tree(tree: Any, draw: random.Random) -> Any:
             place[draw.choice(("", "x", MARK * 300, "seed", "processors"))] = place.pop(last)
         elif kind == 8:
             place[last] = [place[last]]
-        elif isinstance(place, list):
-            place.extend([place[last]] * draw.choice((1, 50)))
-        else:
-            other = tree
-            for part in (chosen := draw.choice(ways)):
-                try:
-                    other = other[part]
-                except (KeyError, IndexError, TypeError):
-                    break
-            place[last] = json.loads(json.dumps(other)) if chosen else None
+        else:  # other values of the file, or many of the same
+            other: Any = tree
+            for part in draw.choice(ways)[: draw.choice((1, 2, 9))]:
+                other = other[part]
+            other = json.loads(json.dumps(other))
+            place[last] = draw.choice((other, [other] * 50))
     return tree
 
 
@@ -171,33 +161,29 @@ def key_of(key: Any) -> str:
 
 def mutated_text(data: bytes, draw: random.Random) -> bytes:
     """Return a file after a mishap that leaves or destroys its form."""
-    kind = draw.randrange(9)
     lines = data.split(b"\n")
-    if kind == 0:
-        return data[: draw.randrange(len(data) + 1)]
-    if kind == 1:
-        encoding = draw.choice(("utf-16", "utf-32", "utf-8-sig", "cp037"))
-        return data.decode("utf-8", "replace").encode(encoding, "replace")
-    if kind == 2:
-        place = draw.randrange(len(data) + 1)
-        return (
-            data[:place]
-            + draw.choice((b"\0", b"\xff", b"\x1b]0;t\x07", b"[" * 3000))
-            + data[place:]
-        )
-    if kind == 3:
-        lines.insert(draw.randrange(len(lines) + 1), draw.choice(lines))
-    elif kind == 4:
-        draw.shuffle(lines)
-    elif kind == 5:
-        one = draw.randrange(len(lines))
-        lines = lines[one:] + lines[:one]
-    elif kind == 6:
-        return draw.choice(
-            (b"", b"\n" * 300_000, b" ", b"null", b"[]", b"{}", b"\0" * 5000, b"1e999")
-        )
-    else:
-        return broken(data, draw)
+    match draw.randrange(9):
+        case 0:
+            return data[: draw.randrange(len(data) + 1)]
+        case 1:
+            encoding = draw.choice(("utf-16", "utf-32", "utf-8-sig", "cp037"))
+            return data.decode("utf-8", "replace").encode(encoding, "replace")
+        case 2:
+            place = draw.randrange(len(data) + 1)
+            what = draw.choice((b"\0", b"\xff", b"\x1b]0;t\x07", b"[" * 3000))
+            return data[:place] + what + data[place:]
+        case 3:
+            lines.insert(draw.randrange(len(lines) + 1), draw.choice(lines))
+        case 4:
+            draw.shuffle(lines)
+        case 5:
+            one = draw.randrange(len(lines))
+            lines = lines[one:] + lines[:one]
+        case 6:
+            whole = (b"", b"\n" * 300_000, b" ", b"null", b"[]", b"{}", b"\0" * 5000, b"1e999")
+            return draw.choice(whole)
+        case _:
+            return broken(data, draw)
     return b"\n".join(lines)
 
 
@@ -238,34 +224,25 @@ def mutated_parquet(data: bytes, draw: random.Random) -> bytes:
     table = pq.read_table(io.BytesIO(data))
     name = draw.choice(table.column_names)
     place = table.column_names.index(name)
-    kind = draw.randrange(6)
-    if kind == 0:
-        table = table.drop_columns([name])
-    elif kind == 1:
-        table = table.set_column(place, name, pa.nulls(len(table), table.column(name).type))
-    elif kind == 2:
-        table = table.set_column(place, name, pa.array([MARK * 300] * len(table)))
-    elif kind == 3:
-        table = table.set_column(
-            place, name, pa.array([draw.choice((1e30, 0.5, float("nan")))] * len(table))
-        )
-    elif kind == 4:
-        value = draw.choice((2**62, 2**53, -(2**62), -1, 0, 2**31, 10**12))
-        row = draw.randrange(max(1, len(table)))
-        values = table.column(name).to_pylist()
-        try:
-            values[row] = value
-            table = table.set_column(place, name, pa.array(values, pa.int64()))
-        except (pa.ArrowException, IndexError):
-            table = table.slice(0, 0)
-    else:
-        table = draw.choice(
-            (
-                table.slice(0, 0),
-                pa.concat_tables([table, table]),
-                table.rename_columns(list(reversed(table.column_names))),
-            )
-        )
+    column, rows = table.column(name), len(table)
+    match draw.randrange(6):
+        case 0:
+            table = table.drop_columns([name])
+        case 1:
+            new = draw.choice((None, MARK * 300, 1e30, 0.5, float("nan")))
+            table = table.set_column(place, name, pa.array([new] * rows))
+        case 2:
+            table = table.set_column(place, name, pa.nulls(rows, column.type))
+        case 3:
+            values = column.to_pylist()
+            value = draw.choice((2**62, 2**53, -(2**62), -1, 0, 2**31, 10**12))
+            with contextlib.suppress(pa.ArrowException, IndexError):
+                values[draw.randrange(max(1, rows))] = value
+                table = table.set_column(place, name, pa.array(values, pa.int64()))
+        case 4:
+            table = table.rename_columns(list(reversed(table.column_names)))
+        case _:
+            table = draw.choice((table.slice(0, 0), pa.concat_tables([table, table])))
     into = io.BytesIO()
     pq.write_table(table, into)
     return into.getvalue()
@@ -283,12 +260,19 @@ def alarm(*_: Any) -> None:
     raise Hangs
 
 
+def limit(more: int) -> None:
+    """Bound what this process may take beyond what it has, bytes, and let alarms end commands."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    signal.signal(signal.SIGALRM, alarm)
+
+
 def case_of(corpus: Corpus, draw: random.Random) -> tuple[list[str], bytes]:
     """Write a mutated file, and return the command that reads it, and the file."""
     if not corpus.files:
         text = draw.choice(EXTREMES)
-        line = draw.choice(NUMBERS)
-        return [word.replace("@", text) for word in line.split()], text.encode()
+        return [word.replace("@", text) for word in draw.choice(NUMBERS).split()], text.encode()
     name = draw.choice(corpus.files)
     data = mutant(name, Path(name).read_bytes(), draw)
     if "/" in name:
@@ -318,8 +302,7 @@ def verdict(code: Any, err: str, error: BaseException | None) -> str:
         return err[-600:]
     if code == 2 and "Usage:" not in err and not lines[-1].startswith("hpcrowd: "):
         return f"no line of hpcrowd: {err[-300:]!r}"
-    half = [path.name for path in Path().rglob("*.tmp")]
-    if half:
+    if half := [path.name for path in Path().rglob("*.tmp")]:
         return f"left {half}"
     written = [path.name for path in Path().glob("out*")]
     if code == 2 and written:
@@ -344,14 +327,10 @@ def attack(name: str, part: int, count: int, report: Callable[[dict[str, Any]], 
         for command in CORPORA[name].commands:
             called(command.replace("@", file).split())
     clear()
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    signal.signal(signal.SIGALRM, alarm)
+    limit(MEMORY)
     for number in range(count):
         draw = random.Random(f"{name} {part} {number}")
         arguments, data = case_of(CORPORA[name], draw)
-        began = time.monotonic()
         signal.alarm(LONGEST)
         try:
             code, _, err, error = called(arguments)
@@ -359,18 +338,11 @@ def attack(name: str, part: int, count: int, report: Callable[[dict[str, Any]], 
             code, err, error = None, "", hang
         finally:
             signal.alarm(0)
-        took = time.monotonic() - began
-        wrong = verdict(code, err, error)
-        if wrong:
-            report(
-                {
-                    "case": f"{name} {part} {number}",
-                    "command": " ".join(arguments)[:300],
-                    "took": round(took, 2),
-                    "wrong": wrong,
-                    "data": data[:3000].decode("utf-8", "backslashreplace"),
-                }
-            )
+        if wrong := verdict(code, err, error):
+            text = data[:3000].decode("utf-8", "backslashreplace")
+            command = " ".join(arguments)[:300]
+            report({"case": f"{name} {part} {number}", "command": command, "wrong": wrong,
+                    "data": text})  # fmt: skip
         clear()
 
 
@@ -380,9 +352,8 @@ def main() -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     build(Path(folder))
     stdout = sys.stdout
-    began = time.monotonic()
     attack(name, int(part), int(count), lambda one: print(json.dumps(one), file=stdout, flush=True))
-    print(json.dumps({"done": name, "took": round(time.monotonic() - began, 1)}), file=stdout)
+    print(json.dumps({"done": name}), file=stdout)
 
 
 if __name__ == "__main__":

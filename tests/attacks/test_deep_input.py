@@ -1,5 +1,7 @@
 """Files that are nested too deeply, or have too long numbers: one line, whoever reads them."""
 
+import re
+
 import pytest
 from hpcrowd.analysis.results import FILES
 from hpcrowd.environment.traces.formats.swf import write_swf
@@ -54,8 +56,7 @@ def test_too_deep(here, call, command):
     code, out, err = call(*command)
     assert (2, "") == (code, out)
     last = err.strip().splitlines()[-1]
-    assert last.startswith("hpcrowd: ")
-    assert any(name in last for name in ("deep.", "run", "study.json"))
+    assert re.match(r"hpcrowd: .*(deep\.|run|study\.json)", last)
     assert len(last) < 300
     assert before == {path.name for path in here.iterdir()}
 

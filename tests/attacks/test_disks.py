@@ -9,10 +9,13 @@ from functools import cache, partial
 
 import pytest
 
-from tests.support.writing import COMMANDS, FILES, KEEPING, run, whole, words_of
+from tests.support.writing import COMMANDS, FILES, run, whole, words_of
 
 #: Factor on the number of full disks for each command.
 ATTACK = int(os.environ.get("HPCROWD_ATTACK", "1"))
+
+#: Commands that keep what is done, and go on from there.
+KEEPING = ("sweep", "reproduce")
 
 #: How to have a mount that ends with the process: as root, and without.
 ALONE = (["unshare", "--mount"], ["unshare", "--mount", "--map-root-user"])

@@ -67,11 +67,11 @@ def case(seed):
     }
 
 
-def simulate(one, plain=False, **cluster):
+def simulate(one, plain=False):
     """Run a case."""
     jobs = JobTable()
     jobs.append(len(one["jobs"]["user"]), **one["jobs"])
-    model = simulation_of(jobs, **{**one["cluster"], **cluster}, plain=plain)
+    model = simulation_of(jobs, **one["cluster"], plain=plain)
     add_users(model, Work.of(jobs), one["users"])
     return model.run()
 
@@ -80,50 +80,6 @@ def outcome(model):
     """What happened to every job."""
     names = ("submit", "start", "end", "state")
     return {name: getattr(model.jobs, name).tolist() for name in names}
-
-
-def spans(model):
-    """Start, end and processors of each time that a job held processors."""
-    jobs = model.jobs
-    for row in np.flatnonzero(jobs.start >= 0).tolist():
-        if jobs.state[row] != State.FAILED:
-            yield int(jobs.start[row]), int(jobs.end[row]), int(jobs.processors[row])
-    for one in model.cluster.attempts:
-        yield one.start, one.end, one.processors
-
-
-def check_conservation(one, model):
-    """Nothing is lost, starts before its submission, or runs where there is no processor."""
-    jobs, timeline = model.jobs, model.cluster.engine.timeline
-    size = one["cluster"]["processors"]
-    ran = (jobs.state == State.COMPLETED) | (jobs.state == State.KILLED)
-    rest = (jobs.state == State.REJECTED) | (jobs.state == State.FAILED)
-    rest |= jobs.state == State.UNFINISHED
-    assert (ran | rest).all()
-    assert (jobs.start[ran] >= jobs.submit[ran]).all()
-    lasted = jobs.run_time[ran].copy()
-    killed = jobs.state[ran] == State.KILLED
-    lasted[killed] = jobs.requested_time[ran][killed]
-    assert (lasted == jobs.end[ran] - jobs.start[ran]).all()
-    history = [(0, size, size)] if timeline is None else timeline.history
-    held = [span for span in spans(model) if span[1] > span[0]]
-    for second in {begin for begin, _, _ in held} | {at for at, _, _ in history}:
-        used = sum(need for begin, end, need in held if begin <= second < end)
-        up = [there for at, _, there in history if at <= second][-1]
-        closed = up == 0 and bool(one["cluster"]["platform"])
-        assert used <= up or (closed and not any(begin == second for begin, _, _ in held))
-
-
-def check_relations(one, model):
-    """Renamed users change nothing; on more processors no more jobs are rejected."""
-    plain = one["cluster"]["scheduler"] != "fair-share"
-    if plain:
-        renamed = {**one["jobs"], "user": 100 * one["jobs"]["user"]}
-        assert outcome(model) == outcome(simulate({**one, "jobs": renamed}))
-    if not one["cluster"]["platform"]:
-        larger = simulate(one, processors=one["cluster"]["processors"] + 2)
-        rejected = model.jobs.state == State.REJECTED
-        assert (larger.jobs.state == State.REJECTED).sum() <= rejected.sum()
 
 
 def check_scaling(one, model):
@@ -140,16 +96,6 @@ def check_scaling(one, model):
     for name in ("start", "end"):
         times = getattr(model.jobs, name)
         assert np.where(times >= 0, 7 * times, times).tolist() == getattr(found, name).tolist()
-
-
-def attack(seed):
-    """All checks of one case."""
-    one = case(seed)
-    model = simulate(one)
-    assert outcome(simulate(one, plain=True)) == outcome(model), "compiled and plain"
-    check_conservation(one, model)
-    check_relations(one, model)
-    check_scaling(one, model)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -169,10 +115,10 @@ def test_each_policy_meets_outages_at_ends(policy):
 @pytest.mark.endurance
 @pytest.mark.parametrize("part", range(4))
 def test_the_engine_under_attack(part):
-    """Compiled is plain, jobs and processors are conserved, and related runs are related."""
+    """Compiled is plain, and longer times are later ones; properties of the engine check more."""
     count = int(2500 * ATTACK)
     for seed in range(part * count, (part + 1) * count):
-        try:
-            attack(seed)
-        except Exception as error:
-            raise AssertionError(f"case {seed}") from error
+        one = case(seed)
+        model = simulate(one)
+        assert outcome(simulate(one, plain=True)) == outcome(model), f"case {seed}"
+        check_scaling(one, model)

@@ -3,7 +3,6 @@
 It is bounded by what happens, or refused in one line. Processor time counts, as machines differ.
 """
 
-import re
 import time
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -85,7 +84,7 @@ def test_looks_end(look, clock):
 
 def soon(function):
     """Call a function, which may refuse, and check that it took less than 3 s."""
-    began, said = time.process_time(), None
+    began, said = time.process_time(), ""
     try:
         function()
     except HpcrowdError as error:
@@ -121,26 +120,21 @@ def test_prices_and_signals_are_refused_before_the_run(name, clock):
         account_of(model.run()).summary()
 
     found = soon(simulated)
-    assert can == (found is None)
-    if not can:
-        assert re.search(r"at most 115,740\.7 days; correct the run times", found)
+    assert found == "" if can else "at most 115,740.7 days; correct the run times" in found
 
 
 def test_the_busiest_day_is_that_of_all_days():
     """Looking at days with events, and the days after them, finds the same as looking at all."""
+    clock = CLOCKS["berlin"]
     for seed in range(30):
         rng = np.random.default_rng(seed)
         jobs = JobTable()
         jobs.append(6, processors=rng.integers(1, 4, 6), user=1)
         jobs.start[:] = jobs.submit[:] = rng.integers(0, 6 * WEEK, 6)
         jobs.end[:] = jobs.start + rng.choice([60, DAY, 10 * DAY], 6)
-        clock = CLOCKS["berlin"]
-        run = Run(jobs, 20, "run", {}, clock=clock)
         first, last = (clock.wall(at) // DAY for at in curves.span_of(jobs))
         edges = np.array([clock.second_at(day * DAY) for day in range(first, last + 2)])
         level = curves.processors_in_use(jobs, edges)
-        begin, end = busiest_day(run)
-        place = np.searchsorted(edges, begin)
-        assert (edges[place], edges[place + 1]) == (begin, end)
-        assert level[place] == pytest.approx(level.max())
-        assert place == int(np.argmax(level >= level.max() - 1e-9))
+        place = int(np.argmax(level >= level.max() - 1e-9))
+        expected = (edges[place], edges[place + 1])
+        assert expected == busiest_day(Run(jobs, 20, "run", {}, clock=clock))

@@ -1,11 +1,13 @@
 """Ctrl-C ends every command at once, its workers with it; and no command is silent for long."""
 
 import os
+import pty
 import random
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +18,6 @@ from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import FIELDS, Trace
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, write_study
-from tests.support.terminal import SOURCES, on_terminal, processes_with
 
 #: Multiplies the number of interruptions.
 ATTACK = int(os.environ.get("HPCROWD_ATTACK", "1"))
@@ -80,23 +81,56 @@ def folder(tmp_path_factory):
     return made
 
 
-def check_interrupted(folder, command, at, number):
-    """Interrupt a command and check how it ended; return how long that took."""
-    mark = f"HPCROWD_MARK=mark-{os.getpid()}-{time.monotonic_ns()}"
-    ended = on_terminal(command.split(), folder, at=at, number=number, more=dict([mark.split("=")]))
-    if ended.after_s is None or ended.code == 0:
-        return None  # it was faster
-    about = f"{command} after {at:.2f} s: {ended}"
-    assert (130 if number == signal.SIGINT else 143) == ended.code, about
-    assert "Traceback" not in ended.printed, about
-    assert "Exception ignored" not in ended.printed, about
-    assert ended.after_s < SOON, about
-    deadline = time.monotonic() + 5
+def started(words, folder, **environment):
+    """Begin a command of hpcrowd as the leader of its own group of processes."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "hpcrowd", *words],
+        cwd=folder,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def processes_with(mark):
+    """Return the running processes whose environment holds a text."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended, or is somebody else's
+            held = mark.encode() in (folder / "environ").read_bytes()
+            if held and (folder / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+                found.append(int(folder.name))
+    return found
+
+
+def left_after(seconds, mark):
+    """Return the processes with a mark that have not ended by themselves after some seconds."""
+    deadline = time.monotonic() + seconds
     while (left := processes_with(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert [] == left, about
+    return left
+
+
+def check_interrupted(folder, command, at, number):
+    """Interrupt a command ``at`` s after its beginning, if it still runs, and check how it ends."""
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    process = started(command.split(), folder, HPCROWD_MARK=mark)
+    with suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=at)
+        return
+    os.killpg(process.pid, number)
+    sent = time.monotonic()
+    printed, _ = process.communicate(timeout=60)
+    about = f"{command} after {at:.2f} s: {printed}"
+    assert time.monotonic() - sent < SOON, about
+    if process.returncode:  # else it had just ended
+        assert (130 if number == signal.SIGINT else 143) == process.returncode, about
+    assert "Traceback" not in printed, about
+    assert "Exception ignored" not in printed, about
+    assert [] == left_after(5, mark), about
     assert [] == [path.name for path in folder.iterdir() if path.name.startswith(".")], about
-    return ended.after_s
 
 
 @pytest.mark.endurance
@@ -104,13 +138,10 @@ def check_interrupted(folder, command, at, number):
 def test_ctrl_c_ends_a_command(folder, name):
     """At a random moment, from its start on: one line, exit code 130, and nothing is left."""
     chance = random.Random(f"{name} {ATTACK}")
-    times = []
     for round_ in range(2 * ATTACK):
         number = signal.SIGTERM if round_ % 3 == 2 else signal.SIGINT
         at = chance.uniform(0.3, 5.0 if round_ % 2 else 1.5)
-        times.append(check_interrupted(folder, COMMANDS[name], at, number))
-    if any(times):
-        print(f"{name}: {max(filter(None, times)):.2f} s at most")
+        check_interrupted(folder, COMMANDS[name], at, number)
 
 
 HALF = """
@@ -139,10 +170,7 @@ except KeyboardInterrupt:
 def test_an_import_ends_before_an_interruption(tmp_path):
     """Extension modules make an ImportError of it, as scipy does."""
     (tmp_path / "half.py").write_text(HALF)
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTING], cwd=tmp_path, capture_output=True, text=True, timeout=30
-    )
-    assert ("interrupted once imported\n", "") == (done.stdout, done.stderr)
+    assert ("interrupted once imported\n", "", 0) == outcome(IMPORTING, tmp_path)
 
 
 TURNED = """
@@ -165,19 +193,23 @@ cli.main()
 
 def test_an_interruption_may_become_another_error(tmp_path):
     """As in the compiled code of matplotlib; the command was interrupted all the same."""
-    done = subprocess.run(
-        [sys.executable, "-c", TURNED], cwd=tmp_path, capture_output=True, text=True, timeout=30
-    )
-    assert (130, "hpcrowd: interrupted; nothing was written\n") == (done.returncode, done.stderr)
+    assert ("", "hpcrowd: interrupted; nothing was written\n", 130) == outcome(TURNED, tmp_path)
 
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("name", ["replay", "stats"])
-def test_no_command_is_silent(folder, name):
+def test_no_command_is_silent(folder, monkeypatch, name):
     """On a terminal something happens every other second."""
-    ended = on_terminal(COMMANDS[name].split(), folder)
-    assert 0 == ended.code
-    assert ended.silence_s < SILENT
+    monkeypatch.chdir(folder)
+    heard = [time.monotonic()]
+
+    def read(terminal):
+        found = os.read(terminal, 65536)
+        heard.append(time.monotonic())
+        return found
+
+    assert 0 == pty.spawn([sys.executable, "-m", "hpcrowd", *COMMANDS[name].split()], read)
+    assert max(np.diff(heard)) < SILENT
 
 
 @pytest.mark.endurance
@@ -194,43 +226,36 @@ def test_workers_end_with_a_killed_parent(folder, executor):
     """Workers whose parent was killed end within seconds by themselves, and print nothing."""
     mark = f"mark-{os.getpid()}-{executor}"
     words = ["sweep", "study.toml", "--out", f"out-{executor}", "--executor", executor]
-    begun = subprocess.Popen(
-        [sys.executable, "-m", "hpcrowd", *words, "--workers", "2"],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(SOURCES), "HPCROWD_MARK": mark},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    begun = started([*words, "--workers", "2"], folder, HPCROWD_MARK=mark)
     deadline = time.monotonic() + 60
     while len(processes_with(mark)) < 4 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert 4 <= len(processes_with(mark))  # this process, two workers, and multiprocessing's own
     begun.kill()
-    _, printed = begun.communicate()
-    deadline = time.monotonic() + 15
-    while (left := processes_with(mark)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert [] == left
+    printed, _ = begun.communicate()
+    assert [] == left_after(15, mark)
     assert "Traceback" not in printed
+
+
+LOST = """
+import os, signal, time
+from hpcrowd.scenarios.interrupts import watch
+
+watch.begin()
+class One:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+try:
+    One()
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("raised", watch.code)
+"""
 
 
 def test_an_interruption_is_not_lost(tmp_path):
     """One that comes where Python can only ignore it, as in a destructor, is raised again."""
-    script = (
-        "import os, signal, time\n"
-        "from hpcrowd.scenarios.interrupts import watch\n"
-        "watch.begin()\n"
-        "class One:\n"
-        "    def __del__(self):\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "try:\n"
-        "    One()\n"
-        "    time.sleep(5)\n"
-        "except KeyboardInterrupt:\n"
-        "    print('raised', watch.code)\n"
-    )
-    assert ("raised 130\n", "", 0) == outcome(script)
+    assert ("raised 130\n", "", 0) == outcome(LOST, tmp_path)
 
 
 def test_a_call_that_does_not_return_is_ended(tmp_path):
@@ -248,20 +273,12 @@ def test_a_call_that_does_not_return_is_ended(tmp_path):
         "threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "many.sort(kind='stable')\n"  # some seconds
     )
-    printed, errors, code = outcome(script)
-    assert ("", 130) == (printed, code)
-    assert "hpcrowd: interrupted\n" == errors
+    assert ("", "hpcrowd: interrupted\n", 130) == outcome(script, tmp_path)
     assert not kept.exists()
 
 
-def outcome(script):
+def outcome(script, folder):
     """Run a script; return what it printed, its errors and its exit code."""
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=os.environ | {"PYTHONPATH": str(SOURCES)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     return done.stdout, done.stderr, done.returncode

@@ -4,7 +4,6 @@ Every other kill waits until the command has begun to write.
 """
 
 import hashlib
-import itertools
 import os
 import random
 import shutil
@@ -61,10 +60,9 @@ def test_killed_at_random(tmp_path, command):
     began = time.monotonic()
     run(command, tmp_path)
     longest = time.monotonic() - began
-    kills, most = 0, FEWER.get(command, KILLS)
-    for attempt in itertools.count():
-        if kills == most:
-            break
+    kills, most, attempt = 0, FEWER.get(command, KILLS), 0
+    while kills < most:
+        attempt += 1
         assert attempt < 10 * most
         if draw.random() < 0.4:
             for path in tmp_path.glob("out*"):

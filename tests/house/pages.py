@@ -49,27 +49,15 @@ def blocks(page: Path) -> list[Block]:
     text, found, end = page.read_text(), [], 0
     for match in FENCE.finditer(text):
         title = re.search(r'title="([^"]+)"', match["options"])
-        found.append(
-            Block(
-                match["kind"],
-                title[1] if title else "",
-                re.sub(rf"^{match['indent']}", "", match["body"], flags=re.MULTILINE),
-                text.count("\n", 0, match.start()) + 2,
-                not text[end : match.start()].strip(),
-            )
-        )
+        body = re.sub(rf"^{match['indent']}", "", match["body"], flags=re.MULTILINE)
+        line = text.count("\n", 0, match.start()) + 2
+        touches = not text[end : match.start()].strip()
+        found.append(Block(match["kind"], title[1] if title else "", body, line, touches))
         end = match.end()
     text = FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), text)
-    found += [
-        Block(
-            "text command",
-            "",
-            " ".join(one[1].split()),
-            text.count("\n", 0, one.start()) + 1,
-            False,
-        )
-        for one in re.finditer(r"`((?:hpcrowd|python) [^`]+)`", text)
-    ]
+    for one in re.finditer(r"`((?:hpcrowd|python) [^`]+)`", text):
+        line = text.count("\n", 0, one.start()) + 1
+        found.append(Block("text command", "", " ".join(one[1].split()), line, touches=False))
     return sorted(found, key=lambda one: one.line)
 
 

@@ -1,4 +1,4 @@
-"""The documentation is whole: reference pages are up to date, links lead somewhere, plain words."""
+"""The documentation is whole: references are up to date, links lead somewhere, commands run."""
 
 import os
 import re
@@ -6,7 +6,6 @@ import runpy
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -24,30 +23,15 @@ from tests.house.pages import (
 from tests.support.places import ROOT
 
 
-@pytest.fixture(scope="module")
-def generate():
-    """Return what ``docs/generate.py`` defines."""
-    return runpy.run_path(str(DOCS / "generate.py"))
-
-
-def test_generated_parts_are_up_to_date(generate):
+def test_generated_parts_are_up_to_date():
     """Reference pages and tables say what the code says; ``python docs/generate.py`` helps."""
+    generate = runpy.run_path(str(DOCS / "generate.py"))
     for path, expected in generate["pages"]().items():
         assert expected == path.read_text(), f"{named(path)} is behind: python docs/generate.py"
-
-
-def test_tables_are_on_their_pages(generate):
-    """Every generated table has a place in some page."""
     text = "".join(page.read_text() for page in PAGES)
-    expected = set(generate["PLACES"])
-    assert expected == set(re.findall(r"<!-- begin (\w+) -->", text))
-
-
-def test_every_metric_has_a_formula(generate):
-    """The page of results gives a formula for each metric and for no other."""
-    from hpcrowd.analysis.metrics import METRICS
-
-    assert [metric.name for metric in METRICS] == list(generate["FORMULAS"])
+    assert set(generate["PLACES"]) == set(re.findall(r"<!-- begin (\w+) -->", text))
+    empty = [line for line in generate["api_page"]().splitlines() if line.endswith("|  |")]
+    assert [] == empty, "each public name says in a line what it is"
 
 
 def test_every_setting_has_a_section():
@@ -60,20 +44,16 @@ def test_every_setting_has_a_section():
     assert sorted(ReplayConfig.settings()) == sorted(one.replace("-", "_") for one in headings)
 
 
-def test_every_public_name_says_what_it_is(generate):
-    """The reference has one line about each public name."""
-    empty = [line for line in generate["api_page"]().splitlines() if line.endswith("|  |")]
-    assert [] == empty
-
-
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links_resolve(page):
-    """Every relative link leads to a file."""
-    text = FENCE.sub("", page.read_text())
-    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", text)
+def test_what_a_page_names_is_there(page):
+    """Links and names of files lead somewhere; no page has a place of one machine or an index."""
+    text = page.read_text()
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", FENCE.sub("", text))
     relative = [link for link in links if not re.match(r"\w+:", link)]
-    missing = [link for link in relative if not (page.parent / link).exists()]
-    assert [] == missing
+    assert [] == [link for link in relative if not (page.parent / link).exists()]
+    names = re.findall(r"\b(?:\w+/)+\w+\.py\b", text)
+    assert [] == [name for name in names if not (ROOT / name).is_file()]
+    assert [] == re.findall(r"(?<![\w.:/])/(?:work|home|tmp|root)/|(?i:index.url)", text)
 
 
 @pytest.mark.parametrize("folder", ["behaviours", "policies"])
@@ -81,13 +61,6 @@ def test_all_pages_are_in_the_navigation(folder):
     """The site lists each page of a behaviour and of a policy."""
     listed = set(re.findall(rf"{folder}/([\w-]+)\.md", (ROOT / "mkdocs.yml").read_text()))
     assert {path.stem for path in (DOCS / folder).glob("*.md")} == listed
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_named_files_are_there(page):
-    """A page names only files of the project that exist."""
-    names = re.findall(r"\b(?:\w+/)+\w+\.py\b", page.read_text())
-    assert [] == [name for name in names if not (ROOT / name).is_file()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -103,16 +76,7 @@ def test_commands_are_ones_that_hpcrowd_takes(page):
 
 
 #: What a line begins with that is a command.
-PROGRAMS = (
-    "hpcrowd ",
-    "python ",
-    "python3 ",
-    "pip ",
-    "squeue ",
-    "sacct ",
-    "sacctmgr ",
-    "scontrol ",
-)
+PROGRAMS = re.compile(r"(hpcrowd|python3?|pip|squeue|sacct|sacctmgr|scontrol) ")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -120,20 +84,13 @@ def test_commands_run_or_say_why_not(page):
     """Commands are in blocks that run, or whose title says why not."""
     wrong = []
     for block in blocks(page):
-        lines = [line for line in block.body.splitlines() if line.startswith(PROGRAMS)]
+        lines = [line for line in block.body.splitlines() if PROGRAMS.match(line)]
         where = f"{named(page)}, line {block.line}: "
         if block.kind in ("sh", "shell") or (block.kind in ("text", "py") and lines):
             wrong.append(f"{where}write ```bash, which runs")
         elif block.kind in COMMANDS and block.title and block.title not in NOT_RUN:
             wrong.append(f"{where}title={block.title!r}: not one of {', '.join(NOT_RUN)}")
     assert [] == wrong
-
-
-def test_no_page_names_a_machine_or_a_package_index():
-    """Pages hold no absolute path of a machine and no setting of a package index."""
-    pattern = re.compile(r"(?<![\w.:/])/(?:work|home|tmp|root)/|index.url", re.I)
-    found = {named(page): pattern.findall(page.read_text()) for page in PAGES}
-    assert {name: [] for name in found} == found
 
 
 def test_commands_for_a_fresh_machine_are_checked():
@@ -150,64 +107,8 @@ def test_commands_for_a_fresh_machine_are_checked():
         if line.startswith("python3 -m venv")
         for part in line.split(" && ")
     ]
-    assert ["pip", "hpcrowd", "pip", "pytest"] == [
-        Path(part.split()[0]).name for part in commands if part.startswith(".venv")
-    ]
+    assert len(commands) > 4
     assert [] == [part for part in commands if part not in done]
-
-
-def test_readme_is_short():
-    """The first page stays one that people read to its end."""
-    text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) < 100
-    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
-    long = [part for part in prose.split("\n\n") if len(part.strip().splitlines()) > 5]
-    assert [] == [part for part in long if not part.lstrip().startswith(("-", "|"))]
-
-
-#: Turns of phrase that a reader stumbles over, and what to write.
-DIALECT = {
-    r"\b(is|are|be|was|were|being) told\b": "hpcrowd lists, a message says, is notified",
-    r"\btells? (what|which|how|why|when|where|who)\b": "shows, lists, explains",
-    r"\b(came|comes?) of (it|them|this|that)\b": "outcome, result",
-    r"\b(becomes?|became) of\b": "outcome, what happens to",
-    r"\bstands? (in|beside)\b": "is in, is next to",
-    r"\bof (your|one's) own\b(?! \w)": "your own",
-    r"\bof yours\b": "your",
-    r"\beyes open\b": "with caution",
-    r"\bthe lot of\b": "what users happen to draw",
-    r"\bworth to\b": "worth doing",
-    r"\borigin can be\b": "documented provenance",
-    r"\bside by side with\b": "next to",
-    r"\bheld against\b": "compared with",
-}
-
-
-@pytest.fixture(scope="module")
-def texts():
-    """Return everything that people read: pages, help, and messages and docstrings in sources."""
-    from hpcrowd.scenarios.cli import CommandFiles
-
-    pages = (*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md")
-    found = {named(page): FENCE.sub("", page.read_text()) for page in pages}
-    for name, command in CommandFiles().items():
-        shown = [command.help, *(getattr(one, "help", "") for one in command.params)]
-        found[f"hpcrowd {name}"] = "\n".join(filter(None, shown))
-    for folder in ("agents", "analysis", "benchmarks", "docs", "environment", "scenarios", "tests"):
-        found |= {named(path): path.read_text() for path in (ROOT / folder).rglob("*.py")}
-    del found[named(Path(__file__))]  # it has the list
-    return {name: " ".join(text.split()) for name, text in found.items()}
-
-
-@pytest.mark.parametrize("phrase", DIALECT)
-def test_plain_english(phrase, texts):
-    """Pages, help and sources say it as people do."""
-    found = [
-        f"{name}: {text[max(0, hit.start() - 30) : hit.end() + 30]}"
-        for name, text in texts.items()
-        for hit in re.finditer(phrase, text)
-    ]
-    assert [] == found, f"write: {DIALECT[phrase]}"
 
 
 def test_versions_agree():
@@ -243,31 +144,7 @@ def test_site_builds(tmp_path):
     }
 
 
-#: Runs a command, and prints the place and name of each function when it is called first.
-FOLLOW = """
-import sys
-from pathlib import Path
-from hpcrowd.__main__ import main
-
-root, seen = Path(sys.argv.pop(1)), {}
-def follow(frame, event, argument):
-    if event == "call":
-        seen.setdefault((frame.f_code.co_filename, frame.f_code.co_qualname))
-sys.setprofile(follow)
-try:
-    main()
-except SystemExit as stop:
-    assert not stop.code, stop.code
-finally:
-    sys.setprofile(None)
-for file, name in seen:
-    path = Path(file).resolve()
-    if path.is_relative_to(root):
-        print(path.relative_to(root), name, file=sys.stderr)
-"""
-
-
-def test_the_way_of_a_job_is_true(tmp_path):
+def test_the_way_of_a_job_is_true(workshop, call):
     """The stations that the design lists are called one after the other in a replay."""
     listed = re.findall(
         r"^\| \d+ \| `([\w.]+)` \| `([\w/.]+)`:", (DOCS / "background/design.md").read_text(), re.M
@@ -276,11 +153,19 @@ def test_the_way_of_a_job_is_true(tmp_path):
     jobs = [
         f"{k} {100 * k} 0 60 4 -1 -1 4 120 -1 1 {k % 3 + 1} 1 1 1 1 -1 -1" for k in range(1, 13)
     ]
-    (tmp_path / "log.swf").write_text("\n".join(jobs))
-    done = subprocess.run(
-        [sys.executable, "-c", FOLLOW, str(ROOT), "replay", "log.swf", "--out", "results"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    called = [tuple(line.split(" ")) for line in done.stderr.splitlines()]
-    stations = [(file, name) for name, file in listed]
+    (workshop / "log.swf").write_text("\n".join(jobs))
+    called: dict[tuple[str, str], None] = {}
+
+    def follow(frame, event, argument):
+        if event == "call":
+            called.setdefault(
+                (frame.f_code.co_qualname, os.path.realpath(frame.f_code.co_filename))
+            )
+
+    sys.setprofile(follow)
+    try:
+        assert 0 == call("replay", "log.swf", "--out", "results")[0]
+    finally:
+        sys.setprofile(None)
+    stations = [(name, str(ROOT / file)) for name, file in listed]
     assert stations == [one for one in called if one in stations]

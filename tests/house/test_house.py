@@ -12,7 +12,6 @@ from functools import cache
 from importlib import import_module
 from inspect import signature
 from itertools import chain
-from pathlib import Path
 
 import hpcrowd as hc
 import networkx as nx
@@ -52,20 +51,6 @@ def imports_of(code):
     return found
 
 
-def python(code, *places, cwd):
-    """Output of another Python that looks for modules in ``places`` first."""
-    path = os.pathsep.join(str(place) for place in places)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env=os.environ | {"PYTHONPATH": path},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip() + done.stderr.strip()
-
-
 # ---- who imports whom -------------------------------------------------------------------------
 
 
@@ -85,20 +70,6 @@ def test_imports_run_one_way(root):
     assert right > 20
 
 
-def test_imports_are_found_wherever_they_stand():
-    """The rule sees imports inside functions, under TYPE_CHECKING and of submodules."""
-    code = (
-        "from typing import TYPE_CHECKING\n"
-        "if TYPE_CHECKING:\n"
-        "    from hpcrowd.analysis.run import Run\n"
-        "def f():\n"
-        "    import hpcrowd.scenarios as r\n"
-        "    from . import agents\n"
-    )
-    expected = [(1, "typing"), (3, "hpcrowd.analysis.run"), (5, "hpcrowd.scenarios")]
-    assert expected == sorted(imports_of(code))
-
-
 def room(module, root):
     """Return the folder of a module; a file at the top of a floor counts by itself."""
     place = root.joinpath(*module.split(".")[1:])
@@ -107,7 +78,7 @@ def room(module, root):
     return module if place.parent.parent == root else module.rpartition(".")[0]
 
 
-def circles(root):
+def circles(root, opened=CIRCLE):
     """Return each import that is part of a circle between folders and does not say why."""
     graph = nx.DiGraph()
     where = defaultdict(list)
@@ -116,7 +87,7 @@ def circles(root):
         parts = path.relative_to(root).with_suffix("").parts
         own = room(".".join(["hpcrowd", *parts]).removesuffix(".__init__"), root)
         for line, imported in imports_of(code):
-            if not imported.startswith("hpcrowd.") or CIRCLE in lines[line - 1]:
+            if not imported.startswith("hpcrowd.") or opened in lines[line - 1]:
                 continue
             other = room(imported, root)
             if other != own:
@@ -136,59 +107,26 @@ def test_no_circles_between_folders(root):
     lines = [line for path in sources(root) for line in path.read_text().splitlines()]
     reasons = [line.partition(CIRCLE)[2] for line in lines if CIRCLE in line]
     assert [] == [reason for reason in reasons if len(reason.split()) < 3]
-
-
-def test_a_circle_is_found_unless_it_says_why(tmp_path):
-    """Two folders that import each other are a circle; a reason behind one import opens it."""
-    for name, code in (
-        ("clock", ""),
-        ("traces/__init__", ""),
-        ("traces/trace", "from hpcrowd.environment.engine.base import Engine\n"),
-        ("engine/__init__", ""),
-        ("engine/base", "def f():\n    from hpcrowd.environment.traces.trace import Trace\n"),
-    ):
-        path = tmp_path / "environment" / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(code)
-    assert [
-        "environment/engine/base.py:2 imports hpcrowd.environment.traces.trace",
-        "environment/traces/trace.py:1 imports hpcrowd.environment.engine.base",
-    ] == sorted(circles(tmp_path))
-    path = tmp_path / "environment/traces/trace.py"
-    path.write_text("from hpcrowd.environment.engine.base import Engine  # circle: a type\n")
-    assert [] == circles(tmp_path)
+    assert len(circles(root, opened="no line has this")) > len(reasons)
 
 
 # ---- files and folders ------------------------------------------------------------------------
 
 
-def test_files_are_short(root):
-    """No file of the floors or their tests is longer than one idea needs."""
-    lengths = {
-        str(path.relative_to(root)): len(path.read_text().splitlines())
-        for path in (*sources(root), *(root / "tests").rglob("*.py"))
-    }
-    assert len(lengths) > 20
+def test_files_functions_and_folders_are_small(root):
+    """A file holds one idea, a command is seen at a glance, and a folder is what one takes in."""
+    files = (*sources(root), *(root / "tests").rglob("*.py"))
+    lengths = {str(path.relative_to(root)): len(path.read_text().splitlines()) for path in files}
     assert {} == {name: length for name, length in lengths.items() if length > LONGEST_FILE}
-
-
-def test_commands_are_short(root):
-    """What a command does can be seen at a glance."""
-    lengths = {
+    functions = {
         (path.stem, node.name): node.end_lineno - node.lineno + 1
         for path in (root / "scenarios/commands").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
     }
-    assert len(lengths) > 100
-    assert {} == {name: length for name, length in lengths.items() if length > LONGEST_COMMAND}
-
-
-def test_folders_are_small(root):
-    """No folder has more modules side by side than a stranger takes in."""
-    modules = defaultdict(int)
-    for path in sources(root):
-        modules[str(path.parent.relative_to(root))] += path.name != "__init__.py"
+    assert len(functions) > 100
+    assert {} == {name: length for name, length in functions.items() if length > LONGEST_COMMAND}
+    modules = Counter(path.parent for path in sources(root) if path.name != "__init__.py")
     assert {} == {folder: number for folder, number in modules.items() if number > MOST_MODULES}
 
 
@@ -204,7 +142,6 @@ def test_each_folder_has_its_tests(root):
     tested = {
         path.parent.relative_to(root / "tests") for path in (root / "tests").rglob("test_*.py")
     }
-    assert len(tested) > 20
     assert [] == sorted(
         str(folder)
         for folder in tested
@@ -257,8 +194,7 @@ def test_public_names_resolve(place, root):
     """What a module declares can be had from it, and it is in its ``__all__`` and ``dir``."""
     module = import_module(place)
     names = public_names()[place]
-    assert names <= set(module.__all__)
-    assert names <= set(dir(module))
+    assert names <= set(module.__all__) & set(dir(module))
     for name in names:
         assert getattr(module, name).__doc__ is not None
     if place == "hpcrowd":  # a module of the same name would take its place once imported
@@ -304,81 +240,47 @@ def test_names_that_are_elsewhere(place, name, message):
 
 # ---- what is installed ------------------------------------------------------------------------
 
-#: Another distribution's packages, called like floors.
-NEIGHBOURS = {
-    "agents/__init__.py": "MINE = 'agents of somebody else'\n",
-    "analysis/__init__.py": "MINE = 'analysis of somebody else'\n",
-}
-
-#: What uses both, and prints where each name comes from.
+#: What uses two packages of another distribution that are called like floors, and hpcrowd.
 BOTH = """
 import agents, analysis, hpcrowd as hc
-print(agents.MINE, analysis.MINE, hc.__file__, hc.agents.__name__, sep="|")
+print(agents.MINE, analysis.MINE, hc.__file__, hc.agents.__name__)
 trace = hc.parse_swf("; MaxProcs: 4\\n1 0 0 10 2 -1 -1 2 20 -1 1 1 1 -1 1 -1 -1 -1\\n")
 print(len(trace), hc.Recipe.__module__, hc.metrics.METRICS is not None)
 """
 
 
-@pytest.fixture(scope="module")
-def built(root, tmp_path_factory):
-    """Return the files of a wheel from the checkout, and of one from a source distribution."""
-    place = tmp_path_factory.mktemp("built")
+def built(target, source, out):
+    """Build a wheel or a source distribution, and return its file."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    (found,) = out.iterdir()
+    return found
 
-    def build(target, source, out):
-        command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)]
-        subprocess.run(command, cwd=source, check=True, capture_output=True)
-        (found,) = out.iterdir()
-        return found
 
-    wheel = build("wheel", root, place / "wheel")
-    with tarfile.open(build("sdist", root, place / "sdist")) as sdist:
-        sdist.extractall(place, filter="data")
-    (source,) = (path for path in place.glob("hpcrowd-*") if path.is_dir())
-    again = build("wheel", source, place / "again")
+@pytest.mark.slow
+def test_what_is_distributed(root, tmp_path):
+    """A wheel has hpcrowd whole and alone, works, and a source distribution makes the same."""
+    with tarfile.open(built("sdist", root, tmp_path / "sdist")) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    (source,) = (path for path in tmp_path.glob("hpcrowd-*") if path.is_dir())
+    wheel = built("wheel", root, tmp_path / "wheel")
+    again = built("wheel", source, tmp_path / "again")
+    site = tmp_path / "site"
     with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as two:
-        one.extractall(place / "site")
-        return {"site": [str(place / "site")], "wheel": one.namelist(), "again": two.namelist()}
-
-
-@pytest.mark.slow
-def test_a_wheel_has_one_package(built, root):
-    """A wheel puts hpcrowd into site-packages, whole, and nothing else next to it."""
-    tops = {name.split("/")[0] for name in built["wheel"]}
+        one.extractall(site)
+        names = set(one.namelist())
+        assert names == set(two.namelist())
+    tops = {name.split("/")[0] for name in names}
     assert {"hpcrowd", f"hpcrowd-{hc.__version__}.dist-info"} == tops
-    expected = {f"hpcrowd/{path.relative_to(root)}" for path in sources(root)}
-    assert expected <= set(built["wheel"])
-    assert "hpcrowd/environment/traces/archive/archive.csv" in built["wheel"]
-
-
-@pytest.mark.slow
-def test_a_source_distribution_makes_the_same_wheel(built):
-    """A wheel made from a source distribution, which has no links, holds the same files."""
-    assert sorted(built["wheel"]) == sorted(built["again"])
-
-
-@pytest.mark.slow
-def test_a_wheel_works_next_to_packages_of_the_same_names(built, tmp_path):
-    """Another distribution's ``agents`` and ``analysis`` are found, and so is hpcrowd."""
-    site = Path(*built["site"])
-    for name, code in NEIGHBOURS.items():
-        (site / name).parent.mkdir(exist_ok=True)
-        (site / name).write_text(code)
-    first, second = python(BOTH, site, cwd=tmp_path).splitlines()
-    assert [
-        "agents of somebody else", "analysis of somebody else",
-        str(site / "hpcrowd/__init__.py"), "hpcrowd.agents",
-    ] == first.split("|")  # fmt: skip
-    assert "1 hpcrowd.agents.presets True" == second
-
-
-def test_the_command_is_a_module_too(tmp_path, root):
-    """``python -m hpcrowd`` is the command."""
+    assert {f"hpcrowd/{path.relative_to(root)}" for path in sources(root)} <= names
+    assert "hpcrowd/environment/traces/archive/archive.csv" in names
+    for name in ("agents", "analysis"):
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text(f"MINE = 'other-{name}'\n")
     done = subprocess.run(
-        [sys.executable, "-m", "hpcrowd", "--version"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(root / "src")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert f"hpcrowd {hc.__version__}\n" == done.stdout
+        [sys.executable, "-W", "error", "-c", BOTH], cwd=tmp_path, check=True, capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(site)}, text=True,
+    )  # fmt: skip
+    own = site / "hpcrowd/__init__.py"
+    expected = f"other-agents other-analysis {own} hpcrowd.agents\n1 hpcrowd.agents.presets True\n"
+    assert expected == done.stdout

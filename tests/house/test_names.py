@@ -15,11 +15,9 @@ from hpcrowd.analysis.views.moment import Moment
 from hpcrowd.analysis.views.users import users_picture, users_table
 from hpcrowd.environment.errors import QuantityError, ResultsError, TraceError
 from hpcrowd.environment.jobs import JobTable, join, number_of, numbers_of
-from hpcrowd.environment.schedulers.fair_share import FairShare
 from hpcrowd.environment.schedulers.limits import Held, Limit
-from hpcrowd.environment.schedulers.names import scheduler_for
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.environment.traces.formats.common.names import anonymised, parse_names
+from hpcrowd.environment.traces.formats.common.names import parse_names
 from hpcrowd.environment.traces.formats.tables.columns import parse_csv
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.inspector.panels.about import about
@@ -45,10 +43,9 @@ def log():
 
 
 @pytest.fixture
-def file(tmp_path, monkeypatch):
+def file(workshop):
     """The log as a file in the folder of the test."""
-    monkeypatch.chdir(tmp_path)
-    Path("log.csv").write_text(LOG)
+    (workshop / "log.csv").write_text(LOG)
     return "log.csv"
 
 
@@ -92,6 +89,8 @@ def test_jobs_know_the_names(log):
     assert "ada" == run.jobs.take(np.array([3])).who(1) == run.jobs.copy().who(1)
     assert "17" == run.jobs.who(17)
     assert log.names == run.to_trace().names
+    part, _ = hc.window(log, only_users="ada")
+    assert ({1: "ada"}, {1: "physics"}) == (part.names["user"], part.names["group"])
 
 
 def test_joined_tables_keep_apart_who_has_the_same_name(log):
@@ -139,21 +138,6 @@ def test_results_keep_names(log, tmp_path):
     assert "1" == read_results(tmp_path / "run").jobs.who(1)
     with pytest.raises(TraceError, match="line 2"):
         parse_names("field,number,name\nuser\n")
-
-
-def test_a_part_has_the_names_of_its_own_jobs(log):
-    """Whoever is not in it is not named in it."""
-    part, _ = hc.window(log, only_users="ada")
-    assert {1: "ada"} == part.names["user"]
-    assert {1: "physics"} == part.names["group"]
-
-
-def test_pseudonyms_take_their_place_everywhere(log):
-    """No name is left in a run of an anonymised trace."""
-    run = hc.replay(anonymised(log, "salt"), users="rigid")
-    shown = run.to_frame().to_csv() + run.users().to_csv()
-    assert not [name for name in ("ada", "bob", "eve", "physics") if name in shown]
-    assert 12 == len(run.jobs.who(1))
 
 
 def test_commands_take_names(call, file):
@@ -228,15 +212,6 @@ def test_policies_with_unknown_names(call, file, scheduler, words):
     code, _, err = call("replay", file, "--scheduler", scheduler)
     assert (2, 1, True) == (code, err.count("\n"), words in err)
     assert "scheduler '" in err
-
-
-def test_shares_by_name_are_shares():
-    """Of users, or of groups."""
-    names = {"user": {7: "ada"}, "group": {3: "ada"}}
-    for by, number in (("user", 7), ("group", 3)):
-        policy = scheduler_for(f"fair-share:by={by},shares=ada:3+8:2", names)
-        assert isinstance(policy, FairShare)
-        assert (3, 2, 1) == (policy.share(number), policy.share(8), policy.share(9))
 
 
 def test_limits_have_names():

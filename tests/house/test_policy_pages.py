@@ -1,8 +1,8 @@
 """The pages of policies: one for each name, with what belongs there, and pictures from runs."""
 
+import importlib
 import json
 import re
-import sys
 
 import pytest
 from hpcrowd.analysis.pictures.plots import figure_png
@@ -27,39 +27,25 @@ SECTIONS = ["Rule", "Example", "Complexity", "Options", "Source"]
 @pytest.fixture(scope="module")
 def script():
     """The script that draws the pictures."""
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        import policy_pictures
-    finally:
-        sys.path.remove(str(ROOT / "docs"))
-    return policy_pictures
-
-
-def page(script, name):
-    """The text of the page of a policy."""
-    path = PAGES / script.page_of(name)
-    assert path.exists(), f"{name} has no page; docs/policy_pictures.py says what belongs there"
-    return path.read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        return importlib.import_module("policy_pictures")
 
 
 @pytest.mark.parametrize("name", list(SCHEDULERS))
 def test_every_policy_has_a_page(script, name):
-    """The page has rule, picture, complexity, options and source, and the index lists it."""
-    text = page(script, name)
+    """It has rule, picture, complexity, each option and source, and the index lists it."""
+    path = PAGES / script.page_of(name)
+    assert path.exists(), f"{name} has no page; docs/policy_pictures.py says what belongs there"
+    text = path.read_text()
     assert SECTIONS == re.findall(r"^## (.*)$", text, re.M)
     assert re.search(r"!\[[^]]+\]\(\.\./pictures/policies/[\w-]+\.png\)", text)
-    compared = (PAGES / "index.md").read_text().split("## How they differ")[1].split("\n## ")[0]
-    assert f"`{name}`" in compared
-
-
-@pytest.mark.parametrize("name", list(SCHEDULERS))
-def test_every_option_is_reported(script, name):
-    """Each option of a policy is on its page with its default and a meaning."""
-    text = page(script, name)
     for option in options_of(SCHEDULERS[name]):
         row = re.search(rf"^\| `{option.replace('_', '-')}` \| [^|]+ \| ([^|]+) \|$", text, re.M)
         assert row is not None, option
         assert row[1].strip()
+    compared = (PAGES / "index.md").read_text().split("## How they differ")[1].split("\n## ")[0]
+    assert f"`{name}`" in compared
 
 
 def test_every_picture_is_small_and_used(script):
@@ -74,16 +60,12 @@ def test_every_picture_is_small_and_used(script):
 
 
 def test_policies_differ(script):
-    """The example distinguishes the policies: no two pictures show the same schedule."""
+    """No two pictures of the example, which is on the index, show the same schedule."""
     starts = {
         name: tuple(script.example(scheduler).jobs.start.tolist())
         for name, (scheduler, _) in script.PICTURES.items()
     }
     assert len(starts) == len(set(starts.values()))
-
-
-def test_the_workload_is_on_the_page(script):
-    """The index shows the workload that is drawn."""
     assert script.WORKLOAD.read_text() in (PAGES / "index.md").read_text()
 
 

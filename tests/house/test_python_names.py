@@ -1,8 +1,9 @@
 """What helps people in Python: signatures, paths, numbers, suggestions, frames, notebooks."""
 
 import inspect
+import re
 from collections.abc import Callable
-from typing import Any, override
+from typing import Any
 
 import hpcrowd as hc
 import numpy as np
@@ -16,7 +17,6 @@ from hpcrowd.scenarios.kinds.populations.resample import ResampleConfig
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.populations import small_log
-from tests.support.reports import Page
 
 FUNCTIONS: dict[Callable[..., Any], Any] = {
     replay: ReplayConfig,
@@ -80,19 +80,13 @@ def test_files_of_grids_and_models(log, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"sheduler": "easy"}, "sheduler: no such setting; did you mean scheduler?"),
-        ({"scheduler": "conservativ"}, "did you mean conservative?"),
-        ({"users": "think-tme"}, "did you mean think-time?"),
-        ({"overrun": "kil"}, "did you mean kill?"),
-    ],
+    ("given", "suggested"),
+    [({"sheduler": "easy"}, "scheduler"), ({"users": "think-tme"}, "think-time")],
 )
-def test_suggestions(log, given, message):
+def test_suggestions(log, given, suggested):
     """Names and values that are not known suggest the nearest one."""
-    with pytest.raises(QuantityError) as caught:
+    with pytest.raises(QuantityError, match=rf"did you mean {suggested}\?"):
         replay(log, **given)
-    assert message in str(caught.value)
 
 
 def test_frame_of_a_run(make_trace):
@@ -145,18 +139,6 @@ def test_frame_of_a_trace(log):
     assert {"x"} == set(frame["tag"])
 
 
-class Cells(Page):
-    """A table that is read cell by cell."""
-
-    def __init__(self, html):
-        self.cells: list[str] = []
-        super().__init__(html)
-
-    @override
-    def handle_data(self, data):
-        self.cells.append(data)
-
-
 def test_tables_for_notebooks(log):
     """Traces, runs, clusters, users and behaviours."""
     staged = ReplayConfig(processors="4").stage(log)
@@ -164,7 +146,8 @@ def test_tables_for_notebooks(log):
     user = staged.users[0]
     shown = {}
     for thing in (log, replay(log), staged.model.cluster, user, user.behaviour):
-        shown[type(thing).__name__] = Cells(thing._repr_html_()).cells
+        html = re.sub(r"<style>.*?</style>", "", thing._repr_html_(), flags=re.DOTALL)
+        shown[type(thing).__name__] = re.findall(r">([^<>]+)<", html)
     assert str(len(log)) in shown["Trace"]
     assert "jobs_completed" in shown["Run"]
     assert ["processors", "4"] == shown["Cluster"][1:3]

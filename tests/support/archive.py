@@ -143,20 +143,6 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@contextmanager
-def serving() -> Iterator[Server]:
-    """Serve the made-up archive."""
-    with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.released.set()
-            server.shutdown()
-            thread.join()
-
-
 #: The larger log, the size of its file, and where the server has it.
 A = "TOY-A-1999-1"
 SIZE = len(packed(A))
@@ -166,14 +152,21 @@ TARGET = f"/l_toy_a/{A}.swf.gz"
 @contextmanager
 def archive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Serve the made-up archive in place of the real one; ``folder/cache`` is the cache."""
-    with serving() as server:
+    with Server() as server:
         write_table(folder / "table.csv", server.base)
         monkeypatch.setattr("hpcrowd.environment.traces.archive.logs.TABLE", folder / "table.csv")
         monkeypatch.setenv("HPCROWD_CACHE", str(folder / "cache"))
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         monkeypatch.delenv("HPCROWD_ARCHIVE", raising=False)
         monkeypatch.delenv("HPCROWD_TRACES", raising=False)
-        yield server
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.released.set()
+            server.shutdown()
+            thread.join()
 
 
 def get(name: str = A, *, timeout_s: float = 5.0, retries: int = 0) -> Path:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from itertools import product
@@ -57,24 +58,17 @@ EVERY_JOB = SessionDefinition("arrival", None)
 OUTCOME = ("submit", "start", "end", "state", "cluster")
 
 
-def products() -> dict[str, Recipe]:
-    """Every valid product of the parts that have names."""
+def recipes() -> dict[str, Recipe]:
+    """Every valid product of the parts that have names, and the presets that are recipes."""
     found = {}
     for when, think, window, waits in product(WHEN, THINK, WINDOWS, (False, True)):
-        try:
+        with suppress(QuantityError):
             recipe = Recipe(when, think, window, waits)
-        except QuantityError:
-            continue
-        name = f"{when} x {think} x {window}{' x waits' if waits else ''}"
-        # Few of the small workloads have their own line.
-        found[name] = replace(recipe, think=LinearThink()) if think == "linear" else recipe
-    return found
-
-
-def recipes() -> dict[str, Recipe]:
-    """The products, and the presets that are recipes."""
+            name = f"{when} x {think} x {window}{' x waits' if waits else ''}"
+            # Few of the small workloads have their own line.
+            found[name] = replace(recipe, think=LinearThink()) if think == "linear" else recipe
     presets = {name: each for name, each in PRESETS.items() if isinstance(each, Recipe)}
-    return products() | presets
+    return found | presets
 
 
 RECIPES = recipes()
@@ -273,11 +267,6 @@ def lively(*users: int) -> Rows:
     return sorted(rows)
 
 
-def hours(count: int, *, gap: int, length: int, user: int = 1) -> Rows:
-    """A user who submits ``count`` jobs every ``gap`` s."""
-    return [(place * gap, length, 1 + place % 4, user) for place in range(count)]
-
-
 #: Made workloads by name: (rows, processors).
 EXTREMES: dict[str, tuple[Rows, int]] = {
     "one job": ([(5, 10, 1)], 1),
@@ -306,10 +295,3 @@ EXTREMES: dict[str, tuple[Rows, int]] = {
         4,
     ),
 }
-
-#: A user with 20,000 jobs among others, its sessions days long, and some wide jobs.
-HYPERACTIVE = (
-    hours(20_000, gap=97, length=240)
-    + hours(50, gap=40_000, length=9000, user=2)
-    + [(50 * HOUR * place, 3600, 9, 3) for place in range(5)]
-)

@@ -4,16 +4,14 @@
 documentation, that concern what changed since the commit of ``.ci/verified``, one a line. With
 ``HPCROWD_CI=all`` it prints the folder of all tests.
 
-A test concerns the modules of its room (``tests/agents/work`` those of ``agents/work`` and of
-folders in it), what it, its helpers and the modules next to them import, and files that it names;
-imports inside functions count, those for type checking only do not. If one of these changed, or
-imports from its own folder what changed, the test is chosen. A registry of names imports nothing:
-an entry such as ``"easy": "hpcrowd.environment.schedulers.easy:EASY"`` counts for tests of the
-registry's room, for those that import the registry, and for those with the name in a text. So do
-the folders of studies. The file of a command counts where a text is its name, begins with it, or
-has it behind ``hpcrowd``. Files that are not Python belong to all modules of their folder.
-
-What is further away is left to the quick tests, which always run.
+A test concerns the modules of its room (``tests/agents/work`` those of ``agents/work`` and below),
+what it, its helpers and the modules next to them import, in functions too but not for type checks,
+and files that it names. If one of these changed, or imports from its own folder what changed,
+the test is chosen. An entry of a registry, such as ``"easy": "hpcrowd...easy:EASY"``, counts for
+tests of the registry's room, for those that import the registry, and for those with the name in a
+text; so do folders of studies, and commands where a text is their name, begins with it, or has it
+behind ``hpcrowd``. Files that are not Python belong to all modules of their folder. What is further
+away is left to the quick tests, which always run.
 """
 
 from __future__ import annotations
@@ -123,6 +121,9 @@ class House:
             for folder, pattern in PLACES.items()
             for path in sorted((root / folder).glob(pattern))
         }
+        self.rooms: dict[Path, set[str]] = defaultdict(set)  # the modules of each folder
+        for file in self.sources:
+            self.rooms[Path(file).parent].add(file)
         self.public = dict(self._public())
         self.uses = {
             file: {used for name in source.uses for used in self.files_of(name)}
@@ -170,10 +171,6 @@ class House:
             if file:
                 yield file
 
-    def files_in(self, folder: Path) -> set[str]:
-        """Return the modules of a folder."""
-        return {file for file in self.sources if Path(file).parent == folder}
-
     def begin(self, test: str) -> set[str]:
         """Return the files that a file of tests names: the rest is what these import."""
         helpers, left = set(), [test]
@@ -183,7 +180,7 @@ class House:
                 helpers.add(file)
                 left += [used for used in self.uses[file] if used.startswith("tests/")]
         folder = Path(test).parent.relative_to("tests")
-        room = self.files_in(folder)
+        room = self.rooms[folder]
         found = room | self.uses[test]
         if len(folder.parts) > 1:  # not of a whole floor
             found |= {file for file in self.sources if file.startswith(f"{folder}/")}
@@ -216,14 +213,14 @@ class House:
         for file in tuple(left):
             folder = Path(file).parent
             if file.startswith(FLOORS) and not file.endswith(".py"):
-                while folder.parts and not self.files_in(folder):
+                while folder.parts and not self.rooms[folder]:
                     folder = folder.parent
-                left |= self.files_in(folder)
+                left |= self.rooms[folder]
         seen: set[str] = set()
         while left:
             file = left.pop()
             seen.add(file)
-            room = self.files_in(Path(file).parent)
+            room = self.rooms[Path(file).parent]
             left |= {other for other in room if file in self.uses[other]} - seen
         return seen
 
@@ -239,21 +236,15 @@ class House:
             for test in self.sources
             if Path(test).name.startswith("test_")
             and test != pages
-            and self._is_slow(test)
+            and re.search(r"mark\.(slow|endurance)", (self.root / test).read_text())
             and (everything or self.begin(test) & affected or self.sources[test].words & names)
         ]
         everything |= pages in affected
-        for page in ("README.md", *self._pages()):
-            if everything or self.begin_of_page(page) & affected:
-                found.append(f"{PAGES}[{page}]")
+        for page in ("README.md", *(self.root / "docs").rglob("*.md")):
+            name = str((self.root / page).relative_to(self.root))
+            if everything or self.begin_of_page(name) & affected:
+                found.append(f"{PAGES}[{name}]")
         return sorted(found)
-
-    def _pages(self) -> Iterator[str]:
-        for path in (self.root / "docs").rglob("*.md"):
-            yield str(path.relative_to(self.root))
-
-    def _is_slow(self, test: str) -> bool:
-        return bool(re.search(r"mark\.(slow|endurance)", (self.root / test).read_text()))
 
 
 def git(root: Path, *words: str) -> list[str]:

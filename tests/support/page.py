@@ -26,15 +26,11 @@ if TYPE_CHECKING:
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 #: No address but the loopback is resolved: a page that needs the network breaks.
-CUT_OFF = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
+CUT_OFF = [
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
-)
+    *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
 
 #: A busy second of :func:`population_cases.small_log`.
 BUSY = 2_786_460
@@ -94,7 +90,7 @@ def started_browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=list(CUT_OFF))
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=CUT_OFF)
         yield browser
         browser.close()
 
@@ -219,11 +215,6 @@ class Reader:
             button = self.page.locator(f"#{panel}").get_by_role("button", name=kind, exact=False)
             button.first.click()
         return Path(download.value.path())
-
-
-#: Opens a page with a query, and serves one until the test is over.
-Opens = Callable[..., Reader]
-Serve = Callable[..., Served]
 
 
 def processes_of(served: Served) -> list[int]:

@@ -40,23 +40,17 @@ class Client:
 
     def until(self, kind: str, **values: Any) -> dict[str, Any]:
         """Wait for a push with these values; those that came before count."""
-        for found in self.pushed:
-            if found.get("push") == kind and values.items() <= found.items():
-                return found
+        place = 0
         while True:
-            found = json.loads(self.connection.recv(PATIENCE))
-            self.pushed.append(found)
-            if found.get("push") == kind and values.items() <= found.items():
-                return found
+            for found in self.pushed[place:]:
+                if found.get("push") == kind and values.items() <= found.items():
+                    return found
+            place = len(self.pushed)
+            self.pushed.append(json.loads(self.connection.recv(PATIENCE)))
 
     def show(self, at: int | None = None, *panels: str, **asked: Any) -> dict[str, Any]:
         """Bring the runs to a second and return their panels."""
         return self.ask("show", at=at, panels=list(panels), **asked)
-
-    def numbers(self, at: int, run: int = 0) -> dict[str, Any]:
-        """Return the numbers of a run at a second."""
-        values = self.show(at, "numbers")["runs"][run]["numbers"]["values"]
-        return {one["key"]: one["value"] for one in values}
 
 
 @contextmanager

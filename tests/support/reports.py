@@ -1,19 +1,12 @@
-"""What the tests of reports share: runs of every kind, and a reader of HTML pages."""
+"""What the tests of reports share: a busy log, a reader of HTML pages, and texts of figures."""
 
 from base64 import b64decode
 from collections.abc import Callable
 from html.parser import HTMLParser
 from io import BytesIO
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from hpcrowd import JobTable, Run, Trace, read_recorded, write_swf
-from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.agents.populations.openness import Happening, Visit
-from hpcrowd.analysis.accounts.population import Population
-from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
-from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd import Trace
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
@@ -83,50 +76,6 @@ def busy_trace(make_trace: Callable[..., Trace], jobs: int = 90, header: str = H
         ),
         header=header,
     )
-
-
-def runs_of_every_kind(make_trace: Callable[..., Trace], folder: Path) -> dict[str, Run]:
-    """Return a run of every kind that a report describes, by what is special with it."""
-    trace = busy_trace(make_trace)
-    trace.sha256 = "f" * 64
-    write_swf(trace, folder / "log.swf")
-    changes: list[dict[str, Any]] = [
-        {"do": "maintain", "start": "2000-03-24 12:00", "end": "2000-03-24 18:00"},
-        {"do": "resize", "at": 90000, "processors": 6},
-        {"do": "switch", "at": 100000, "scheduler": "fcfs"},
-    ]
-    platform = PlatformConfig.model_validate({"name": "plan", "changes": changes})
-    power = {
-        "nodes": [{"name": "thin", "idle": "60 W", "processor": "40 W"}],
-        "tariff": {"price": 0.2},
-    }
-    visits = replay(trace, users="rigid", power=power)
-    rows = [
-        Visit(0, 10, Happening.THERE),
-        Visit(86400, 11, Happening.ARRIVED),
-        Visit(90000, 10, Happening.GAVE_UP),
-    ]
-    visits.parts["population"] = Population(rows=rows)
-    unrecorded = replay(trace, users="rigid")
-    for column in ("recorded_submit", "recorded_start", "recorded_end"):
-        getattr(unrecorded.jobs, column)[:] = -1
-    unrecorded.reading.trace = unrecorded.work = None
-    torn = busy_trace(make_trace)
-    torn.columns["wait"][1:-1] = -1
-    torn.columns["requested_processors"][-1] = -1
-    torn.columns["allocated_processors"][-1] = -1
-    write_swf(torn, folder / "torn.swf")
-    return {
-        "plain": replay(trace, users="think-time", log=DecisionLog()),
-        "platform": replay(trace, users="rigid", platform=platform),
-        "visits": visits,
-        "record": read_recorded(folder / "log.swf"),
-        "unrecorded": unrecorded,
-        "one job": replay(busy_trace(make_trace, 1), users="rigid"),
-        "no clock": replay(busy_trace(make_trace, header="; MaxProcs: 4"), users="fluid"),
-        "repaired": read_recorded(folder / "torn.swf"),
-        "empty": Run(JobTable(), 4, "nobody", {}),
-    }
 
 
 def texts(figure: Figure) -> str:

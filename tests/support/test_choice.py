@@ -1,10 +1,11 @@
 """The choice of slow tests: whose room changed, or imports what changed."""
 
+import re
 import subprocess
 
 import pytest
 
-from tests.support.choice import MOST_BEHIND, PAGES, VERIFIED, House, changed_since, main
+from tests.support.choice import MOST_BEHIND, VERIFIED, House, changed_since, main
 from tests.support.places import ROOT
 
 SLOW = "import pytest\npytestmark = pytest.mark.slow\n"
@@ -29,8 +30,8 @@ FILES = {
     "analysis/views/data/colours.csv": "",
     "scenarios/commands/traces/convert.py": "",
     "scenarios/other.py": "",
-    "tests/environment/formats/test_registry.py": SLOW,
-    "tests/environment/engine/test_loop.py": SLOW,
+    "tests/environment/formats/test_formats.py": SLOW,
+    "tests/environment/engine/test_engine.py": SLOW,
     "tests/environment/engine/test_quick.py": "",
     "tests/agents/test_user.py": f"{SLOW}from tests.support.helper import x\n",
     "tests/analysis/views/test_plot.py": f'{SLOW}"""Plots that convert nothing."""\n',
@@ -44,20 +45,6 @@ FILES = {
     "README.md": "```python\nhc.JobTable(3)\n```\n",
     "pyproject.toml": "",
     "CHANGELOG.md": "",
-}
-
-#: Short names of what may be chosen.
-NAMES = {
-    "formats": "tests/environment/formats/test_registry.py",
-    "engine": "tests/environment/engine/test_loop.py",
-    "user": "tests/agents/test_user.py",
-    "plot": "tests/analysis/views/test_plot.py",
-    "convert": "tests/scenarios/commands/traces/test_convert.py",
-    "lines": "tests/scenarios/test_lines.py",
-    "names": "tests/scenarios/test_names.py",
-    "things": "tests/scenarios/test_things.py",
-    "README": f"{PAGES}[README.md]",
-    "use": f"{PAGES}[docs/use.md]",
 }
 
 
@@ -100,7 +87,8 @@ def house(place):
 )
 def test_what_a_change_concerns(house, changed, expected):
     """Rooms, imports, registries, commands, texts and pages each make a test concern a file."""
-    assert sorted(NAMES[name] for name in expected.split()) == house.chosen([changed])
+    found = [re.search(r"(?:test_)?(\w+)\.\w+\]?$", test)[1] for test in house.chosen([changed])]
+    assert sorted(expected.split()) == sorted(found)
 
 
 def test_the_choice_is_made_since_a_commit(place, capsys, monkeypatch):
@@ -120,7 +108,8 @@ def test_the_choice_is_made_since_a_commit(place, capsys, monkeypatch):
     (place / "analysis/views/more.py").write_text("")
     assert ["agents/user.py", VERIFIED, "analysis/views/more.py"] == changed_since("HEAD~1", place)
     assert "2 files" in main(place, everything=False)
-    assert [NAMES["user"], NAMES["plot"]] == capsys.readouterr().out.split()
+    chosen = ["tests/agents/test_user.py", "tests/analysis/views/test_plot.py"]
+    assert chosen == capsys.readouterr().out.split()
     assert "All" in main(place, everything=True)
     assert "tests\n" == capsys.readouterr().out
     assert 250 == MOST_BEHIND

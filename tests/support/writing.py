@@ -63,9 +63,6 @@ COMMANDS = {
     "sweep": "sweep study.toml --workers 1 --resume --out out",
 }
 
-#: Commands that keep what is done, and go on from there.
-KEEPING = ("sweep", "reproduce")
-
 
 def words_of(command: str) -> list[str]:
     """Return a command as the arguments of a process."""
