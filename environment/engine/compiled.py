@@ -298,7 +298,7 @@ class CompiledEngine(Engine):
             else:
                 stop = policy.advance(self.arrays(), self.units.remaining, halt)
             if stop == Stop.FINISHED:
-                self.finished = self._told()
+                self.finished = self._noted()
                 return Stop.FINISHED
             if stop == Stop.PASS:
                 self._pass()
@@ -317,7 +317,7 @@ class CompiledEngine(Engine):
         if len(rows) > len(self._finished):
             self._finished = self.cluster.finished = np.zeros(2 * len(rows), np.int64)
         loop.count_over(self.arrays(), self.units.remaining, rows)
-        self.finished = self._told()
+        self.finished = self._noted()
         return bool(self.finished)
 
     @override
@@ -329,7 +329,7 @@ class CompiledEngine(Engine):
         self.state.finished = 0
         while not loop.complete(self.arrays(), self.units.remaining):
             self._enlarge()
-        return self._told()
+        return self._noted()
 
     @override
     def arrive(self) -> list[int]:
@@ -337,7 +337,7 @@ class CompiledEngine(Engine):
         self.state.finished = 0
         while not loop.arrive(self.arrays(), self.units.remaining):
             self._enlarge()
-        return self._told()
+        return self._noted()
 
     @override
     def schedule(self) -> None:
@@ -365,10 +365,10 @@ class CompiledEngine(Engine):
         state.wake = policy.schedule(ended, arrived)
         state.expected_end = state.queue_head = state.queue_tail = 0
 
-    def _told(self) -> list[int]:
+    def _noted(self) -> list[int]:
         """Return the jobs or units that the last phase noted as finished."""
-        told: list[int] = self._finished[: self.state.finished].tolist()
-        return told
+        noted: list[int] = self._finished[: self.state.finished].tolist()
+        return noted
 
     def _accept(self) -> None:
         """Sort bulk submissions; put a few later submissions into the heap."""

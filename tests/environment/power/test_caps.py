@@ -107,7 +107,7 @@ STORIES = {
         [(0, 100, 4)], limits(48, 28, 48, step=50, law=slowed(beta)), [0], [end],
         levels=[(0, 1.0), (50, 0.5), (100, 1.0)])
         for beta, end in ((1, 125), (0.5, 117), (0, 100))},
-    # A limit below the idle power of all is no mistake while some are not there.
+    # A limit below the idle power of all may be meant while some are not there.
     "a machine that shrinks with its cap": Story(
         [(0, 50, 2)], limits(28, 7.9, 28), [0],
         how={"platform": [Resize(100, 3), Resize(200, 4)]}),

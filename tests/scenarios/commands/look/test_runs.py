@@ -110,7 +110,7 @@ def test_pictures_and_data(call, runs):
 
 
 def test_command_of_a_run(make_trace, written):
-    """A replay tells its command with what differs from the defaults; other runs tell none."""
+    """A replay names its command with what differs from the defaults; other runs have none."""
     trace = busy_trace(make_trace, 10)
     trace.source = "logs/my log.swf"
     run = replay(trace, users="fluid", scheduler="easy:backfill=sjbf", seed=3, overrun="kill")

@@ -96,7 +96,7 @@ def test_other_causes():
 
 
 def test_runs_are_found_and_grouped_by_plan(referee_runs, tmp_path):
-    """All of a folder, by plan.csv; what is no folder is refused."""
+    """All of a folder, by plan.csv; anything else is refused."""
     assert [["runA", "runB", "runF"], ["runC", "runD"]] == [
         [run.name for run in runs] for runs in plans_of(load_all([referee_runs]))
     ]

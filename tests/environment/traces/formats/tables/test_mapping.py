@@ -61,7 +61,7 @@ TABLES: list[tuple[str, dict[str, object], dict[str, list[object]]]] = [
     ("submit,start,took\n1700000000,-1,-1\n1700000100,1700000160,5\n",
      {**moments("unix", "submit", "start"), "run": "took"},
      {"submit": [0, 100], "wait": [-1, 60]}),
-    # users with names keep them, and numbers are numbers; a gap of pandas is no name
+    # users with names keep them, and numbers are numbers; a gap of pandas is not a name
     ("at,took,who\n0,1,zoe\n0,1,\n0,1,7\n", {"user": "who"}, {"user": ["zoe", -1, "7"]}),
     ("at,took,who\n0,1,12\n0,1,7\n", {"user": "who"}, {"user": [12, 7]}),
     ("at,took,who,where,gpus\n0,1,7.0,a,2.0\n0,1,nan,NaN,\n0,1,12.0,1.0,4.0\n",
