@@ -37,12 +37,13 @@ from hpcrowd.environment.engine.kernel.sleeping import ROWS as LEDGER_ROWS
 from hpcrowd.environment.engine.kernel.sleeping import Ledger, balance, give, make_room
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
+    PassOnNodes,
     compiled_pass,
     is_built_in,
     runs_compiled,
 )
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import Column, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
@@ -125,6 +126,11 @@ class CompiledEngine(Engine):
             one.finished, one.ledger,
         )  # fmt: skip
         return vars(self) | {"cluster": alone, "_matrix": None, "_finished": None}
+
+    @property
+    @override
+    def alone(self) -> bool:
+        return self.sleep is not None or self._on_nodes
 
     def arrays(self) -> Cluster:
         """Return the state and arrays as compiled code takes them."""
@@ -229,7 +235,10 @@ class CompiledEngine(Engine):
     @property
     @override
     def running(self) -> Int64s:
-        return self.cluster.ends.job[: self.state.running].copy()
+        running: Int64s = self.cluster.ends.job[: self.state.running].copy()
+        if self._policy is not None and len(suspended := self._policy.suspended):
+            running = np.concatenate((running, suspended))
+        return running
 
     @property
     @override
@@ -291,8 +300,9 @@ class CompiledEngine(Engine):
             events = events_for(self.state.waiting, events, MOST_PLANNED)
         self.state.allowance = events
         while True:
-            # A predictor is called before each pass, so with one all passes happen outside.
-            policy = self._policy if self.predictor is None else None  # may change meanwhile
+            # A predictor is called before each pass, so with one those of pools happen outside.
+            alone = self.predictor is None or self._on_nodes
+            policy = self._policy if alone else None  # may change meanwhile
             if policy is None:
                 stop = loop.run(self.arrays(), self.units.remaining, halt)
             else:
@@ -327,7 +337,9 @@ class CompiledEngine(Engine):
     @override
     def complete(self) -> list[int]:
         self.state.finished = 0
-        while not loop.complete(self.arrays(), self.units.remaining):
+        policy = self._policy
+        complete = policy.complete if isinstance(policy, PassOnNodes) else loop.complete
+        while not complete(self.arrays(), self.units.remaining):
             self._enlarge()
         return self._noted()
 
@@ -335,9 +347,19 @@ class CompiledEngine(Engine):
     def arrive(self) -> list[int]:
         self._accept()
         self.state.finished = 0
-        while not loop.arrive(self.arrays(), self.units.remaining):
+        policy = self._policy
+        arrive = policy.arrive if isinstance(policy, PassOnNodes) else loop.arrive
+        while not arrive(self.arrays(), self.units.remaining):
             self._enlarge()
         return self._noted()
+
+    @property
+    @override
+    def ended_in_pass(self) -> list[int]:
+        if self._policy is None:
+            return []
+        ended, self._policy.ended_now = self._policy.ended_now, []
+        return self.units.awaited(ended) if ended else ended
 
     @override
     def schedule(self) -> None:
@@ -352,12 +374,21 @@ class CompiledEngine(Engine):
         while not loop.schedule(self.arrays()):
             self._enlarge()
 
+    def predict(self) -> None:
+        """Let the predictor hear of jobs that ended, and predict those that arrived."""
+        self._foretell(*self._news())
+
+    def _news(self) -> tuple[Int64s, Int64s]:
+        """Return the jobs that ended, and those that arrived, since the last pass."""
+        state = self.state
+        ended = self.cluster.expected.ended[: state.expected_end]
+        return ended, self.cluster.queue.job[state.queue_head : state.queue_tail]
+
     def _pass(self) -> None:
         """Run the pass of a policy outside the loop."""
         state, policy, cluster = self.state, self._policy, self.cluster
         assert policy is not None
-        ended = self.cluster.expected.ended[: state.expected_end]
-        arrived = self.cluster.queue.job[state.queue_head : state.queue_tail]
+        ended, arrived = self._news()
         self._foretell(ended, arrived)
         need = int(state.running + state.waiting)
         if need >= cluster.ends.table.shape[1]:
@@ -468,6 +499,7 @@ class CompiledEngine(Engine):
         early = self._stopped_early(running)
         jobs, state = self.jobs, self.state
         waiting = waiting[np.lexsort((waiting, jobs.enqueued[waiting]))]
+        running = running[jobs.end[running] != UNKNOWN]  # that of suspended ones is put off
         running = running[np.lexsort((running, jobs.end[running]))]  # a sorted array is a heap
         cluster, together = self.cluster, 2 * (len(running) + len(waiting))
         cluster.ends.table = with_room(cluster.ends.table, together)
@@ -517,8 +549,7 @@ class CompiledEngine(Engine):
     def settle(self) -> None:
         state = self.state
         if self._policy is not None:
-            ended = self.cluster.expected.ended[: state.expected_end]
-            arrived = self.cluster.queue.job[state.queue_head : state.queue_tail]
+            ended, arrived = self._news()
             self._foretell(ended, arrived)
             self._foretold = self.waiting
             self._unheard = np.concatenate((self._unheard, ended))

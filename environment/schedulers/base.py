@@ -320,8 +320,6 @@ class Scheduler(Announced):
         are not shown to it.
     nodes
         Whether it runs a machine of nodes, which :meth:`on_machine` gives it.
-    plain_only
-        Whether it runs in plain Python although its class has a compiled form.
     stops
         Running jobs that :meth:`select` preempts, before its starts: rows, each with its fate,
         ``requeue`` or ``fail``. Emptied by the engine.
@@ -345,7 +343,6 @@ class Scheduler(Announced):
     drains = False
     compiled: ClassVar[str] = ""
     nodes: ClassVar[bool] = False
-    plain_only = False
     stops: list[tuple[int, str]]
     suspends: list[int]
     resumes: list[int]

@@ -38,6 +38,7 @@ KERNELS = (
     "hpcrowd.environment.engine.kernel.nodes.limits",
     "hpcrowd.environment.engine.kernel.nodes.queue",
     "hpcrowd.environment.engine.kernel.nodes.preemption",
+    "hpcrowd.environment.engine.kernel.nodes.suspension",
     "hpcrowd.environment.engine.kernel.nodes.main_pass",
     "hpcrowd.environment.engine.kernel.nodes.releases",
     "hpcrowd.environment.engine.kernel.nodes.backfill",

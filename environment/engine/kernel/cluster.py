@@ -58,6 +58,7 @@ class Jobs:
     unit = Row("table", Column.UNIT)
     cluster = Row("table", Column.CLUSTER)
     state = Row("table", Column.STATE)
+    paused = Row("table", Column.PAUSED)
 
 
 @dataclass(eq=False, slots=True)

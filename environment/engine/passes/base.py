@@ -10,6 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from hpcrowd.environment.engine.kernel.cluster import Cluster, ClusterState
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.registry import imported
@@ -48,6 +50,9 @@ class Machine(Protocol):
     def arrays(self) -> Cluster:
         """Return its arrays as compiled code takes them."""
 
+    def predict(self) -> None:
+        """Let the predictor hear of jobs that ended, and predict those that arrived."""
+
     def note_preempted(self, row: int, start: int, now: int, fate: str) -> None:
         """Note a run of a job that was stopped to make room, see ``engine.attempts``."""
 
@@ -75,9 +80,13 @@ class CompiledPass(ABC):
     #: not counted by the pass itself (``ALLOWANCE``).
     looks_at_all = False
 
+    #: Rows, lower first, of jobs that the last pass of :meth:`schedule` ended.
+    ended_now: list[int]
+
     def __init__(self, scheduler: Any, engine: Machine) -> None:
         self.scheduler = scheduler
         self.engine = engine
+        self.ended_now: list[int] = []
 
     def inherit(self, before: Any, ended: Int64s) -> None:  # noqa: B027
         """Take over state that must not be lost, such as decaying usage, when platforms change.
@@ -125,6 +134,11 @@ class CompiledPass(ABC):
     def waiting(self) -> Int64s:
         """Rows of the jobs in the queue, in its order."""
 
+    @property
+    def suspended(self) -> Int64s:
+        """Rows of the jobs that it suspended."""
+        return np.zeros(0, np.int64)
+
     @abstractmethod
     def schedule(self, ended: Int64s, arrived: Int64s) -> int:
         """Do one pass; return when the next is wanted though nothing ends or arrives.
@@ -153,6 +167,18 @@ class CompiledPass(ABC):
             The arrays of the engine; unfinished jobs of each unit;
             when to stop.
         """
+
+
+class PassOnNodes(CompiledPass):
+    """One of a machine of nodes, which has its own rules for completions and arrivals."""
+
+    @abstractmethod
+    def complete(self, cluster: Cluster, remaining: Int64s) -> bool:
+        """Complete the jobs that end now; return False if an array is full."""
+
+    @abstractmethod
+    def arrive(self, cluster: Cluster, remaining: Int64s) -> bool:
+        """Process the arrivals of now; return False if an array is full."""
 
 
 def compiled_pass(scheduler: Scheduler) -> type[CompiledPass] | None:

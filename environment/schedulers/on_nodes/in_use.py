@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, override
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.parts.part import ClusterPart
-from hpcrowd.environment.schedulers.estimates import Predictor
 
 if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster
@@ -51,13 +50,6 @@ class MachineInUse(ClusterPart):
         self.machine = self._given.since(cluster.model.clock.unix_start)
         policy.on_machine(self.machine, cluster.jobs)
         return policy
-
-    @override
-    def needs_plain(self, cluster: Cluster, policy: Scheduler | None) -> bool:
-        """Return whether it has predictions, or several engines count users' jobs."""
-        return self.acts_on(cluster) and (
-            cluster.together or isinstance(cluster.estimates, Predictor)
-        )
 
     @override
     def equip(self, cluster: Cluster) -> None:

@@ -29,7 +29,6 @@ from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.outlook import SlurmOutlook
 from hpcrowd.environment.schedulers.slurm.past import associations_of, go_on
-from hpcrowd.environment.schedulers.slurm.preemption import may_suspend
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
@@ -47,8 +46,7 @@ class Slurm(Scheduler):
     placement
         Which nodes a job gets: ``slurm`` (consecutive, small weights first), ``first-fit``,
         ``best-fit`` or ``spread``; or your own function, a
-        :data:`~hpcrowd.environment.machine.selection.Rule`, with which it runs in plain Python, as
-        it does on machines that suspend jobs.
+        :data:`~hpcrowd.environment.machine.selection.Rule`.
 
     Attributes
     ----------
@@ -87,7 +85,6 @@ class Slurm(Scheduler):
     @override
     def on_machine(self, machine: Machine, jobs: JobTable) -> None:
         self.machine, self.jobs = machine, jobs
-        self.plain_only = not isinstance(self.placement, str) or may_suspend(machine)
         self.layout = Layout(machine)
         self.book = None
 

@@ -41,7 +41,7 @@ def left_to_run(site: Site, use: int, tres: int) -> float:
         tenure = site.rows.tenure[row]
         option, first = site.ledger.option[tenure], site.ledger.first[tenure]
         last = site.ledger.last[tenure]
-        left = site.ledger.start[tenure] + site.rows.limit[row] - now
+        left = site.ledger.start[tenure] + site.rows.limit[row] + site.rows.rested[row] - now
         counts = False
         for i in range(site.options.uses[option], site.options.uses_end[option]):
             counts |= site.checks.charged[i] == use

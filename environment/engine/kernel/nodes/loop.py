@@ -28,6 +28,7 @@ from hpcrowd.environment.engine.kernel.nodes.queue import (
     use_up,
 )
 from hpcrowd.environment.engine.kernel.nodes.site import Site
+from hpcrowd.environment.engine.kernel.nodes.suspension import let_go_on, put_off_ends
 from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
 from hpcrowd.environment.jobs import Int64s, State
 from hpcrowd.environment.schedulers.slurm.timing import LOOK_EVERY, MOST_PASSES
@@ -201,6 +202,7 @@ def _stuck(site: Site) -> bool:
 def run_controller(site: Site, now: int) -> None:
     """Do the passes that are due at a second."""
     c, settings = site.controller, site.settings
+    let_go_on(site, now)
     every, since = settings.sched_interval, now - c.last_main
     full = every > 0 and now >= c.next_full
     due = c.wanted and since >= settings.delay
@@ -222,6 +224,7 @@ def run_controller(site: Site, now: int) -> None:
         backfill_cycle(site, now)
         if c.stopped > stopped:
             main_pass(site, now, False)
+    let_go_on(site, now)  # some that were suspended in this pass may have freed too much
 
 
 def let_these_end(site: Site, ended: Int64s) -> bool:
@@ -273,9 +276,11 @@ def pass_on_nodes(site: Site, ended: Int64s, arrived: Int64s) -> bool:
         run_controller(site, now)
         state.wake = next_pass(site, now)
     else:
+        let_go_on(site, now)
         if c.wanted and (c.urgent or now - c.last_main >= site.settings.delay):
             c.last_main, c.wanted, c.urgent = now, 0, 0
         state.wake = FOREVER
+    put_off_ends(site, now)
     c.ended_at = c.arrived_at = 0
     c.passes += 1
     return True
@@ -303,12 +308,13 @@ def has_room(site: Site, ended: int, arrived: int, more: int) -> bool:
         and site.state.running + starts <= site.ends.table.shape[1]
         and c.tenures + starts <= site.ledger.table.shape[1]
         and c.shares + shares <= site.held.table.shape[1]
+        and (not settings.suspends or c.pauses + listed <= site.pauses.table.shape[1])
         and min(stops * site.nodes.table.shape[1], settings.all_cores) + shares
         <= site.releases.table.shape[1]
     )
 
 
-def _sort_stops(site: Site) -> None:
+def sort_stops(site: Site) -> None:
     """Put the jobs that this pass stopped in the order of their rows."""
     c, stopped = site.controller, site.lists
     for i in range(c.stopped_before + 1, c.stopped):
@@ -363,6 +369,8 @@ def advance_on_nodes(cluster: Cluster, remaining: Int64s, halt: int, site: Site)
                 state.phase = REACTIONS
                 return Stop.FINISHED
             state.phase = N.PASSING
+            if site.settings.predicts:
+                return N.PREDICT
         if state.phase == N.PASSING:
             ended = cluster.expected.ended[: state.expected_end]
             arrived = cluster.queue.job[state.queue_head : state.queue_tail]
@@ -374,7 +382,7 @@ def advance_on_nodes(cluster: Cluster, remaining: Int64s, halt: int, site: Site)
             if not pass_on_nodes(site, ended, arrived):
                 return N.RANK
             state.expected_end = state.queue_head = state.queue_tail = 0
-            _sort_stops(site)
+            sort_stops(site)
             state.phase = N.NOTING
         if not _note_cancelled(cluster, site, remaining):
             return Stop.ROOM

@@ -13,9 +13,16 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     select,
     size,
 )
-from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, choose_victims, order_of
-from hpcrowd.environment.engine.kernel.nodes.queue import begin, rejoin, stop, waits
+from hpcrowd.environment.engine.kernel.nodes.preemption import choose_victims, order_of
+from hpcrowd.environment.engine.kernel.nodes.queue import (
+    begin,
+    fate_of,
+    rejoin,
+    stop,
+    waits,
+)
 from hpcrowd.environment.engine.kernel.nodes.site import Site
+from hpcrowd.environment.engine.kernel.nodes.suspension import suspend_in_the_way
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.stops import FOREVER
 
@@ -62,30 +69,24 @@ def try_start(site: Site, entry: int, now: int, allowed: Int64s, by: int) -> int
     bar_reserved(site, row, now, limit, allowed)
     left -= size(allowed) if settings.reservations else 0
     keep_only(allowed, site.sets[N.UP])
-    shares = select(site, settings.stock, d, allowed)
-    if shares < 0:
-        count = candidates(site, entry, now)
-        if count:
-            shares, removed = choose_victims(site, d, allowed, count)
-            if shares >= 0:
-                if _limited(site, row, option, shares):
-                    return LIMITED
-                for i in range(removed):
-                    if site.lists.in_the_way[i]:
-                        other = site.lists.victim[i]
-                        stop(site, other, now)
-                rows.reason[row] = N.RESOURCES
-                return BUSY
-        # A limit that it would exceed goes before what it would have to wait for.
-        if _limited(site, row, option, 0):
-            return LIMITED
-        if by == N.BY_MAIN and not left and _never_fits(site, d, allowed):
+    shares, first, last = select(site, settings.stock, d, allowed), 0, 0
+    fits = shares >= 0
+    if not fits:
+        shares, first, last = choose_victims(site, entry, d, allowed, now)
+    # A limit that it would exceed goes before what it would have to wait for.
+    if _limited(site, row, option, max(shares, 0)):
+        return LIMITED
+    if not fits:
+        if shares < 0 and by == N.BY_MAIN and not left and _never_fits(site, d, allowed):
             rows.reason[row] = N.NOT_AVAILABLE
             return UNAVAILABLE
-        rows.reason[row] = N.RESOURCES
-        return BUSY
-    if _limited(site, row, option, shares):
-        return LIMITED
+        if shares < 0 or fate_of(site, site.lists.victim[first]) != N.SUSPENDED:
+            for i in range(first, last):
+                if site.lists.in_the_way[i]:
+                    stop(site, site.lists.victim[i], now)
+            rows.reason[row] = N.RESOURCES
+            return BUSY
+        suspend_in_the_way(site, first, last, shares, now)
     begin(site, entry, now, shares, by)
     return BEGUN
 

@@ -73,6 +73,18 @@ def take(site: Site, stock: int, first: int, last: int, sign: int) -> None:
             nodes.table[stock + N.FREE_GPUS + kind, node] += sign * held.table[N.S_GPUS + kind, i]
 
 
+def lend(site: Site, stock: int, first: int, last: int) -> None:
+    """Let others use the cores of shares whose job is suspended; it keeps its memory and GPUs."""
+    nodes, held = site.nodes, site.held
+    for i in range(first, last):
+        node, gpus = held.node[i], 0
+        nodes.table[stock + N.FREE_CORES, node] += held.cores[i]
+        for kind in range(site.settings.kinds):
+            gpus += held.table[N.S_GPUS + kind, i]
+        if not gpus:  # otherwise nobody has the whole node
+            nodes.table[stock + N.JOBS_HERE, node] -= 1
+
+
 def free_gpus(site: Site, stock: int, node: int, kind: int) -> int:
     """Return the free GPUs of a node: of a type, of all with -1, none with -2."""
     if kind >= 0:
@@ -260,7 +272,7 @@ def _choose(site: Site, stock: int, d: int, usable: int) -> int:
     left, gpus, shares = demands.most[d], demands.gpus[d], 0
     kind = demands.gpu_kind[d]
     if site.settings.rule != N.CONSECUTIVE:
-        for place in range(_ordered(site, stock, usable)):
+        for place in range(_ordered(site, stock, d, usable)):
             if left <= 0 or (cores <= 0 and wanted <= 0 and gpus <= 0):
                 break
             cores, wanted, left, gpus, shares = _use(
@@ -419,9 +431,11 @@ def _best_run(nodes: Nodes, count: int, cores: int, wanted: int, gpus: int) -> i
     return best
 
 
-def _ordered(site: Site, stock: int, usable: int) -> int:
-    """Put usable nodes in the order of the rule into ``RUN_FIRST``; return their number."""
+def _ordered(site: Site, stock: int, d: int, usable: int) -> int:
+    """Put usable nodes in the order of the rule into ``run_first``; return their number."""
     nodes, rule, count = site.nodes, site.settings.rule, 0
+    if site.own_order is not None:
+        return site.own_order(stock, d, usable)
     for node in range(nodes.table.shape[1]):
         if nodes.table[usable, node]:
             nodes.run_first[count] = node

@@ -7,8 +7,10 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     choose,
     clear,
     has,
+    lend,
     look,
     look_again,
+    select,
 )
 from hpcrowd.environment.engine.kernel.nodes.queue import fate_of, waits
 from hpcrowd.environment.engine.kernel.nodes.site import Lists, Site
@@ -99,7 +101,7 @@ def candidates(site: Site, entry: int, now: int) -> int:
         if (
             lower
             and holds_any(site, tenure, nodes)
-            and now - ledger.start[tenure] >= settings.exempt
+            and (rows.suspended[other] >= 0 or now - ledger.start[tenure] >= settings.exempt)
             and fate_of(site, other) != N.KEPT
         ):
             victims.victim[count] = other
@@ -107,12 +109,19 @@ def candidates(site: Site, entry: int, now: int) -> int:
                 victims.first_key[count] = -ledger.start[tenure]
                 victims.second_key[count] = other
             else:
-                rank = its_tier if kind == N.BY_PARTITION else site.rules.qos_rank[rows.qos[other]]
-                victims.first_key[count] = rank
+                victims.first_key[count] = rank_of(site, other)
                 victims.second_key[count] = ledger.last[tenure] - ledger.first[tenure]
             count += 1
     _sort(victims, 0, count)
     return count
+
+
+def rank_of(site: Site, row: int) -> int:
+    """Return the rank of a running job among those that are preempted: low ones go first."""
+    if site.settings.preempts == N.BY_PARTITION:
+        option = site.ledger.option[site.rows.tenure[row]]
+        return site.rules.tier[site.options.partition[option]]
+    return site.rules.qos_rank[site.rows.qos[row]]
 
 
 def _sort(victims: Lists, first: int, last: int) -> None:
@@ -130,23 +139,64 @@ def _sort(victims: Lists, first: int, last: int) -> None:
         victims.victim[k], victims.first_key[k], victims.second_key[k] = row, a, b
 
 
-def choose_victims(site: Site, d: int, allowed: Int64s, count: int) -> tuple[int, int]:
-    """Choose nodes, and whom to preempt for them.
+def _lenders_last(site: Site, count: int) -> int:
+    """Put the candidates that would be suspended behind the others; return how many those are."""
+    victims, others = site.lists.victim, 0
+    for i in range(count):
+        row = victims[i]
+        if fate_of(site, row) != N.SUSPENDED:
+            for k in range(i, others, -1):
+                victims[k] = victims[k - 1]
+            victims[others] = row
+            others += 1
+    return others
 
-    Candidates, ``count`` of them in ``lists.victim``, go one by one until it fits; then those that
-    hold most of the chosen nodes are tried first.
+
+def _copy_lent(site: Site, first: int, last: int) -> int:
+    """Copy what is free with the cores that some candidates lend, and return its place."""
+    future = copy_stock(site)
+    for i in range(first, last):
+        tenure = site.rows.tenure[site.lists.victim[i]]
+        lend(site, future, site.ledger.first[tenure], site.ledger.last[tenure])
+    return future
+
+
+def choose_victims(
+    site: Site, entry: int, d: int, allowed: Int64s, now: int
+) -> tuple[int, int, int]:
+    """Choose nodes for a job, and whom to preempt for them.
+
+    Those that would be suspended lend their cores first, all of them. If that is not enough, the
+    other candidates go one by one until it fits; then those that hold most of the chosen nodes are
+    tried first.
 
     Returns
     -------
     tuple
-        The number of chosen shares, -1 for none, and of candidates that were removed, the first in
-        ``lists.victim``; marks in ``lists.in_the_way`` say which hold some of the chosen nodes.
+        The number of chosen shares, -1 for none, and the first and behind the last candidate, in
+        ``lists.victim``, that lend or go; marks in ``lists.in_the_way`` say which of those that go
+        hold some of the chosen nodes.
     """
+    there = candidates(site, entry, now)
+    if not there:
+        return -1, 0, 0
+    count = _lenders_last(site, there)
+    if count < there:
+        future = _copy_lent(site, count, there)
+        shares = select(site, future, d, allowed)
+        if shares >= 0:
+            return shares, count, there
+    shares, removed = _choose_going(site, d, allowed, count, there)
+    return shares, 0, removed
+
+
+def _choose_going(site: Site, d: int, allowed: Int64s, count: int, there: int) -> tuple[int, int]:
+    """Choose nodes, and who of the first candidates goes; those behind ``count`` lend cores."""
     victims, rows = site.lists, site.rows
     nodes, removed, shares = site.sets[N.WORK + 5], 0, -1
     reorder = site.settings.reorder
     for again in range(reorder + 2):
-        future = copy_stock(site)
+        future = _copy_lent(site, count, there)
         look(site, future, d, allowed)
         removed, shares = 0, -1
         for i in range(count):

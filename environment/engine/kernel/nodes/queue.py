@@ -269,18 +269,38 @@ def leave(site: Site, row: int, now: int) -> None:
         rows.before_it[after] = before
     else:
         c.last_running = before
-    place = place_of_end(site, row)
+    forget_end(site, row)
+    pause, paused = rows.pause[row], site.jobs.paused
+    if pause >= 0:  # taken back while it was suspended
+        paused[row] = max(paused[row], 0) + now - site.pauses.begin[pause]
     c.running -= 1
-    for i in range(place, c.running):
-        lists.end_at[i], lists.end_of[i] = lists.end_at[i + 1], lists.end_of[i + 1]
     rows.status[row] = N.AWAY
 
 
-def place_of_end(site: Site, row: int) -> int:
+def latest_end(site: Site, row: int) -> int:
+    """Return when a running job ends at the latest, s."""
+    return site.ledger.start[site.rows.tenure[row]] + site.rows.limit[row] + site.rows.rested[row]
+
+
+def note_end(site: Site, row: int, count: int) -> None:
+    """Put a running job among the latest ends, of which there are ``count``."""
+    lists, place = site.lists, _place_of_end(site, row, count)
+    for i in range(count, place, -1):
+        lists.end_at[i], lists.end_of[i] = lists.end_at[i - 1], lists.end_of[i - 1]
+    lists.end_at[place], lists.end_of[place] = latest_end(site, row), row
+
+
+def forget_end(site: Site, row: int) -> None:
+    """Take a running job out of the latest ends."""
+    lists, count = site.lists, site.controller.running
+    for i in range(_place_of_end(site, row, count), count - 1):
+        lists.end_at[i], lists.end_of[i] = lists.end_at[i + 1], lists.end_of[i + 1]
+
+
+def _place_of_end(site: Site, row: int, count: int) -> int:
     """Return the place of a running job among the latest ends, or where it belongs."""
-    tenure = site.rows.tenure[row]
-    end = site.ledger.start[tenure] + site.rows.limit[row]
-    low, high = 0, site.controller.running
+    end = latest_end(site, row)
+    low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
         other = site.lists.end_at[middle]
@@ -329,8 +349,7 @@ def hold_chosen(site: Site, shares: int) -> int:
 
 def occupy(site: Site, entry: int, start: int, first: int, last: int, by: int) -> None:
     """Note that a job runs from a start on, with shares that are held."""
-    lists, c = site.lists, site.controller
-    rows, entries, ledger = site.rows, site.entries, site.ledger
+    c, rows, entries, ledger = site.controller, site.rows, site.entries, site.ledger
     row, option = entries.owner[entry], entries.option[entry]
     tenure, cores = c.tenures, 0
     for i in range(first, last):
@@ -354,10 +373,9 @@ def occupy(site: Site, entry: int, start: int, first: int, last: int, by: int) -
     else:
         c.first_running = row
     c.last_running = row
-    place = place_of_end(site, row)
-    for i in range(c.running, place, -1):
-        lists.end_at[i], lists.end_of[i] = lists.end_at[i - 1], lists.end_of[i - 1]
-    lists.end_at[place], lists.end_of[place] = start + rows.limit[row], row
+    rows.suspended[row] = rows.pause[row] = -1
+    rows.rested[row] = 0
+    note_end(site, row, c.running)
     c.running += 1
 
 
@@ -388,10 +406,10 @@ def stop(site: Site, row: int, now: int) -> None:
     site.lists.stopped_fate[note] = fate
     site.lists.stopped_start[note] = jobs.start[row]
     c.stopped += 1
-    _halt(site, row)
+    halt(site, row)
     state.free += jobs.processors[row]
     if fate == N.REQUEUED:
-        jobs.start[row] = jobs.end[row] = NEVER
+        jobs.start[row] = jobs.end[row] = jobs.paused[row] = NEVER
         state.waiting += 1
         state.asked += jobs.processors[row]
         site.lists.again_of[c.again] = row
@@ -418,7 +436,7 @@ def fate_of(site: Site, row: int) -> int:
     return fate
 
 
-def _halt(site: Site, row: int) -> None:
+def halt(site: Site, row: int) -> None:
     """Take a job out of the heap of ends."""
     state, ends = site.state, site.ends
     to = 0

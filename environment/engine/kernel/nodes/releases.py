@@ -11,6 +11,7 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     bits_of,
     choose,
     has,
+    lend,
     may_suffice,
     note_usable,
     size,
@@ -18,6 +19,7 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     usable_of,
 )
 from hpcrowd.environment.engine.kernel.nodes.preemption import copy_stock
+from hpcrowd.environment.engine.kernel.nodes.queue import fate_of
 from hpcrowd.environment.engine.kernel.nodes.site import Releases, Site
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OUT, TIME_WINDOW
@@ -36,8 +38,13 @@ def copy_without(site: Site, victims: int) -> int:
     """Copy what is free without the first candidates of preemption, and return its place."""
     future = copy_stock(site)
     for i in range(victims):
-        tenure = site.rows.tenure[site.lists.victim[i]]
-        take(site, future, site.ledger.first[tenure], site.ledger.last[tenure], 1)
+        row = site.lists.victim[i]
+        tenure = site.rows.tenure[row]
+        first, last = site.ledger.first[tenure], site.ledger.last[tenure]
+        if fate_of(site, row) == N.SUSPENDED:
+            lend(site, future, first, last)
+        else:
+            take(site, future, first, last, 1)
     return future
 
 

@@ -8,6 +8,7 @@ their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hpcrowd.environment.engine.kernel.arrays import rows
@@ -16,9 +17,9 @@ from hpcrowd.environment.engine.kernel.heap import Heap
 from hpcrowd.environment.jobs import Float64Rows, Int64Rows
 from hpcrowd.environment.stops import FOREVER
 
-#: Stops besides those of ``kernel.cluster``: factors of fair share are to be computed, or an array
-#: of the controller is to grow.
-RANK, GROW = 100, 101
+#: Stops besides those of ``kernel.cluster``: factors of fair share are to be computed, an array of
+#: the controller is to grow, or a predictor is to hear of what ended and arrived.
+RANK, GROW, PREDICT = 100, 101, 102
 
 #: Phases of an instant besides those of ``kernel.cluster``: a pass, and what it ended.
 PASSING, NOTING = 3, 4
@@ -29,11 +30,11 @@ MOST_PRIORITY = 2**44 - 1
 #: Bits of an order key for priorities.
 PRIORITY_BITS = 44
 
-# Rules of placement.
-CONSECUTIVE, FIRST_FIT, BEST_FIT, SPREAD = range(4)
+# Rules of placement; the last one is a function of Python.
+CONSECUTIVE, FIRST_FIT, BEST_FIT, SPREAD, OWN = range(5)
 
 # Fates of preempted jobs.
-KEPT, REQUEUED, CANCELLED = range(3)
+KEPT, REQUEUED, CANCELLED, SUSPENDED = range(4)
 
 # Who preempts whom.
 NOBODY, BY_PARTITION, BY_QOS = range(3)
@@ -43,7 +44,7 @@ BY_MAIN, BY_BACKFILL = range(2)
 
 # Rows of ``Nodes`` that a choice is made by. Behind its named rows come, at the places in
 # ``Settings``, all GPUs by type, what is free, a copy of that, a choice of shares, and its copy.
-USABLE, FULLER, NODE_ROWS = 3, 4, 14
+USABLE, FULLER, NODE_ROWS = 3, 4, 15
 
 # Rows of what is free: cores, MB, jobs on the node, then GPUs by type.
 FREE_CORES, FREE_MEMORY, JOBS_HERE, FREE_GPUS = range(4)
@@ -56,8 +57,8 @@ S_NODE, S_CORES, S_MEMORY, S_GPUS = range(4)
 UP, WORK, MEMBERS = 0, 1, 8
 
 # Rows of tables, and the first of those that follow the named ones.
-PREEMPTED, DEMANDS, JOB_ROWS, ENTRY_ROWS, FIRST_TRES = 12, 15, 23, 7, 2
-TENURE_ROWS, LIST_ROWS, TASK_ROWS, R_GPUS = 10, 17, 5, 10
+PREEMPTED, DEMANDS, JOB_ROWS, ENTRY_ROWS, FIRST_TRES = 12, 15, 27, 7, 2
+TENURE_ROWS, LIST_ROWS, TASK_ROWS, R_GPUS, PAUSE_ROWS = 10, 17, 5, 10, 3
 OPTION_ROWS, WEIGHT_ROWS, CHECK_ROWS, PEOPLE_ROWS = 12, 4, 7, 3
 
 # Rows of entries: the order of those that wait, and that of a pass.
@@ -116,6 +117,8 @@ class Settings:
     reorder: int = 0
     may_requeue: int = 0
     requeue_delay: int = 0
+    suspends: int = 0
+    predicts: int = 0
     period: int = 0
     max_age: int = 0
     basic: int = 0
@@ -169,6 +172,7 @@ class Controller:
     stamp: int = 0  #: of the present pass or cycle
     stopped_before: int = 0  #: of the stopped jobs, those that are noted
     passes: int = 0
+    pauses: int = 0  #: of jobs that were suspended, so far
     accepted: int = 0
     next_eligible: int = FOREVER  #: when the next job becomes eligible, s
     u_nodes: int = 0  #: nodes, of those looked at, that can be used
@@ -194,11 +198,11 @@ class Nodes:
     #: What a node has, its weight; cores that the present job could use, also without nodes with
     #: few of them; runs of nodes: first, end, cores, GPUs and whether they are used; GPUs of a
     #: node for the present job; what the job that was looked at last could use; its first
-    #: release.
+    #: release; cores of jobs that are not suspended.
     (
         cores, memory, weight, usable, fuller, run_first, run_end, run_cores, run_gpus, run_used,
-        gpus_here, base, base_gpus, first_release,
-    ) = rows("table", 14)  # fmt: skip
+        gpus_here, base, base_gpus, first_release, busy,
+    ) = rows("table", 15)  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)
@@ -291,11 +295,14 @@ class Queued:
 
     table: Int64Rows  #: shape (JOB_ROWS, jobs)
 
+    #: The last ones are of running jobs: since when one is suspended, -1 if it is not, and for how
+    #: long it was before; and while its end is put off, how long it still runs and its pause, else
+    #: -1.
     (
         status, entry, count, association, user_of, qos, limit, array, throttle, nice, requeues,
         reservation, begin, submitted, eligible, reason, planned, tenure, next, before_it,
-        weighed, refusal, mark,
-    ) = rows("table", 23)  # fmt: skip
+        weighed, refusal, mark, suspended, rested, left, pause,
+    ) = rows("table", 27)  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)
@@ -329,6 +336,16 @@ class Tenures:
     #: Job, submission, when it was eligible, start, end, who started it, option, cores, and the
     #: first and behind the last of its shares.
     row, submitted, eligible, start, end, by, option, cores, first, last = rows("table", 10)
+
+
+@dataclass(eq=False, slots=True)
+class Pauses:
+    """Times in which jobs were suspended."""
+
+    table: Int64Rows  #: shape (PAUSE_ROWS, pauses)
+
+    #: Tenure, and from and to, s; -1 without an end.
+    tenure, begin, end = rows("table", 3)
 
 
 @dataclass(eq=False, slots=True)
@@ -404,7 +421,11 @@ class Site:
     rows: Queued
     entries: Entries
     ledger: Tenures
+    pauses: Pauses
     held: Shares
     lists: Lists
     tasks: Tasks
     releases: Releases
+    #: places usable nodes in ``run_first`` by one's own rule: a stock, a demand, and the row of
+    #: cores that it can use; returns how many
+    own_order: Callable[[int, int, int], int] | None = None

@@ -28,6 +28,10 @@ from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 WORDS = ("None", "BeginTime", "JobArrayTaskLimit", "Priority", "Resources", NODES_KEPT,
          "PartitionDown", NOT_AVAILABLE)  # fmt: skip
 
+#: What happens to jobs that are preempted.
+FATES = {Preempt.OFF: N.KEPT, Preempt.REQUEUE: N.REQUEUED, Preempt.CANCEL: N.CANCELLED,
+         Preempt.SUSPEND: N.SUSPENDED}  # fmt: skip
+
 #: Rows of checks that belong to one.
 CHECK_COLUMNS = 5
 
@@ -104,6 +108,8 @@ class AskedBook:
         self._sets: list[int] = []
         self._demands = Grown(N.DEMANDS + N.T_KINDS + kinds)
         self._known_demands: dict[tuple[Demand, int], int] = {}
+        #: What each demand is.
+        self.demands: list[Demand] = []
         self._options = Grown(N.OPTION_ROWS)
         self._factors = Grown(N.WEIGHT_ROWS, np.float64)
         self._known_options: dict[Any, int] = {}
@@ -185,9 +191,7 @@ class AskedBook:
         elif settings.preempt_type == "qos" and job.qos in self._qos:
             found = self._qos[job.qos].preempt_mode
         found = settings.preempt_mode if found is None else found
-        if found == Preempt.OFF:
-            return N.KEPT
-        return N.REQUEUED if found == Preempt.REQUEUE else N.CANCELLED
+        return FATES[found]
 
     def _demand(self, job: QueuedJob, partition: str) -> int:
         one = job.demands[partition]
@@ -199,6 +203,7 @@ class AskedBook:
         if one.nodes not in self._places:
             self._places[one.nodes] = len(self._sets)
             self._sets.append(one.nodes)
+        self.demands.append(one)
         found = self._known_demands[key] = self._demands.add(
             (
                 self._places[one.nodes], one.least_nodes, one.most_nodes, one.cores,

@@ -23,15 +23,19 @@ from hpcrowd.environment.engine.passes.slurm.asked import (
     Grown,
     words_of,
 )
+from hpcrowd.environment.errors import SchedulerError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.past import Phases
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.stock import Holding, Share
+from hpcrowd.environment.machine.selection import Rule
+from hpcrowd.environment.machine.stock import Holding, Share, Stock
+from hpcrowd.environment.registry import said
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.past import alike
+from hpcrowd.environment.schedulers.slurm.preemption import may_suspend
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import LN2
 
@@ -43,6 +47,7 @@ ALIKE = (
 OF_EACH = (Ask.NICE, Ask.ARRAY, Ask.TASK, Ask.THROTTLE, Ask.NO_REQUEUE, Ask.BEGIN)
 OF_ALL = tuple(ask for ask in Ask if ask not in OF_EACH)
 
+#: Rules of placement by name; any other is a function.
 RULES = {"slurm": N.CONSECUTIVE, "first-fit": N.FIRST_FIT, "best-fit": N.BEST_FIT,
          "spread": N.SPREAD}  # fmt: skip
 
@@ -74,13 +79,13 @@ class SlurmBook:
     controller, admission
         The plain forms, at their beginning; ranks are computed by the associations of the former.
     placement
-        Name of the rule of placement.
+        The rule of placement: its name, or a function.
     jobs
         The table.
     """
 
     def __init__(
-        self, controller: Controller, admission: Admission, placement: str, jobs: JobTable
+        self, controller: Controller, admission: Admission, placement: str | Rule, jobs: JobTable
     ) -> None:
         self.controller, self.admission, self.jobs = controller, admission, jobs
         self.layout: Layout = controller.layout
@@ -109,11 +114,13 @@ class SlurmBook:
         self.rows = N.Queued(_empty(N.JOB_ROWS))
         self.entries = Grown(N.ENTRY_ROWS)
         self.ledger = N.Tenures(_empty(N.TENURE_ROWS, 16))
+        self.pauses = N.Pauses(_empty(N.PAUSE_ROWS))
         self.held = N.Shares(_empty(N.S_GPUS + kinds, 16))
         self.lists = N.Lists(_empty(N.LIST_ROWS, 16))
         self.tasks = N.Tasks(_empty(N.TASK_ROWS))
         self.releases = N.Releases(_empty(N.R_GPUS + kinds, 16))
         self._made = Groups()
+        self._own_order = None if isinstance(placement, str) else self._in_own_order
         self._known = 0
         #: Tenures before this one ended before the run, and are there to be charged only.
         self.first_tenure = 0
@@ -138,10 +145,11 @@ class SlurmBook:
             bf_least_priority=given.bf_min_prio_reserve, depth=given.default_queue_depth,
             partition_depth=given.partition_job_depth, sched_interval=given.sched_interval,
             limit_stops=given.assoc_limit_stop, enforced=given.enforce_limits,
-            rule=N.SPREAD if least_loaded else RULES[self.placement],
+            rule=N.SPREAD if least_loaded else RULES.get(str(self.placement), N.OWN),
             preempts=PREEMPTS[given.preempt_type], youngest_first=given.preempt_youngest_first,
             exempt=max(given.preempt_exempt_time, 1), reorder=given.reorder_count,
             may_requeue=given.requeue, requeue_delay=max(given.requeue_delay, 1),
+            suspends=may_suspend(self.machine),
             period=weights.calculation_period, max_age=weights.max_age,
             basic=weights.kind == "basic", all_cores=layout.all_cores, kinds=kinds,
             partitions=partitions, reservations=reservations, reserved=N.MEMBERS + partitions,
@@ -208,8 +216,8 @@ class SlurmBook:
             N.Site, jobs, state, ends, self.settings, self.controls, self.nodes, self.sets,
             self.spans, self.rules, self.fair_share, self.people, of(N.Demands, demands),
             of(N.Options, options), of(N.Weights, weights), of(N.Checks, checks), self.used,
-            self.rows, of(N.Entries, self.entries.array), self.ledger, self.held, self.lists,
-            self.tasks, self.releases,
+            self.rows, of(N.Entries, self.entries.array), self.ledger, self.pauses, self.held,
+            self.lists, self.tasks, self.releases, self._own_order,
         )  # fmt: skip
 
     def grow(self, arrived: int, ended: int, more: int) -> None:
@@ -223,11 +231,42 @@ class SlurmBook:
         _grow(self.lists, listed)
         _grow(self.ledger, c.tenures + starts)
         _grow(self.held, c.shares + shares)
+        if settings.suspends:
+            _grow(self.pauses, c.pauses + listed)
         most, releases = min(stops * len(self.layout), settings.all_cores) + shares, self.releases
         if most > releases.table.shape[1]:
             releases.table = _empty(len(releases.table), most + most // 2)
         if spans > len(self.spans):
             self.spans = np.zeros((2 * spans, self.sets.shape[1]), np.int64)
+
+    def _in_own_order(self, at: int, demand: int, usable: int) -> int:
+        """Put usable nodes in the order of one's own rule, see ``kernel.nodes.Site``.
+
+        Raises
+        ------
+        SchedulerError
+            If the function raises an error, or names a node twice or that cannot be used.
+        """
+        rule: Any = self.placement
+        stock, table = Stock(self.layout), np.asarray(self.nodes.table)
+        stock.cores, stock.memory, stock.jobs = table[at : at + N.FREE_GPUS].tolist()
+        kinds = self.settings.kinds
+        stock.gpus = table[at + N.FREE_GPUS : at + N.FREE_GPUS + kinds].T.tolist()
+        cores = table[usable].tolist()
+        there = {node: count for node, count in enumerate(cores) if count}
+        name = getattr(rule, "__name__", "placement")
+        try:
+            found = list(rule(stock, self.asked.demands[demand], there))
+        except Exception as error:
+            raise SchedulerError(f"placement {name}(): {said(error)}") from error
+        wrong = [node for node in found if node not in there or found.count(node) > 1]
+        if wrong:
+            raise SchedulerError(
+                f"placement {name}(): it named node {echo(wrong[0])}; it must name nodes that can "
+                f"be used, {', '.join(map(str, there))}, once each"
+            )
+        self.nodes.run_first[: len(found)] = found
+        return len(found)
 
     # jobs
 
@@ -309,7 +348,7 @@ class SlurmBook:
             self._reservations.get(one.job.reservation, UNKNOWN) for one in known
         )
         table.refusal[rows] = of(one.refusal for one in known)
-        table.tenure[rows] = table.planned[rows] = UNKNOWN
+        table.tenure[rows] = table.planned[rows] = table.pause[rows] = UNKNOWN
         self._note_each(rows)
         self._learn_associations()
 
@@ -436,6 +475,16 @@ class SlurmBook:
         found: Int64s = rows[np.lexsort((rows, self.jobs.enqueued[rows]))]
         return found
 
+    @property
+    def suspended(self) -> Int64s:
+        """Rows of the suspended jobs."""
+        open_ones = self.pauses.tenure[: self.controls.pauses][
+            self.pauses.end[: self.controls.pauses] < 0
+        ]
+        rows = np.unique(self.ledger.row[open_ones])
+        found: Int64s = rows[self.rows.pause[rows] >= 0]
+        return found
+
     def refused(self) -> dict[int, str]:
         """Return why jobs were rejected, by row."""
         refusals = self.rows.refusal[: len(self.jobs)]
@@ -454,15 +503,21 @@ class SlurmBook:
         """Return what each job held in each of its runs, in the order of their starts."""
         held = np.asarray(self.held.table).T.tolist()
         ledger = np.asarray(self.ledger.table)
+        pauses: dict[int, list[tuple[int, int]]] = {}
+        noted = np.asarray(self.pauses.table)[:, : self.controls.pauses].T.tolist()
+        for tenure, begin, end in noted:
+            pauses.setdefault(tenure, []).append((begin, end))
         table = ledger[:, self.first_tenure : self.controls.tenures].T.tolist()
         return [
             Tenure(
                 row, submitted, eligible, start, end,
                 tuple(Share(node, cores, memory, tuple(gpus))
                       for node, cores, memory, *gpus in held[first:last]),
-                STARTERS[by], self.asked.partition_of(option),
+                STARTERS[by], self.asked.partition_of(option), pauses.get(tenure, []),
             )
-            for row, submitted, eligible, start, end, by, option, _, first, last in table
+            for tenure, (
+                row, submitted, eligible, start, end, by, option, _, first, last,
+            ) in enumerate(table, self.first_tenure)
         ]  # fmt: skip
 
     def _queued(self, row: int) -> QueuedJob:
@@ -537,6 +592,9 @@ class SlurmBook:
         job.submitted, job.eligible, job.start, job.by = submitted, eligible, start, STARTERS[by]
         job.partition, job.holding = self.asked.partition_of(option), self.holding(tenure)
         job.reason = "None"
+        if self.rows.tenure[job.row] == tenure:
+            job.suspended = int(self.rows.suspended[job.row])
+            job.paused = int(self.rows.rested[job.row])
         return job
 
 

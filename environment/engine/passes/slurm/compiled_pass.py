@@ -9,8 +9,14 @@ import numpy as np
 from hpcrowd.environment.engine.kernel.arrays import with_room
 from hpcrowd.environment.engine.kernel.cluster import Cluster
 from hpcrowd.environment.engine.kernel.nodes import site as N
-from hpcrowd.environment.engine.kernel.nodes.loop import advance_on_nodes
-from hpcrowd.environment.engine.passes.base import CompiledPass
+from hpcrowd.environment.engine.kernel.nodes.loop import (
+    advance_on_nodes,
+    arrive_on_nodes,
+    complete_on_nodes,
+    pass_on_nodes,
+    sort_stops,
+)
+from hpcrowd.environment.engine.passes.base import PassOnNodes
 from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
 from hpcrowd.environment.engine.passes.slurm.past import go_on
 from hpcrowd.environment.jobs import Int64s
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
 FATES = {N.REQUEUED: "requeue", N.CANCELLED: "fail"}
 
 
-class SlurmPass(CompiledPass):
+class SlurmPass(PassOnNodes):
     """Slurm's controller on a machine of nodes, in compiled code.
 
     Parameters
@@ -67,24 +73,36 @@ class SlurmPass(CompiledPass):
         found = self.book.waiting
         return found[:0] if self.book.shown_anew else found
 
+    @property
+    @override
+    def suspended(self) -> Int64s:
+        return self.book.suspended
+
     @override
     def schedule(self, ended: Int64s, arrived: Int64s) -> int:
-        raise NotImplementedError("a machine of nodes has its passes within advance()")
+        book, cluster = self.book, self._grow()
+        while not pass_on_nodes(self._site(cluster), ended, arrived):
+            book.rank()
+        book.shown_anew = False
+        sort_stops(self._site(cluster))
+        stopped = slice(book.controls.stopped)
+        rows, fates = book.lists.stopped_row[stopped], book.lists.stopped_fate[stopped]
+        self.ended_now = rows[fates == N.CANCELLED].tolist()
+        self._note_stops()
+        return cluster.state.wake
 
     @override
     def advance(self, cluster: Cluster, remaining: Int64s, halt: int) -> int:
         book, engine, c = self.book, self.engine, self.book.controls
-        settings = book.settings
-        settings.latency, settings.kill_every = engine.latency, engine.kill_every
-        settings.kill_phase = engine.kill_phase
         passes = c.passes
         while True:
-            site = book.site(cluster.jobs, cluster.state, cluster.ends)
-            stop: int = advance_on_nodes(cluster, remaining, halt, site)
+            stop: int = advance_on_nodes(cluster, remaining, halt, self._site(cluster))
             if c.passes > passes:
                 passes = c.passes
                 book.shown_anew = False
-            if stop == N.RANK:
+            if stop == N.PREDICT:
+                engine.predict()
+            elif stop == N.RANK:
                 book.rank()
             elif stop == N.GROW:
                 cluster = self._grow()
@@ -93,6 +111,21 @@ class SlurmPass(CompiledPass):
         if c.stopped:
             self._note_stops()
         return stop
+
+    @override
+    def complete(self, cluster: Cluster, remaining: Int64s) -> bool:
+        return complete_on_nodes(cluster, self._site(cluster), remaining)
+
+    @override
+    def arrive(self, cluster: Cluster, remaining: Int64s) -> bool:
+        return arrive_on_nodes(cluster, self._site(cluster), remaining)
+
+    def _site(self, cluster: Cluster) -> N.Site:
+        """Return all arrays of the machine."""
+        book, settings, engine = self.book, self.book.settings, self.engine
+        settings.latency, settings.kill_every = engine.latency, engine.kill_every
+        settings.kill_phase, settings.predicts = engine.kill_phase, engine.predictor is not None
+        return book.site(cluster.jobs, cluster.state, cluster.ends)
 
     def _grow(self) -> Cluster:
         """Give more room to whatever could become full in the pass; return the engine's arrays."""
