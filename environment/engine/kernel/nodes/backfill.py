@@ -1,13 +1,19 @@
-"""A cycle of the backfill scheduler; plainly in ``environment.schedulers.slurm.backfill``."""
+"""A cycle of the backfill scheduler; sched/backfill of Slurm.
+
+The plan is a list of spans of time with the nodes that no planned job holds; a planned job holds
+whole nodes, rounded to ``bf_resolution``. A waiting job, by priority, starts if it can with nodes
+that are free of plans until its limit; otherwise its start is foretold by letting running jobs end
+in order of their limits, and its nodes are kept from then on.
+"""
 
 from __future__ import annotations
 
 from hpcrowd.environment.engine.kernel.nodes import site as N
-from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
 from hpcrowd.environment.engine.kernel.nodes.main_pass import (
     BEGUN,
-    LIMITED,
+    BUSY,
     bar_reserved,
+    limited,
     note_begin_times,
     throttled,
     try_start,
@@ -171,18 +177,17 @@ def backfill_cycle(site: Site, now: int) -> None:
     """Start what can start, and plan the others."""
     c, settings, rows, entries = site.controller, site.settings, site.rows, site.entries
     note_begin_times(site, now)
-    resolution, partitions = settings.bf_resolution, settings.partitions
-    plan, spans = site.lists, site.spans
+    resolution, plan = settings.bf_resolution, site.lists
     plan.span_begin[0] = now // resolution * resolution
     window = (now + settings.bf_window) // resolution * resolution
     plan.span_end[0], plan.span_nodes[0] = window, 0
-    copy_set(spans[0], site.sets[N.UP])
+    copy_set(site.spans[0], site.sets[N.UP])
     count, tested, begun = 1, 0, 0
     c.releases = STALE
     planned = site.sets[N.WORK + 6]
     clear(planned)
     c.stamp += 1
-    stamp = c.stamp
+    stamp = c.stamp  # foretelling counts on
     for i in range(c.ordered):
         row = entries.owner[entries.placed[i]]
         if rows.eligible[row] <= now:
@@ -203,34 +208,37 @@ def backfill_cycle(site: Site, now: int) -> None:
         if not settings.limit_stops and not within_limits(site, row, option):
             continue
         array = rows.array[row]
-        place = array * partitions + partition
-        if array >= 0:
-            if site.tasks.first_in[place] == stamp and site.tasks.first_task[place] >= 0:
-                rows.reason[row] = rows.reason[site.tasks.first_task[place]]
-                continue
-            if site.tasks.tasks_cycle[array] != stamp:
-                site.tasks.tasks_cycle[array], site.tasks.tasks_planned[array] = stamp, 0
-            if site.tasks.tasks_planned[array] >= settings.bf_array:
-                continue
-            site.tasks.first_in[place], site.tasks.first_task[place] = stamp, row
-            if throttled(site, row):
-                continue
+        if array >= 0 and not _comes_to_turn(site, row, partition, stamp):
+            continue
         if _too_many(site, row, partition, stamp):
             continue
         if not site.rules.partition_up[partition]:
             continue
         done, counted, count = _try(site, count, window, entry, now)
         tested += counted
-        if done:
-            begun += done == 2
-            if array >= 0:
-                site.tasks.first_task[place] = -1
-                if done == 1:
-                    site.tasks.tasks_planned[array] += 1
+        begun += done == 2
+        if done and array >= 0:
+            site.tasks.first_task[array * settings.partitions + partition] = -1
+            site.tasks.tasks_planned[array] += done == 1
     for node in range(site.nodes.table.shape[1]):
         if has(planned, node) and site.nodes.table[settings.stock + N.FREE_CORES, node] > 0:
             c.changed, c.planned_on = now, 1  # nodes that are not full are marked as planned
     rejoin(site)
+
+
+def _comes_to_turn(site: Site, row: int, partition: int, stamp: int) -> bool:
+    """Return whether a task is looked at: the first of its array, if not too many are planned."""
+    rows, tasks, array = site.rows, site.tasks, site.rows.array[row]
+    place = array * site.settings.partitions + partition
+    if tasks.first_in[place] == stamp and tasks.first_task[place] >= 0:
+        rows.reason[row] = rows.reason[tasks.first_task[place]]
+        return False
+    if tasks.tasks_cycle[array] != stamp:
+        tasks.tasks_cycle[array], tasks.tasks_planned[array] = stamp, 0
+    if tasks.tasks_planned[array] >= site.settings.bf_array:
+        return False
+    tasks.first_in[place], tasks.first_task[place] = stamp, row
+    return not throttled(site, row)
 
 
 def _try(site: Site, count: int, window: int, entry: int, now: int) -> tuple[int, int, int]:
@@ -244,11 +252,10 @@ def _try(site: Site, count: int, window: int, entry: int, now: int) -> tuple[int
     """
     settings, rows, options = site.settings, site.rows, site.options
     row, option = site.entries.owner[entry], site.entries.option[entry]
-    d, limit = options.demand[option], rows.limit[row]
+    d, limit, resolution = options.demand[option], rows.limit[row], settings.bf_resolution
     nodes = site.sets[settings.sets + site.demands.set[d]]
-    may, free, trying = site.sets[N.WORK + 2], site.sets[N.WORK + 3], site.sets[N.WORK + 4]
-    later, counted, chosen, kept = now, 0, settings.chosen, settings.kept_choice
-    resolution, latest = settings.bf_resolution, now + settings.bf_window
+    may, free = site.sets[N.WORK + 2], site.sets[N.WORK + 3]
+    later, counted = now, 0
     while True:
         start = max(later, now)
         copy_set(may, nodes)
@@ -259,69 +266,74 @@ def _try(site: Site, count: int, window: int, entry: int, now: int) -> tuple[int
         later = _unplanned(site, count, may, free, start, start + limit)
         if reservation_ends and (not later or reservation_ends < later):
             later = reservation_ends
-        if not has_as_many(free, site.demands.least[d]):
-            if not later:
-                return 0, counted, count
-            continue
-        counted = 1
-        begin, shares = _foretell(site, entry, free, now)
+        shares, begin = -1, 0
+        if has_as_many(free, site.demands.least[d]):
+            counted = 1
+            begin, shares = _foretell(site, entry, free, now)
         if shares < 0:
             if not later:
                 return 0, counted, count
             continue
         if begin < start:
             site.controller.changed, begin = now, start  # others' plans put it off
-        if begin > now:
-            first, last = _slot(begin, limit, resolution)
-            if _clashes(site, count, first, last, shares):
-                later = begin + (resolution if begin == start else 0)
-                continue
-        else:
-            _copy(site, kept, chosen, shares)
-            copy_set(trying, free)
-            outcome = try_start(
-                site, entry, now, trying,
-                N.BY_BACKFILL,
-            )  # fmt: skip
-            if outcome == BEGUN:
-                note_start(site, row)
-                return 2, counted, count
-            if outcome == LIMITED:
-                return 0, counted, count
-            site.controller.releases = STALE  # it may have stopped others
-            _copy(site, chosen, kept, shares)
+        first, last = _slot(begin, limit, resolution)
+        if begin <= now:
+            outcome = _start(site, entry, now, free, shares)
+            if outcome != BUSY:
+                return 2 if outcome == BEGUN else 0, counted, count
             later = 0  # it preempts, or nodes are still in use: keep them
+        elif _clashes(site, count, first, last, shares):
+            later = begin + (resolution if begin == start else 0)
+            continue
         if later and begin > later:
             continue
-        if begin > latest:
+        if begin > now + settings.bf_window:
             rows.planned[row] = begin
             return 0, counted, count
-        if settings.enforced:
-            word = first_limit(
-                site, options.after[option], options.after_end[option], d,
-                limit, 0,
-            )  # fmt: skip
-            if word:
-                rows.reason[row] = word
-                return 0, counted, count
-        first, last = _slot(begin, limit, resolution)
-        if _clashes(site, count, first, last, shares):
-            later = begin
-            continue
-        if (
-            now - rows.eligible[row] < settings.bf_least_age
-            or site.entries.priority[entry] < settings.bf_least_priority
-            or options.no_plan[option]
-        ):
-            rows.planned[row] = begin
+        if limited(site, row, option, 0):
             return 0, counted, count
-        count = _keep(site, count, first, last, shares)
-        if rows.planned[row] < 0 or begin < rows.planned[row]:
-            rows.planned[row] = begin
-            for i in range(shares):
-                node = site.nodes.table[chosen + N.S_NODE, i]
-                site.sets[N.WORK + 6, node >> 6] |= 1 << (node & 63)
-        return 1, counted, count
+        if not _clashes(site, count, first, last, shares):
+            planned, count = _plan(site, count, entry, begin, shares, now)
+            return planned, counted, count
+        later = begin
+
+
+def _start(site: Site, entry: int, now: int, free: Int64s, shares: int) -> int:
+    """Start a job if it can; its choice of shares stands if it cannot."""
+    settings, trying = site.settings, site.sets[N.WORK + 4]
+    _copy(site, settings.kept_choice, settings.chosen, shares)
+    copy_set(trying, free)
+    outcome = try_start(site, entry, now, trying, N.BY_BACKFILL)
+    if outcome == BEGUN:
+        note_start(site, site.entries.owner[entry])
+    elif outcome == BUSY:
+        site.controller.releases = STALE  # it may have stopped others
+        _copy(site, settings.chosen, settings.kept_choice, shares)
+    return outcome
+
+
+def _plan(site: Site, count: int, entry: int, begin: int, shares: int, now: int) -> tuple[int, int]:
+    """Keep the chosen nodes for a job; return whether that was done, and how many spans there are.
+
+    Nothing is kept for jobs that are too young or unimportant, or of a QOS that says so.
+    """
+    settings, rows, nodes = site.settings, site.rows, site.nodes
+    row, option = site.entries.owner[entry], site.entries.option[entry]
+    if (
+        now - rows.eligible[row] < settings.bf_least_age
+        or site.entries.priority[entry] < settings.bf_least_priority
+        or site.options.no_plan[option]
+    ):
+        rows.planned[row] = begin
+        return 0, count
+    first, last = _slot(begin, rows.limit[row], settings.bf_resolution)
+    count = _keep(site, count, first, last, shares)
+    if rows.planned[row] < 0 or begin < rows.planned[row]:
+        rows.planned[row] = begin
+        for i in range(shares):
+            node = nodes.table[settings.chosen + N.S_NODE, i]
+            site.sets[N.WORK + 6, node >> 6] |= 1 << (node & 63)
+    return 1, count
 
 
 def _copy(site: Site, to: int, source: int, shares: int) -> None:

@@ -1,4 +1,4 @@
-"""The main scheduler's pass; the plain form is ``environment.schedulers.slurm.controller``."""
+"""The main scheduler's pass; slurm.conf(5), SchedulerParameters."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def try_start(site: Site, entry: int, now: int, allowed: Int64s, by: int) -> int
     if not fits:
         shares, first, last = choose_victims(site, entry, d, allowed, now)
     # A limit that it would exceed goes before what it would have to wait for.
-    if _limited(site, row, option, max(shares, 0)):
+    if limited(site, row, option, max(shares, 0)):
         return LIMITED
     if not fits:
         if shares < 0 and by == N.BY_MAIN and not left and _never_fits(site, d, allowed):
@@ -125,7 +125,7 @@ def within_limits(site: Site, row: int, option: int) -> bool:
     return word == 0
 
 
-def _limited(site: Site, row: int, option: int, shares: int) -> bool:
+def limited(site: Site, row: int, option: int, shares: int) -> bool:
     """Return whether a limit forbids what a job would hold, and note which."""
     if not site.settings.enforced:
         return False
@@ -144,13 +144,12 @@ def main_pass(site: Site, now: int, full: bool) -> None:
     c, settings, rows, entries = site.controller, site.settings, site.rows, site.entries
     note_begin_times(site, now)
     c.stamp += 1
-    stamp, depth, partitions = c.stamp, 0, settings.partitions
-    failed, counts = site.rules.flag, site.rules.counted_too
-    for partition in range(partitions):
-        failed[partition] = counts[partition] = 0
+    depth, failed = 0, site.rules.flag
+    for partition in range(settings.partitions):
+        failed[partition] = site.rules.counted_too[partition] = 0
     for reservation in range(settings.reservations):
         site.rules.tried[reservation] = 0
-    available, allowed = site.sets[N.WORK], site.sets[N.WORK + 1]
+    available = site.sets[N.WORK]
     copy_set(available, site.sets[N.UP])
     order = order_of(site, now)
     for i in range(c.ordered):
@@ -158,52 +157,22 @@ def main_pass(site: Site, now: int, full: bool) -> None:
         row, option = entries.owner[entry], entries.option[entry]
         if not waits(site, entry) or rows.eligible[row] > now:
             continue
-        partition = site.options.partition[option]
-        array = rows.array[row]
-        if array >= 0:
-            place = array * partitions + partition
-            if site.tasks.first_in[place] == stamp and site.tasks.first_task[place] >= 0:
-                # An array has one reason.
-                rows.reason[row] = rows.reason[site.tasks.first_task[place]]
-                continue
-            site.tasks.first_in[place], site.tasks.first_task[place] = stamp, row
-            if throttled(site, row):
-                continue
-        if settings.partition_depth:
-            counts[partition] += 1
-            if counts[partition] > settings.partition_depth:
-                if rows.reason[row] == N.NONE:
-                    rows.reason[row] = N.PRIORITY_WORD
-                continue
+        partition, reservation = site.options.partition[option], rows.reservation[row]
+        if not _comes_to_turn(site, row, partition):
+            continue
         if not full and depth > settings.depth:
             break
         depth += 1
-        reservation = rows.reservation[row]
-        if reservation >= 0 and site.rules.tried[reservation]:
-            rows.reason[row] = N.PRIORITY_WORD
+        if _is_behind(site, row, partition, now):
             continue
-        if failed[partition] and reservation == -1:
-            c.changed = now  # Slurm notes that it has looked at the job
-            if rows.reason[row] in (N.NONE, N.RESOURCES, N.NODES_KEPT):
-                rows.reason[row] = N.PRIORITY_WORD
-            continue
-        if not site.rules.partition_up[partition]:
-            rows.reason[row] = N.PARTITION_DOWN
-            continue
-        d = site.options.demand[option]
         # Only a job that was at a limit is asked again before its nodes are counted.
         if rows.reason[row] > N.NOT_AVAILABLE and not within_limits(site, row, option):
             continue
-        copy_set(allowed, available)
-        keep_only(allowed, site.sets[N.MEMBERS + partition])
-        if not has_as_many(allowed, site.demands.least[d]):
-            rows.reason[row], outcome = N.NODES_KEPT, BUSY
-        else:
-            copy_set(allowed, available)
-            outcome = try_start(site, entry, now, allowed, N.BY_MAIN)
+        outcome = _start_on(site, entry, now, available)
         if outcome == BEGUN:
-            if array >= 0:
-                site.tasks.first_task[array * partitions + partition] = -1
+            if rows.array[row] >= 0:
+                place = rows.array[row] * settings.partitions + partition
+                site.tasks.first_task[place] = -1
         elif outcome == BUSY and reservation >= 0:
             site.rules.tried[reservation] = 1
         elif outcome == BUSY or (outcome == LIMITED and settings.limit_stops):
@@ -214,6 +183,60 @@ def main_pass(site: Site, now: int, full: bool) -> None:
             failed[partition] = 1
             remove(available, site.sets[N.MEMBERS + partition])
     rejoin(site)
+
+
+def _comes_to_turn(site: Site, row: int, partition: int) -> bool:
+    """Return whether a job is looked at: as the first of its array, and not too deep in the queue.
+
+    Otherwise why it waits is noted.
+    """
+    c, settings, rows, tasks = site.controller, site.settings, site.rows, site.tasks
+    if rows.array[row] >= 0:
+        place = rows.array[row] * settings.partitions + partition
+        if tasks.first_in[place] == c.stamp and tasks.first_task[place] >= 0:
+            rows.reason[row] = rows.reason[tasks.first_task[place]]  # an array has one reason
+            return False
+        tasks.first_in[place], tasks.first_task[place] = c.stamp, row
+        if throttled(site, row):
+            return False
+    if settings.partition_depth:
+        counts = site.rules.counted_too
+        counts[partition] += 1
+        if counts[partition] > settings.partition_depth:
+            if rows.reason[row] == N.NONE:
+                rows.reason[row] = N.PRIORITY_WORD
+            return False
+    return True
+
+
+def _is_behind(site: Site, row: int, partition: int, now: int) -> bool:
+    """Return whether a job waits behind others, or its partition is down; why is noted."""
+    rows, reservation = site.rows, site.rows.reservation[row]
+    if reservation >= 0 and site.rules.tried[reservation]:
+        rows.reason[row] = N.PRIORITY_WORD
+        return True
+    if site.rules.flag[partition] and reservation == -1:
+        site.controller.changed = now  # Slurm notes that it has looked at the job
+        if rows.reason[row] in (N.NONE, N.RESOURCES, N.NODES_KEPT):
+            rows.reason[row] = N.PRIORITY_WORD
+        return True
+    if not site.rules.partition_up[partition]:
+        rows.reason[row] = N.PARTITION_DOWN
+        return True
+    return False
+
+
+def _start_on(site: Site, entry: int, now: int, available: Int64s) -> int:
+    """Start a job on available nodes if its partition has enough of them."""
+    row, option = site.entries.owner[entry], site.entries.option[entry]
+    allowed, partition = site.sets[N.WORK + 1], site.options.partition[option]
+    copy_set(allowed, available)
+    keep_only(allowed, site.sets[N.MEMBERS + partition])
+    if not has_as_many(allowed, site.demands.least[site.options.demand[option]]):
+        site.rows.reason[row] = N.NODES_KEPT
+        return BUSY
+    copy_set(allowed, available)
+    return try_start(site, entry, now, allowed, N.BY_MAIN)
 
 
 def throttled(site: Site, row: int) -> bool:
