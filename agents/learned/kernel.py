@@ -274,6 +274,35 @@ def notice(
         for i in range(len(rows)):
             if jobs.end[rows[i]] > jobs.end[decisive]:
                 decisive = rows[i]
+    _notice_answer(features, memory, jobs, decisive, ended)
+    features[7] = log2(max(jobs.processors[decisive], 1))
+    features[8] = log2(before)
+    features[9] = len(rows) if ended else 0
+    features[10] = open_units
+    features[11] = decades(at - memory.session)
+    features[12] = log2(1 + memory.batches)
+    features[13] = decades(at - memory.sent)
+    features[14] = decades(memory.sent - memory.began)
+    features[19] = memory.last
+    features[20] = memory.before
+    features[21] = memory.after_end
+    features[22] = memory.after_submission
+    features[23] = memory.long_pause
+    features[24] = memory.short_pause
+    features[25] = memory.spread
+    features[26] = memory.stays
+    features[27] = memory.break_before
+    features[28] = memory.response
+    features[29] = log2(1 + memory.pauses)
+    features[30] = log2(1 + memory.days)
+    features[31] = decades(at - memory.first)
+    _notice_time(features, memory, rhythm, wall)
+
+
+def _notice_answer(
+    features: Float64s, memory: Memory, jobs: Jobs, decisive: int, ended: bool
+) -> None:
+    """Write how quickly the system answered, which the memory keeps, and what was asked for."""
     requested = jobs.requested_time[decisive]
     asked = decades(requested) if requested > 0 else NOTHING
     response = waited = ran = NOTHING
@@ -291,32 +320,15 @@ def notice(
     features[4] = asked
     features[5] = response - asked if known else NOTHING
     features[6] = ran - asked if known else NOTHING
-    features[7] = log2(max(jobs.processors[decisive], 1))
-    features[8] = log2(before)
-    features[9] = len(rows) if ended else 0
-    features[10] = open_units
-    features[11] = decades(at - memory.session)
-    features[12] = log2(1 + memory.batches)
-    features[13] = decades(at - memory.sent)
-    features[14] = decades(memory.sent - memory.began)
+
+
+def _notice_time(features: Float64s, memory: Memory, rhythm: Rhythm, wall: int) -> None:
+    """Write the time of day and week, and how active the user is now and soon."""
     of_day = wall % DAY
     features[15] = of_day / HOUR
     features[16] = (wall // DAY) % 7
     features[17] = sin(2 * pi * of_day / DAY)
     features[18] = cos(2 * pi * of_day / DAY)
-    features[19] = memory.last
-    features[20] = memory.before
-    features[21] = memory.after_end
-    features[22] = memory.after_submission
-    features[23] = memory.long_pause
-    features[24] = memory.short_pause
-    features[25] = memory.spread
-    features[26] = memory.stays
-    features[27] = memory.break_before
-    features[28] = memory.response
-    features[29] = log2(1 + memory.pauses)
-    features[30] = log2(1 + memory.days)
-    features[31] = decades(at - memory.first)
     features[32] = memory.activity(rhythm, wall)
     ahead = 0.0
     for hour in range(1, AHEAD + 1):

@@ -156,20 +156,8 @@ def plan_pass(
     Behind the last that may hold a reservation, jobs start that delay none of these, in the order
     of backfilling.
     """
-    jobs, state = cluster.jobs, cluster.state
-    now = state.now
-    correct_ends(beliefs, jobs, now)
-    times, free = steps[0], steps[1]
-    times[0], free[0] = now, state.free
-    for i in range(state.running):
-        free[0] += jobs.processors[cluster.ends.job[i]]
-    count = 1
-    for i in range(state.running):
-        job = cluster.ends.job[i]
-        count = occupy(times, free, count, now, beliefs.end[job], jobs.processors[job])
-    for i in range(len(windows)):
-        if windows[i, 1] > now:
-            count = occupy(times, free, count, max(now, windows[i, 0]), windows[i, 1], total)
+    state, now, times, free = cluster.state, cluster.state.now, steps[0], steps[1]
+    count = _lay_out(cluster, beliefs, windows, steps, total)
     if order.by >= BY_SLOWDOWN:
         renew_keys(order, accounts, now)
     keys, chosen, left = order.keys, order.chosen, 0
@@ -198,6 +186,46 @@ def plan_pass(
     later = min(left, deep) if state.free >= 1 else 0
     for _ in range(later):
         left = _pop(keys, chosen, left)
+    _backfill(cluster, order, beliefs, accounts, steps, count, left, later, hole)
+    order.holds, order.head = False, -1
+    if order.gaps > 64 and 2 * order.gaps > order.last - order.first:
+        close_queue(order)
+
+
+def _lay_out(
+    cluster: Cluster, beliefs: Beliefs, windows: Int64Rows, steps: Int64Rows, total: int
+) -> int:
+    """Lay out what running jobs and maintenance leave free; return the number of steps."""
+    jobs, state, now = cluster.jobs, cluster.state, cluster.state.now
+    times, free, running = steps[0], steps[1], cluster.ends.job
+    correct_ends(beliefs, jobs, now)
+    times[0], free[0] = now, state.free
+    for i in range(state.running):
+        free[0] += jobs.processors[running[i]]
+    count = 1
+    for i in range(state.running):
+        job = running[i]
+        count = occupy(times, free, count, now, beliefs.end[job], jobs.processors[job])
+    for i in range(len(windows)):
+        if windows[i, 1] > now:
+            count = occupy(times, free, count, max(now, windows[i, 0]), windows[i, 1], total)
+    return count
+
+
+def _backfill(
+    cluster: Cluster,
+    order: Order,
+    beliefs: Beliefs,
+    accounts: Accounts,
+    steps: Int64Rows,
+    count: int,
+    left: int,
+    later: int,
+    hole: int,
+) -> None:
+    """Start those of the next ``later`` jobs, from ``left`` on, that delay no reservation."""
+    state, chosen, times, free = cluster.state, order.chosen, steps[0], steps[1]
+    now = state.now
     while later:
         best, least, fitting = -1, 0.0, 0
         for k in range(left, left + later):
@@ -214,9 +242,6 @@ def plan_pass(
             need, lasts = order.need[best], max(order.belief[best], 1)
             count = occupy(times, free, count, now, now + lasts, need)
             launch(cluster, order, beliefs, accounts, best)
-    order.holds, order.head = False, -1
-    if order.gaps > 64 and 2 * order.gaps > order.last - order.first:
-        close_queue(order)
 
 
 def compute(formula: Formula, count: int, now: int, total: int, free: int) -> None:

@@ -243,6 +243,29 @@ def _pass_to(clusters: list[Cluster], time: int) -> None:
         cluster.state.now = time
 
 
+def _begin(
+    clusters: list[Cluster], instant: Instant, broker: Broker, halt: int, allowed: int
+) -> int:
+    """Go to the next instant; return why there is none, a :class:`Stop`, or -1."""
+    time = next_instant(clusters, instant, broker)
+    if time > halt:
+        instant.time = max(instant.time, halt)
+        _pass_to(clusters, instant.time)
+        return Stop.HALT
+    if time == FOREVER:
+        return Stop.DONE
+    if instant.events >= allowed:
+        return Stop.PAUSE
+    instant.time = time
+    instant.again = FOREVER
+    _pass_to(clusters, time)
+    for k in range(len(clusters)):
+        instant.active[k] = instant.dues[k] == time
+    instant.at = 0
+    instant.stage = ENDING
+    return -1
+
+
 def advance_grid(
     clusters: list[Cluster], instant: Instant, broker: Broker, halt: int, allowed: int
 ) -> int:
@@ -250,26 +273,12 @@ def advance_grid(
 
     After ``ROOM``, ``PASS`` the cluster in question is the one at ``AT``.
     """
-    active = instant.active
     early = instant.broker >= LEAST_LOADED  # these send on at once
     while True:
         if instant.stage == BEGIN:
-            time = next_instant(clusters, instant, broker)
-            if time > halt:
-                instant.time = max(instant.time, halt)
-                _pass_to(clusters, instant.time)
-                return Stop.HALT
-            if time == FOREVER:
-                return Stop.DONE
-            if instant.events >= allowed:
-                return Stop.PAUSE
-            instant.time = time
-            instant.again = FOREVER
-            _pass_to(clusters, time)
-            for k in range(len(clusters)):
-                active[k] = instant.dues[k] == time
-            instant.at = 0
-            instant.stage = ENDING
+            stop = _begin(clusters, instant, broker, halt, allowed)
+            if stop >= 0:
+                return stop
         if instant.stage == ENDING:
             if not complete_all(clusters, instant):
                 return Stop.ROOM
