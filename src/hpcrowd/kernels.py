@@ -44,6 +44,7 @@ KERNELS = (
     "hpcrowd.environment.engine.kernel.nodes.backfill",
     "hpcrowd.environment.engine.kernel.nodes.beginning",
     "hpcrowd.environment.engine.kernel.nodes.loop",
+    "hpcrowd.environment.engine.kernel.nodes.foretelling",
     "hpcrowd.environment.grid.kernel.queue",
     "hpcrowd.environment.grid.kernel.loop",
     "hpcrowd.environment.schedulers.predictors.kernel.experience",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.layout import Layout
@@ -26,6 +26,9 @@ from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.engine.passes.slurm.book import SlurmBook  # circle: for its type only
 
 
 class Nodes:
@@ -50,6 +53,8 @@ class Nodes:
         Rows of waiting jobs that no policy could start when they were last looked at.
     ledger
         What each job held, in the order of their starts.
+    planner
+        Foretells starts, once somebody has asked for one.
     """
 
     def __init__(self, machine: Machine, jobs: JobTable) -> None:
@@ -68,6 +73,7 @@ class Nodes:
         self._kept = [(one, self.layout.nodes_in(one.nodes)) for one in machine.reservations]
         self.arrays = Arrays()
         self._plan: NodePlan | None = None
+        self.planner: SlurmBook | None = None
 
     def sketch(self) -> Nodes:
         """Return a copy to try what would start; what it starts does not start here."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING
 
+from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
+from hpcrowd.environment.engine.passes.slurm.snapshot import Snapshot, snapshot_with
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.schedulers.slurm.controller import Controller
@@ -37,16 +39,24 @@ def outlook_of(nodes: Nodes, now: int, waiting: Int64s, running: Int64s) -> Queu
     waiting, running
         Rows of the jobs that wait and run.
     """
-    planner = Controller(_planned(nodes.layout.machine), nodes.rule or "slurm")
-    planner.at(now)
-    planner.stock, planner.shares, planner.limits = nodes.stock, nodes.shares, nodes.limits
-    planner.running = dict(nodes.running)
-    for behind, (row, job) in enumerate(reversed(nodes.waiting.items()), 2):
-        planner.waiting[row] = queued = copy(job)
-        # Whoever comes later has the priority 1.
-        queued.priority = dict.fromkeys(job.partitions, behind)
-    planner.waiting = dict(reversed(planner.waiting.items()))
-    return QueueOutlook(planner, nodes.admission, now, waiting, running)
+    return QueueOutlook(partial(_plan, nodes, now, waiting, running), nodes.admission, now)
+
+
+def _plan(nodes: Nodes, now: int, waiting: Int64s, running: Int64s) -> Snapshot:
+    """Return a controller that plans the whole queue in the order in which it waits."""
+    admission = nodes.admission
+    here, runs = set(waiting.tolist()), set(running.tolist())
+    if nodes.planner is None:
+        controller = Controller(_planned(nodes.layout.machine))
+        controller.shares = nodes.shares
+        nodes.planner = SlurmBook(controller, admission, "slurm", admission.jobs)
+    return snapshot_with(
+        nodes.planner,
+        now,
+        [job for row, job in nodes.running.items() if row in runs],
+        [job for row, job in nodes.waiting.items() if row in here],
+        [admission.accepted(row, now) for row in waiting.tolist() if row not in nodes.waiting],
+    )
 
 
 def _planned(machine: Machine) -> Machine:

@@ -21,7 +21,6 @@ from hpcrowd.environment.machine.model import Partition
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.selection import select
 from hpcrowd.environment.machine.stock import Stock
-from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Association, Shares
@@ -60,7 +59,7 @@ class Admission:
         self._accounts = {one.account for one in self.layout.machine.accounts}
         self._reservations = {one.name: one for one in self.layout.machine.reservations}
 
-    def of(self, controller: Controller, jobs: JobTable | None = None) -> Self:
+    def of(self, controller: Manager, jobs: JobTable | None = None) -> Self:
         """Return the admission to a copy of the controller, of the same or other jobs."""
         other = copy(self)
         other.controller, other._known, other._arrived = controller, {}, dict(self._arrived)
@@ -87,7 +86,13 @@ class Admission:
 
         Nothing is changed: a user who is new does not join the accounts.
         """
-        job = self.resolved(row, partition, adds=False)
+        return self._joining(self.resolved(row, partition, adds=False), row, now)
+
+    def accepted(self, row: int, now: int) -> QueuedJob:
+        """Return a copy of an accepted job as it would be queued now."""
+        return self._joining(copy(self._job(row)), row, now)
+
+    def _joining(self, job: QueuedJob, row: int, now: int) -> QueuedJob:
         job.submitted, job.eligible = now, max(now, self._number(Ask.BEGIN, row, now))
         return job
 
@@ -267,6 +272,4 @@ class Admission:
         """Return a job that joins the queue now."""
         self.uncount(row)
         job = self._known.pop(row, None) or self.resolved(row)
-        job.submitted = now
-        job.eligible = max(now, self._number(Ask.BEGIN, row, now))
-        return job
+        return self._joining(job, row, now)

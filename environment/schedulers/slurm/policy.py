@@ -8,6 +8,7 @@ processors, in the partition that its queue is called after, or else the default
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, override
 
 from hpcrowd.environment.errors import QuantityError, check_choice
@@ -29,12 +30,14 @@ from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.outlook import SlurmOutlook
 from hpcrowd.environment.schedulers.slurm.past import associations_of, go_on
+from hpcrowd.environment.schedulers.slurm.plain_outlook import PlainOutlook
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster  # circle: for its type only
     from hpcrowd.environment.engine.passes.slurm.book import SlurmBook  # circle: for its type only
+    from hpcrowd.environment.engine.passes.slurm.state import SlurmState  # circle: for its type
     from hpcrowd.environment.machine.past import Past
 
 
@@ -101,8 +104,8 @@ class Slurm(Scheduler):
         self._outlook: tuple[tuple[int, bytes, bytes], Outlook] | None = None
 
     @property
-    def state(self) -> Controller:
-        """The plain form of the controller as it is now, to be read or copied, never changed."""
+    def state(self) -> SlurmState | Controller:
+        """What the controller knows now, to be read until the simulation goes on."""
         return self.controller if self.book is None else self.book.state()
 
     @property
@@ -114,7 +117,12 @@ class Slurm(Scheduler):
     def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
         key = now, waiting.tobytes(), running.tobytes()
         if self._outlook is None or self._outlook[0] != key:  # users often look at the same second
-            self._outlook = key, SlurmOutlook(self.state, self.admission, now, waiting, running)
+            if self.book is None:
+                made: Outlook = PlainOutlook(self.controller, self.admission, now, waiting, running)
+            else:
+                take = partial(self.book.snapshot, now, waiting, running)
+                made = SlurmOutlook(take, self.admission, now)
+            self._outlook = key, made
         return self._outlook[1]
 
     @override
@@ -223,8 +231,12 @@ class Slurm(Scheduler):
             yield from super().reasons(look)
             return
         state = self.state
-        ordered = [job for job, _ in state.ordered(look.now)]
-        place = {job.row: count for count, job in enumerate(dict.fromkeys(ordered), 1)}
+        if isinstance(state, Controller):
+            rows = [job.row for job, _ in state.ordered(look.now)]
+        else:
+            assert self.book is not None
+            rows = self.book.order(look.now).tolist()
+        place = {row: count for count, row in enumerate(dict.fromkeys(rows), 1)}
         for job in look.waiting:
             known = state.waiting.get(job.row)
             if known is None:
@@ -241,5 +253,5 @@ class Slurm(Scheduler):
                 order="by priority",
                 lasts=known.limit,
                 start=known.planned,
-                note=known.reason,
+                note=known.reason if known.eligible <= look.now else "BeginTime",
             )

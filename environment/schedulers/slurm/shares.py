@@ -182,43 +182,39 @@ class Shares:
 
     def rank(self) -> None:
         """Compute the fair-share factors of all users."""
-        if self.settings.fair_tree:
-            self._fair_tree()
-        else:
-            self._classic()
-
-    def _fair_tree(self) -> None:
         usage = np.array([one.usage for one in self.all])
         for one, factor in zip(self.all, self.factors(usage), strict=True):
             one.factor = factor
 
     def factors(self, usage: Floats) -> list[float]:
-        """Return the factors of Fair Tree for other usage, shape (associations,), by place."""
+        """Return the factors for other usage, shape (associations,), by place; 1 for accounts."""
+        if not self.settings.fair_tree:
+            return self._classic(usage.tolist())
         if self._tree is None or self._tree[0] != len(self.all):
             self._tree = len(self.all), FairTree([_member(one) for one in self.all])
         return self._tree[1].factors(usage)
 
-    # the classic factor
-
-    def _classic(self) -> None:
-        total = self.root.usage or 1.0
-        norm: dict[int, float] = {0: 1.0}
-        effective: dict[int, float] = {0: 1.0 if self.root.usage else 0.0}
+    def _classic(self, usage: list[float]) -> list[float]:
+        total = usage[0] or 1.0
+        norm, effective = [1.0] * len(usage), [1.0 if usage[0] else 0.0] * len(usage)
+        found = [1.0] * len(usage)
         for one in self.all[1:]:
-            parent = one.parent
+            parent, place = one.parent, one.place
             assert parent is not None
+            above = parent.place
             if one.account.shares is None:
-                norm[one.place], effective[one.place] = norm[parent.place], effective[parent.place]
+                norm[place], effective[place] = norm[above], effective[above]
             else:
                 level = sum(child.shares for child in parent.children) or 1.0
-                norm[one.place] = norm[parent.place] * one.shares / level
-                used = one.usage / total
-                mixed = (effective[parent.place] - used) * one.shares / level
-                effective[one.place] = used + mixed if parent is not self.root else used
+                norm[place] = norm[above] * one.shares / level
+                used = usage[place] / total
+                mixed = (effective[above] - used) * one.shares / level
+                effective[place] = used + mixed if parent is not self.root else used
             if one.user:
-                share = norm[one.place]
-                ratio = effective[one.place] / share if share else math.inf
-                one.factor = 2.0 ** -(ratio / self.settings.damping) if share else 0.0
+                share = norm[place]
+                ratio = effective[place] / share if share else math.inf
+                found[place] = 2.0 ** -(ratio / self.settings.damping) if share else 0.0
+        return found
 
 
 def _member(one: Association) -> Member:

@@ -17,17 +17,15 @@ from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.machine.files.reading import read_machine
-from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.stock import Share
 from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
-from hpcrowd.environment.schedulers.slurm.admission import Admission
-from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.schedulers.slurm.priority import Factors
+from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.studies.slurm.outcomes import Simulated
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
+from hpcrowd.scenarios.studies.slurm.recorded_run import RecordedRun
 from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
 from hpcrowd.scenarios.studies.slurm.schedules import KEPT, KEPT_WORD, TOTAL, Schedule, schedule_of
 from hpcrowd.scenarios.studies.slurm.workload import Workload, drawn_phases, workload_of
@@ -125,8 +123,8 @@ def schedule_on(
     shares: dict[int, dict[tuple[str, str], float]] = {}
 
     def sample(moment: int) -> None:
-        controller = policy.state
-        waiting = controller.waiting.values()
+        state = policy.state
+        waiting = state.waiting.values()
         reasons[moment] = {
             workload.keys[job.row]: KEPT_WORD if job.reason.startswith(KEPT) else job.reason
             for job in waiting
@@ -137,7 +135,7 @@ def schedule_on(
             for job in waiting
             if job.factors
         }
-        shares[moment] = shares_of(controller)
+        shares[moment] = shares_of(state.shares)
 
     for moment in moments:
         model.call_at(moment, sample, moment)
@@ -194,9 +192,9 @@ def parts_of(factors: Factors) -> dict[str, float]:
     }
 
 
-def shares_of(controller: Controller) -> dict[tuple[str, str], float]:
+def shares_of(shares: Shares) -> dict[tuple[str, str], float]:
     """Return the fair-share factors by account and user."""
-    return {(one.name, one.user): one.factor for one in controller.shares.all if one.user}
+    return {(one.name, one.user): one.factor for one in shares.all if one.user}
 
 
 def on_record(record: Record, machine: Machine) -> Schedule:
@@ -204,11 +202,7 @@ def on_record(record: Record, machine: Machine) -> Schedule:
     workload, moments = workload_of(record), moments_of(record)
     jobs = workload.jobs.copy()
     jobs.requests = workload.requests
-    layout = Layout(machine)
-    none = (0,) * len(layout.gpu_types)
-    place = {name: node for node, name in enumerate(layout.names)}
-    controller = Controller(machine)
-    admission = Admission(controller, jobs)
+    ledger = RecordedRun(machine, jobs)
     events: list[tuple[int, int, int, int]] = []
     tries: list[Try] = [one for one in record.tries if one.key in workload.row_of]
     # The accounting says when throttles let go; a job gathers age from its submission on.
@@ -232,32 +226,22 @@ def on_record(record: Record, machine: Machine) -> Schedule:
     while events:
         now, kind, row, count = heappop(events)
         if kind == 4:
-            controller.calculate(now)
+            state = ledger.state(now)
             priorities[now] = {
                 workload.keys[job.row]: parts_of(next(iter(job.factors.values())))
-                for job in controller.waiting.values()
+                for job in state.waiting.values()
                 if job.eligible <= now
             }
-            shares[now] = shares_of(controller)
-        elif kind == 1 and row not in controller.waiting and row not in controller.running:
-            job = admission.queued(row, now)
-            one = tries[count]
-            if one.trial == 0:
-                job.eligible = since.get(one.key.plan, 2**40)
-            else:
-                job.eligible = now + machine.scheduling.requeue_delay
-            controller.submit(job, now)
-        elif kind == 2 and row in controller.waiting:
-            one = tries[count]
-            job = controller.waiting[row]
-            each, rest = divmod(one.cores, max(len(one.nodes), 1))
-            holding = tuple(
-                Share(place[name], each + (rest if not number else 0), 0, none)
-                for number, name in enumerate(one.nodes)
-            )
-            controller.begin(job, job.partitions[0], now, holding, "")
-        elif kind == 0 and row in controller.running:
-            controller.finish(row, now)
-        elif kind == 3 and row in controller.waiting:
-            controller.withdraw(row)
+            shares[now] = shares_of(state.shares)
+        elif kind == 1:
+            eligible = now + machine.scheduling.requeue_delay
+            if tries[count].trial == 0:
+                eligible = since.get(tries[count].key.plan, 2**40)
+            ledger.submit(row, now, eligible)
+        elif kind == 2:
+            ledger.start(row, now, tries[count].cores)
+        elif kind == 0:
+            ledger.end(row, now)
+        else:
+            ledger.take_back(row)
     return Schedule("on the record", record.tries, {}, priorities, shares)

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.environment.engine.kernel.nodes.loop import next_pass
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, State
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
-from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.begin import begin_from
 from hpcrowd.environment.stops import FOREVER
@@ -143,10 +143,15 @@ class Cut:
         for run in scheduler.ledger:
             self.placed[run.row] = Placed(run.partition, holding=run.holding)
         if policy == "slurm":
-            state: Controller = scheduler.state
+            state = scheduler.state
             self.phases = state.phases
             #: Passes that are left out, as nothing could start, come again after a cut.
-            self.stuck = state.next_at(self.now) == FOREVER
+            if plain:
+                self.stuck = state.next_at(self.now) == FOREVER
+            else:
+                book, arrays = scheduler.book, self.whole.cluster.engine.arrays()
+                site = book.site(arrays.jobs, arrays.state, arrays.ends)
+                self.stuck = next_pass(site, self.now) == FOREVER
             for row, job in (state.waiting | state.running).items():
                 before = self.placed.get(row, Placed())
                 self.placed[row] = before._replace(eligible=job.eligible, reason=job.reason)

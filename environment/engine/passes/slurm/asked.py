@@ -158,7 +158,8 @@ class AskedBook:
         demand = self._demand(job, partition)
         factors = self.controller.priorities.of(job, partition, -1)
         static = (factors.size, factors.partition, factors.qos, factors.tres)
-        whose = job.user, job.association.place, job.qos, partition
+        one = job.association
+        whose = job.user, one.place, one.name, job.qos, partition
         if whose not in self._known_rules:
             self._known_rules[whose] = self._rules_of(job, partition)
         rules = self._known_rules[whose]

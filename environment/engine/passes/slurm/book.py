@@ -16,6 +16,7 @@ from hpcrowd.environment.engine.kernel.cluster import Cluster, ClusterState, Job
 from hpcrowd.environment.engine.kernel.heap import Heap
 from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.engine.kernel.nodes.loop import let_these_end
+from hpcrowd.environment.engine.kernel.nodes.preemption import order_of
 from hpcrowd.environment.engine.kernel.nodes.queue import withdraw
 from hpcrowd.environment.engine.kernel.nodes.site import Site
 from hpcrowd.environment.engine.passes.slurm.asked import (
@@ -23,6 +24,8 @@ from hpcrowd.environment.engine.passes.slurm.asked import (
     Grown,
     words_of,
 )
+from hpcrowd.environment.engine.passes.slurm.snapshot import Snapshot, snapshot_of
+from hpcrowd.environment.engine.passes.slurm.state import STARTERS, SlurmState
 from hpcrowd.environment.errors import SchedulerError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
@@ -52,8 +55,6 @@ RULES = {"slurm": N.CONSECUTIVE, "first-fit": N.FIRST_FIT, "best-fit": N.BEST_FI
          "spread": N.SPREAD}  # fmt: skip
 
 PREEMPTS = {"none": N.NOBODY, "partition": N.BY_PARTITION, "qos": N.BY_QOS}
-
-STARTERS = {N.BY_MAIN: "main", N.BY_BACKFILL: "backfill"}
 
 #: State and ends where no engine is at hand.
 NO_STATE, NO_ENDS = ClusterState(), Heap(np.zeros((2, 0), np.int64))
@@ -96,9 +97,9 @@ class SlurmBook:
         self._alike: dict[tuple[int, ...], int] = {}
         self._groups: list[Alike] = []
         self._group_of = np.zeros(0, np.int64)
-        self._arrays: dict[int, int] = {}
-        self._qos = {one.name: place for place, one in enumerate(self.machine.qos)}
-        self._reservations = {one.name: i for i, one in enumerate(self.machine.reservations)}
+        self.arrays: dict[int, int] = {}
+        self.qos = {one.name: place for place, one in enumerate(self.machine.qos)}
+        self.reservations = {one.name: i for i, one in enumerate(self.machine.reservations)}
         kinds = len(self.layout.gpu_types)
         self.settings = self._settings()
         self.controls = N.Controller(
@@ -124,7 +125,7 @@ class SlurmBook:
         self._known = 0
         #: Tenures before this one ended before the run, and are there to be charged only.
         self.first_tenure = 0
-        self._learn_associations()
+        self.learn_associations()
         #: Whether the next pass is shown the whole queue, since a new pass object took over.
         self.shown_anew = False
 
@@ -197,10 +198,10 @@ class SlurmBook:
             rules.flexible[place] = kept.flexible
         for place, qos in enumerate(machine.qos):
             rules.qos_rank[place] = qos.priority
-            rules.qos_turn[place] = self._qos[self.controller.preemption.qos_in_turn[place]]
+            rules.qos_turn[place] = self.qos[self.controller.preemption.qos_in_turn[place]]
             for other in qos.preempts:
-                if other in self._qos:
-                    table[N.PREEMPTED + place, self._qos[other]] = 1
+                if other in self.qos:
+                    table[N.PREEMPTED + place, self.qos[other]] = 1
         return rules
 
     def site(self, jobs: Jobs, state: ClusterState, ends: Heap) -> Site:
@@ -303,7 +304,7 @@ class SlurmBook:
         refusal = admission.always_refused(job)
         options = () if refusal else tuple(asked.option(job, name) for name in job.partitions)
         return Alike(
-            job, options, asked.user(job.user), self._qos.get(job.qos, -1),
+            job, options, asked.user(job.user), self.qos.get(job.qos, -1),
             asked.word(refusal) if refusal else 0, size, tasks,
         )  # fmt: skip
 
@@ -345,12 +346,12 @@ class SlurmBook:
         table.qos[rows] = of(one.qos for one in known)
         table.limit[rows] = limits
         table.reservation[rows] = of(
-            self._reservations.get(one.job.reservation, UNKNOWN) for one in known
+            self.reservations.get(one.job.reservation, UNKNOWN) for one in known
         )
         table.refusal[rows] = of(one.refusal for one in known)
         table.tenure[rows] = table.planned[rows] = table.pause[rows] = UNKNOWN
         self._note_each(rows)
-        self._learn_associations()
+        self.learn_associations()
 
     def _note_each(self, rows: Int64s) -> None:
         """Note what differs between jobs alike."""
@@ -369,14 +370,14 @@ class SlurmBook:
         if tasks.any():
             numbers, which = np.unique(arrays[tasks], return_inverse=True)
             dense = [
-                self._arrays.setdefault(number, len(self._arrays)) for number in numbers.tolist()
+                self.arrays.setdefault(number, len(self.arrays)) for number in numbers.tolist()
             ]
             table.array[rows[tasks]] = np.array(dense, np.int64)[which]
-            need = len(self._arrays) * len(self.layout.partitions)
+            need = len(self.arrays) * len(self.layout.partitions)
             if need > self.tasks.table.shape[1]:
                 self.tasks.table = wider(self.tasks.table, 2 * need)
 
-    def _learn_associations(self) -> None:
+    def learn_associations(self) -> None:
         """Give associations, users and accounts of use that are new their places."""
         known, there = self._known, self.shares.all
         need = len(self.layout.partitions) + 2 * max(len(there), len(self.asked.users)) + 2
@@ -403,26 +404,17 @@ class SlurmBook:
 
     def leave_out(self, queue: Int64s) -> None:
         """Take jobs out that wait no more, or were taken back before they joined the queue."""
-        waiting, c = self.waiting, self.controls
-        if c.accepted:
-            accepted = np.flatnonzero(self.rows.status[: len(self.jobs)] == N.ACCEPTED)
-            waiting = np.concatenate((waiting, accepted))
-        for row in np.setdiff1d(waiting, queue).tolist():
+        for row in np.setdiff1d(self.queue, queue).tolist():
             self.withdraw(row)
 
     def rank(self) -> None:
         """Compute the factors of fair share."""
-        if self.shares.settings.fair_tree:
-            found = self.shares.factors(self.fair_share.usage[: self._known])
-        else:
-            self._sync_usage()
-            self.shares.rank()
-            found = [one.factor for one in self.shares.all]
-        self.fair_share.factor[: self._known] = found
+        used = np.asarray(self.fair_share.usage)[: self._known]
+        self.fair_share.factor[: self._known] = self.shares.factors(used)
 
     def learn_usage(self) -> None:
         """Take usage and factors from the plain tree, after which there is more of the past."""
-        self._learn_associations()
+        self.learn_associations()
         known = self.shares.all
         self.fair_share.usage[: len(known)] = [one.usage for one in known]
         self.fair_share.factor[: len(known)] = [one.factor for one in known]
@@ -454,14 +446,8 @@ class SlurmBook:
             entries.add(column[:, 0])
         count = entries.count - first
         self.rows.entry[row], self.rows.count[row], self.rows.refusal[row] = first, count, 0
-        self._learn_associations()
+        self.learn_associations()
         return first, count
-
-    def _sync_usage(self) -> None:
-        used = self.fair_share.usage[: self._known].tolist()
-        factors = self.fair_share.factor[: self._known].tolist()
-        for one, amount, factor in zip(self.shares.all, used, factors, strict=True):
-            one.usage, one.factor = amount, factor
 
     # what is made of the arrays
 
@@ -474,6 +460,14 @@ class SlurmBook:
         rows = rows[self.rows.status[rows] == N.WAITING]
         found: Int64s = rows[np.lexsort((rows, self.jobs.enqueued[rows]))]
         return found
+
+    @property
+    def queue(self) -> Int64s:
+        """Rows of the jobs that wait, or were accepted and have not joined the queue yet."""
+        if not self.controls.accepted:
+            return self.waiting
+        accepted = np.flatnonzero(self.rows.status[: len(self.jobs)] == N.ACCEPTED)
+        return np.concatenate((self.waiting, accepted))
 
     @property
     def suspended(self) -> Int64s:
@@ -520,44 +514,31 @@ class SlurmBook:
             ) in enumerate(table, self.first_tenure)
         ]  # fmt: skip
 
-    def _queued(self, row: int) -> QueuedJob:
-        """Return a job as the plain controller knows it."""
-        table = N.Queued(np.asarray(self.rows.table)[:, row : row + 1].copy())
-        job = copy(self._groups[int(self._group_of[row])].job)
-        requests = self.jobs.requests
-        job.row, job.throttle = row, int(table.throttle[0])
-        job.nice, job.requeue = int(table.nice[0]), bool(table.requeues[0])
-        if requests is not None:
-            job.array, job.task = int(requests[Ask.ARRAY][row]), int(requests[Ask.TASK][row])
-        job.submitted, job.eligible = int(table.submitted[0]), int(table.eligible[0])
-        job.reason, job.planned = self.asked.words[table.reason[0]], int(table.planned[0])
-        weighed = int(table.weighed[0])
-        of = self.controller.priorities.of
-        job.factors = {name: of(job, name, weighed) for name in job.partitions}
-        job.priority = {name: factors.total for name, factors in job.factors.items()}
-        return job
+    def order(self, now: int) -> Int64s:
+        """Return the rows of the waiting jobs that may start, in the order in which they are tried.
 
-    def state(self) -> Controller:
-        """Return the controller as it is now in its plain form, to be read or copied."""
-        c = self.controls
-        self._sync_usage()
-        state = Controller(self.machine, self.placement)
-        state.shares = self.shares
-        waiting = [self._queued(row) for row in self.waiting.tolist()]
-        running, row = [], c.first_running
-        while row >= 0:
-            running.append(self._begun(self._queued(row), int(self.rows.tenure[row])))
-            row = int(self.rows.next[row])
-        over = []
-        for tenure, second in zip(
-            self.lists.over_of[: c.over].tolist(),
-            self.lists.over_at[: c.over].tolist(),
-            strict=True,
-        ):
-            job = self._begun(self._queued(int(self.ledger.row[tenure])), tenure)
-            over.append((job, job.start, second))
-        state.restore(waiting, running, over, self.phases)
-        return state
+        Jobs of several partitions are there once in each.
+        """
+        site = self.site(Jobs(self.jobs.matrix), NO_STATE, NO_ENDS)
+        order = np.asarray(site.entries.table)[order_of(site, now), : self.controls.ordered]
+        rows: Int64s = np.asarray(site.entries.owner)[order]
+        return rows[self.rows.eligible[rows] <= now]
+
+    def twin(self) -> SlurmBook:
+        """Return a book with the same tables, in whose place others may be put."""
+        other = copy(self)
+        other._made, other.controls = Groups(), copy(self.controls)
+        other.arrays, other.entries = dict(self.arrays), copy(self.entries)
+        other._own_order = self._own_order and other._in_own_order
+        return other
+
+    def snapshot(self, now: int, waiting: Int64s, running: Int64s) -> Snapshot:
+        """Return a copy that knows of what has happened by now."""
+        return snapshot_of(self, now, waiting, running)
+
+    def state(self) -> SlurmState:
+        """Return what the controller knows, to be read."""
+        return SlurmState(self)
 
     @property
     def phases(self) -> Phases:
@@ -584,18 +565,6 @@ class SlurmBook:
         """Return why a submitted job is rejected whatever runs and waits; empty if it is not."""
         word = int(self.rows.refusal[row])
         return self.asked.words[word] if word else ""
-
-    def _begun(self, job: QueuedJob, tenure: int) -> QueuedJob:
-        """Return a job as it began with a tenure."""
-        ledger = np.asarray(self.ledger.table)
-        _, submitted, eligible, start, _, by, option, *_ = ledger[:, tenure].tolist()
-        job.submitted, job.eligible, job.start, job.by = submitted, eligible, start, STARTERS[by]
-        job.partition, job.holding = self.asked.partition_of(option), self.holding(tenure)
-        job.reason = "None"
-        if self.rows.tenure[job.row] == tenure:
-            job.suspended = int(self.rows.suspended[job.row])
-            job.paused = int(self.rows.rested[job.row])
-        return job
 
 
 def _empty(rows: int, columns: int = 0) -> Int64s:

@@ -122,7 +122,7 @@ def _seat(book: SlurmBook, past: Past, cluster: Cluster) -> int:
     shares = np.zeros((2, len(running)), np.int64)
     for place, row in enumerate(running.tolist() if holdings else ()):
         if row in holdings:
-            shares[:, place] = _hold(book, holdings[row])
+            shares[:, place] = hold_shares(book, holdings[row])
     starts = book.jobs.start[running]
     lacks = seat_all(
         book.site(cluster.jobs, cluster.state, cluster.ends),
@@ -187,7 +187,7 @@ def _entries_in(book: SlurmBook, row: int, placed: Placed, refused: bool) -> tup
     return book.add_entries(row, job)
 
 
-def _hold(book: SlurmBook, holding: Holding) -> tuple[int, int]:
+def hold_shares(book: SlurmBook, holding: Holding) -> tuple[int, int]:
     """Note what a job holds; return the places of the first share and behind the last."""
     first = book.controls.shares
     last, held = first + len(holding), np.asarray(book.held.table)

@@ -141,6 +141,23 @@ def test_stories(name):
     assert expected == starts(site, policy, *jobs)
 
 
+def test_throttled_tasks_have_no_expected_start():
+    """As long as as many tasks of their array run as may; tasks that just ended count no more."""
+    jobs, _ = table(*({"array": 1, "throttle": 2},) * 3)
+    model, heard = simulation_of(jobs, 8, "easy", machine=PAIR), []
+
+    class Listener(Nobody):
+        def on_finished(self, unit, now):
+            heard.append((now, model.cluster.look().machine.forecast(2).start))
+
+    for row, user in enumerate((Listener(), Nobody(), Nobody())):
+        model.submit(user, np.array([row]), 0)
+    model.run(until=50)
+    assert model.cluster.look().machine.forecast(2) == (FOREVER, "JobArrayTaskLimit", False)
+    model.run()
+    assert [(100, 100)] == heard
+
+
 def test_best_placement_is_changed_for_the_head():
     """A long job leaves the node where it fits best if the head waits for that one."""
     halves = ({"cores": 3, **ON_ONE}, {"cores": 2, **ON_ONE, "run": 1000})

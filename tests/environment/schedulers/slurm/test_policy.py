@@ -428,9 +428,8 @@ def test_suspended_jobs_keep_what_is_theirs(seed, placement, overrun):
     site, jobs = suspending(rng)
     policy = run_jobs(site, jobs, placement, overrun)
     assert [] == faults(site, jobs, policy.ledger)
-    controller = policy.state
-    assert controller.stock.cores == controller.layout.cores
-    assert controller.stock.memory == controller.layout.memory
+    assert policy.state.stock.cores == policy.layout.cores
+    assert policy.state.stock.memory == policy.layout.memory
     tiers = {one.name: one.priority_tier for one in site.partitions}
     runs = [(one, int(jobs.end[one.row]) if one.end < 0 else one.end) for one in policy.ledger]
     for one, _ in runs:
@@ -442,13 +441,13 @@ def test_suspended_jobs_keep_what_is_theirs(seed, placement, overrun):
                 and (other.start, other.row) != (one.start, one.row)
                 and (other.start < one.start or runs.index((other, end)) < runs.index((one, _)))
             ]  # fmt: skip
-            assert sum(others) + cores <= controller.layout.cores[node]
+            assert sum(others) + cores <= policy.layout.cores[node]
         for since, to in one.pauses:
             last = (jobs.end[one.row] if to < 0 else to) - 1
             assert since == last + 1 or any(
                 cores + sum(held_by(other).get(node, 0) for other, end in runs
                             if other is not one and is_active(other, end, last))
-                > controller.layout.cores[node]
+                > policy.layout.cores[node]
                 for node, cores in held_by(one).items()
             )  # fmt: skip
 

@@ -40,10 +40,14 @@ def test_all_is_given_back(plain, seed, placement, overrun):
     assert not controller.running
     left = np.flatnonzero(jobs.state == State.UNFINISHED).tolist()
     assert set(left) == set(controller.waiting)
-    assert controller.stock.cores == controller.layout.cores
-    assert controller.stock.memory == controller.layout.memory
-    assert controller.stock.gpus == controller.layout.gpus
-    for use in controller.limits._use.values():
-        assert 0 == use.jobs
-        assert not any(use.tres.values())
-        assert 0 <= use.submitted <= len(controller.waiting)
+    stock, layout = controller.stock, policy.layout
+    assert (layout.cores, layout.memory, layout.gpus) == (stock.cores, stock.memory, stock.gpus)
+    if plain:
+        uses = controller.limits._use.values()
+        held = [one for use in uses for one in (use.jobs, *use.tres.values())]
+        submitted = [use.submitted for use in uses]
+    else:
+        held = np.delete(np.asarray(policy.book.used.table), 1, axis=0).ravel().tolist()
+        submitted = policy.book.used.all_jobs.tolist()
+    assert not any(held)
+    assert all(0 <= count <= len(controller.waiting) for count in submitted)
