@@ -374,6 +374,8 @@ def _engine(
             f"estimates {estimates.name}: the recorded schedule uses no predictions; choose a "
             "scheduler, or use `hpcrowd predict` to evaluate predictions of a recorded trace"
         )
+    if policy is not None and policy.compiled_only:
+        plain = False
     if plain or not (policy is None or runs_compiled(policy)):
         from hpcrowd.environment.engine.plain import PlainEngine
 

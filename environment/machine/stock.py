@@ -61,13 +61,6 @@ class Stock:
         """Let a job give its shares back."""
         self._change(holding, 1)
 
-    def lend(self, holding: Iterable[Share]) -> None:
-        """Let others use the cores of a job that is suspended; it keeps its memory and GPUs."""
-        for node, cores, _, gpus in holding:
-            self.cores[node] += cores
-            if not any(gpus):  # otherwise nobody has the whole node
-                self.jobs[node] -= 1
-
     def _change(self, holding: Iterable[Share], sign: int) -> None:
         for node, cores, memory, gpus in holding:
             self.cores[node] += sign * cores

@@ -320,6 +320,8 @@ class Scheduler(Announced):
         are not shown to it.
     nodes
         Whether it runs a machine of nodes, which :meth:`on_machine` gives it.
+    compiled_only
+        Whether it has a compiled form only, so that ``plain=True`` changes nothing.
     stops
         Running jobs that :meth:`select` preempts, before its starts: rows, each with its fate,
         ``requeue`` or ``fail``. Emptied by the engine.
@@ -343,6 +345,7 @@ class Scheduler(Announced):
     drains = False
     compiled: ClassVar[str] = ""
     nodes: ClassVar[bool] = False
+    compiled_only: ClassVar[bool] = False
     stops: list[tuple[int, str]]
     suspends: list[int]
     resumes: list[int]

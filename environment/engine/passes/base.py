@@ -197,7 +197,8 @@ def runs_compiled(scheduler: Scheduler) -> bool:
 
 def _place(scheduler: Scheduler) -> str:
     """Return ``module:class`` of the compiled pass that a scheduler's own class names, or empty."""
-    place: str = vars(type(scheduler)).get("compiled", "")
+    own = type(scheduler)
+    place: str = own.compiled if own.compiled_only else vars(own).get("compiled", "")
     return place
 
 

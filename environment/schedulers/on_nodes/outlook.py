@@ -9,8 +9,8 @@ from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
 from hpcrowd.environment.engine.passes.slurm.snapshot import Snapshot, snapshot_with
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.outlook import SlurmOutlook
+from hpcrowd.environment.schedulers.slurm.rules import SiteRules
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def _plan(nodes: Nodes, now: int, waiting: Int64s, running: Int64s) -> Snapshot:
     admission = nodes.admission
     here, runs = set(waiting.tolist()), set(running.tolist())
     if nodes.planner is None:
-        controller = Controller(_planned(nodes.layout.machine))
-        controller.shares = nodes.shares
-        nodes.planner = SlurmBook(controller, admission, "slurm", admission.jobs)
+        rules = SiteRules(_planned(nodes.layout.machine))
+        rules.shares = nodes.shares
+        nodes.planner = SlurmBook(rules, admission, "slurm", admission.jobs)
     return snapshot_with(
         nodes.planner,
         now,

@@ -76,7 +76,7 @@ class SlurmOutlook(Outlook):
     @override
     def standing(self, row: int) -> Standing:
         present, job = self._present, self._peek(row)
-        rules = present.book.controller.limits.rules(job, job.partitions[0])
+        rules = present.book.site_rules.limits.rules(job, job.partitions[0])
         limits = [qos.limits for qos, _ in rules]
         limits.append(job.association.account.limits)
         most = [
@@ -84,11 +84,12 @@ class SlurmOutlook(Outlook):
             for name in ("max_jobs", "max_submit")
         ]
         factors, place = present.factors(), job.association.place
-        mine = 1.0 if place == UNKNOWN else float(present.book.fair_share.factor[place])
+        mine = 1.0 if place == UNKNOWN else float(factors[place])
+        users = factors[[one.place for one in present.book.shares.all if one.user]]
         running, waiting = present.count(job)
         return Standing(
             job.association.name, job.qos, running, waiting, most[0], most[1],
-            mine, 1 + int((factors > mine).sum()), len(factors),
+            mine, 1 + int((users > mine).sum()), len(users),
         )  # fmt: skip
 
     def _refusal(self, job: QueuedJob) -> str:

@@ -17,8 +17,8 @@ from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.selection import Rule, select
 from hpcrowd.environment.machine.stock import Holding, Share, Stock
 from hpcrowd.environment.schedulers.slurm.admission import Admission
-from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.rules import SiteRules
 from hpcrowd.environment.schedulers.slurm.shares import LN2, Shares
 
 NOTHING_KNOWN = Placed()
@@ -151,13 +151,9 @@ class Seating(NamedTuple):
     barred: Callable[[QueuedJob], int]
 
 
-def seating_of(controller: Controller, admission: Admission) -> Seating:
+def seating_of(rules: SiteRules, admission: Admission) -> Seating:
     """Return how Slurm's controller seats jobs."""
-
-    def barred(job: QueuedJob) -> int:
-        return controller.reserved(job, job.start, job.limit)[0]
-
-    return Seating(admission, controller.rule, barred)
+    return Seating(admission, rules.rule, rules.reserved)
 
 
 def seat(job: QueuedJob, placed: Placed, how: Seating, stock: Stock) -> tuple[str, Holding]:
@@ -386,44 +382,6 @@ def hardest_first(running: dict[int, QueuedJob], past: Past) -> list[int]:
         )
 
     return sorted(in_seating_order(past), key=rarity)
-
-
-def go_on(controller: Controller, admission: Admission, past: Past, associations: Int64s) -> None:
-    """Let a controller that has just begun go on from a state.
-
-    Parameters
-    ----------
-    controller, admission
-        Both at the beginning.
-    past
-        The state.
-    associations
-        Places of the associations, by row of the table.
-
-    Raises
-    ------
-    QuantityError
-        If the running jobs have no room.
-    """
-    jobs, phases = admission.jobs, past.phases or controller.phases_at(past.now)
-    use_past(controller.shares, jobs, past, associations, phases.calculated)
-    running = seat_all(past, seating_of(controller, admission), Stock(controller.layout))
-    waiting = []
-    for row in past.waiting.tolist():
-        job = admission.queued(row, int(jobs.enqueued[row]))
-        placed = past.placed.get(row, NOTHING_KNOWN)
-        job.reason = placed.reason or job.reason
-        if placed.eligible != UNKNOWN:
-            job.eligible = placed.eligible
-        waiting.append(job)
-    over = []
-    recent = just_over(jobs, past, phases)
-    for row, cores in zip(recent.tolist(), cores_of(jobs, recent, past).tolist(), strict=True):
-        job = admission.queued(row, int(jobs.enqueued[row]))
-        job.start, job.holding = int(jobs.start[row]), (Share(0, cores, 0, ()),)
-        over.append((job, job.start, int(jobs.end[row])))
-    controller.restore(waiting, running.values(), over, phases)
-    controller.weigh_again(weighed_at(jobs, past, phases))
 
 
 def just_over(jobs: JobTable, past: Past, phases: Phases) -> Int64s:

@@ -7,38 +7,33 @@ processors, in the partition that its queue is called after, or else the default
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, override
 
 from hpcrowd.environment.errors import QuantityError, check_choice
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.machine.layout import Layout
-from hpcrowd.environment.machine.model import Machine, Preempt
+from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.outlook import Outlook
 from hpcrowd.environment.machine.selection import RULES, Rule
 from hpcrowd.environment.schedulers.base import (
-    EndedJob,
     Look,
     ReasonCode,
-    RunningJob,
     Scheduler,
     WaitingJob,
     WaitingReason,
 )
 from hpcrowd.environment.schedulers.slurm.admission import Admission
-from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.outlook import SlurmOutlook
-from hpcrowd.environment.schedulers.slurm.past import associations_of, go_on
-from hpcrowd.environment.schedulers.slurm.plain_outlook import PlainOutlook
+from hpcrowd.environment.schedulers.slurm.past import associations_of
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
-from hpcrowd.environment.stops import FOREVER
+from hpcrowd.environment.schedulers.slurm.rules import SiteRules
 
 if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster  # circle: for its type only
     from hpcrowd.environment.engine.passes.slurm.book import SlurmBook  # circle: for its type only
     from hpcrowd.environment.engine.passes.slurm.state import SlurmState  # circle: for its type
-    from hpcrowd.environment.machine.past import Past
 
 
 class Slurm(Scheduler):
@@ -62,6 +57,7 @@ class Slurm(Scheduler):
     name = "slurm"
     nodes = True
     drains = True
+    compiled_only = True
     compiled: ClassVar[str] = "hpcrowd.environment.engine.passes.slurm.compiled_pass:SlurmPass"
     machine: Machine | None = None
     book: SlurmBook | None = None
@@ -97,47 +93,37 @@ class Slurm(Scheduler):
         self._follows = self.machine is not None
         if self.machine is None:
             return  # asked for reasons in a finished run, whose machine is not known
-        self.controller = Controller(self.machine, self.placement)
-        self.admission = Admission(self.controller, self.jobs)
-        self._ledger: list[Tenure] = []
-        self._last: dict[int, Tenure] = {}
+        if self.book is None:
+            self.rules = SiteRules(self.machine, self.placement)
+            self.admission = Admission(self.rules, self.jobs)
         self._outlook: tuple[tuple[int, bytes, bytes], Outlook] | None = None
 
     @property
-    def state(self) -> SlurmState | Controller:
+    def _book(self) -> SlurmBook:
+        assert self.book is not None  # the engine has made it
+        return self.book
+
+    @property
+    def state(self) -> SlurmState:
         """What the controller knows now, to be read until the simulation goes on."""
-        return self.controller if self.book is None else self.book.state()
+        return self._book.state()
 
     @property
     def ledger(self) -> list[Tenure]:
         """What each job held in each of its runs, in the order of their starts."""
-        return self._ledger if self.book is None else self.book.tenures()
+        return self._book.tenures()
 
     @override
     def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
         key = now, waiting.tobytes(), running.tobytes()
         if self._outlook is None or self._outlook[0] != key:  # users often look at the same second
-            if self.book is None:
-                made: Outlook = PlainOutlook(self.controller, self.admission, now, waiting, running)
-            else:
-                take = partial(self.book.snapshot, now, waiting, running)
-                made = SlurmOutlook(take, self.admission, now)
-            self._outlook = key, made
+            take = partial(self._book.snapshot, now, waiting, running)
+            self._outlook = key, SlurmOutlook(take, self.admission, now)
         return self._outlook[1]
 
     @override
     def submitted(self, rows: Int64s) -> None:
-        if self.book is not None:
-            self.book.resolve(rows)
-            return
-        for row in rows.tolist():
-            if row in self.controller.waiting:  # it left the queue, and comes back
-                self.controller.withdraw(row)
-            self.admission.resize(row)
-
-    @override
-    def refuses(self, row: int) -> str:
-        return self.admission.refusal(row)
+        self._book.resolve(rows)
 
     @override
     def learn_users(self) -> None:
@@ -145,78 +131,11 @@ class Slurm(Scheduler):
 
     @override
     def turns_away(self, row: int) -> str:
-        return self.admission.turns_away(row) if self.book is None else self.book.refusal(row)
-
-    @override
-    def go_on(self, past: Past, running: Sequence[RunningJob], ended: Sequence[EndedJob]) -> None:
-        go_on(self.controller, self.admission, past, self.associations)
-        for job in self.controller.running.values():
-            self._last[job.row] = run = Tenure.of(job, job.start)
-            self._ledger.append(run)
-
-    @override
-    def taken_back(self, rows: Int64s) -> None:
-        for row in rows.tolist():
-            if row in self.controller.waiting:
-                self.controller.withdraw(row)
-            self.admission.uncount(row)
-
-    @override
-    def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
-        state = self.jobs.column(Column.STATE)
-        for job in jobs:
-            if job.row in self.controller.running:
-                killed = state[job.row] != State.COMPLETED
-                self.controller.finish(job.row, job.end, killed=killed)
+        return self._book.refusal(row)
 
     @override
     def select(self, look: Look) -> Iterable[WaitingJob]:
-        controller, now = self.controller, look.now
-        here = {job.row: job for job in look.waiting}
-        for job in look.waiting:
-            if job.row not in controller.waiting:
-                controller.submit(self.admission.queued(job.row, now), now)
-        controller.run(now)
-        for stopped in controller.stopped:
-            self._last[stopped.job.row].end = now
-            fate = "requeue" if stopped.fate == Preempt.REQUEUE else "fail"
-            self.stops.append((stopped.job.row, fate))
-        self._note_pauses(now)
-        started = [here[job.row] for job in controller.started]
-        for begun in controller.started:
-            run = Tenure.of(begun, now)
-            self._last[begun.row] = run
-            self._ledger.append(run)
-        controller.stopped.clear()
-        controller.started.clear()
-        return started
-
-    def _note_pauses(self, now: int) -> None:
-        """Note who was suspended, and who goes on."""
-        controller = self.controller
-        for job in controller.resumed:
-            pauses = self._last[job.row].pauses
-            pauses[-1] = pauses[-1][0], now
-            self.resumes.append(job.row)
-        for job in controller.suspended:
-            self._last[job.row].pauses.append((now, UNKNOWN))
-            self.suspends.append(job.row)
-        controller.resumed.clear()
-        controller.suspended.clear()
-
-    @override
-    def nothing_waits(self, now: int) -> None:
-        self.controller.nothing_waits(now)
-        self._note_pauses(now)
-
-    @override
-    def wake(self, now: int) -> int | None:
-        wake = self.controller.next_at(now)
-        return None if wake == FOREVER else wake
-
-    @override
-    def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
-        """Do nothing: it knows what it started, and takes over from no other policy."""
+        raise NotImplementedError("its passes are compiled")
 
     @override
     def recall(
@@ -231,11 +150,7 @@ class Slurm(Scheduler):
             yield from super().reasons(look)
             return
         state = self.state
-        if isinstance(state, Controller):
-            rows = [job.row for job, _ in state.ordered(look.now)]
-        else:
-            assert self.book is not None
-            rows = self.book.order(look.now).tolist()
+        rows = self._book.order(look.now).tolist()
         place = {row: count for count, row in enumerate(dict.fromkeys(rows), 1)}
         for job in look.waiting:
             known = state.waiting.get(job.row)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -150,35 +149,6 @@ class Shares:
             if key in self._users:
                 return self._users[key]
         return None if account else self._default.get(user)
-
-    def copy(self) -> Shares:
-        """Return an independent copy, with associations in the same places."""
-        other = copy(self)
-        other.all = [copy(one) for one in self.all]
-        for one in other.all:
-            one.parent = None if one.parent is None else other.all[one.parent.place]
-            one.children = [other.all[child.place] for child in one.children]
-        other.root = other.all[0]
-        other._accounts = {key: other.all[one.place] for key, one in self._accounts.items()}
-        other._users = {key: other.all[one.place] for key, one in self._users.items()}
-        other._default = {key: other.all[one.place] for key, one in self._default.items()}
-        return other
-
-    def decay(self, seconds: float) -> None:
-        """Let usage decay for some seconds."""
-        half_life = self.settings.half_life
-        if not half_life or not seconds:
-            return
-        left = (1 - LN2 / half_life) ** seconds
-        for one in self.all:
-            one.usage *= left
-
-    def charge(self, association: Association, amount: float, seconds: float) -> None:
-        """Charge what ran for the last ``seconds``: ``amount`` processors or billing units."""
-        half_life = self.settings.half_life
-        kept = (1 - LN2 / half_life) ** seconds if half_life else 1.0
-        for one in association.up():
-            one.usage += amount * seconds * kept
 
     def rank(self) -> None:
         """Compute the fair-share factors of all users."""

@@ -17,7 +17,7 @@ from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.stock import Share
 from hpcrowd.environment.schedulers.slurm.admission import Admission
-from hpcrowd.environment.schedulers.slurm.controller import Controller
+from hpcrowd.environment.schedulers.slurm.rules import SiteRules
 
 
 class RecordedRun:
@@ -32,8 +32,8 @@ class RecordedRun:
     """
 
     def __init__(self, machine: Machine, jobs: JobTable) -> None:
-        controller = Controller(machine)
-        self._book = SlurmBook(controller, Admission(controller, jobs), "slurm", jobs)
+        rules = SiteRules(machine)
+        self._book = SlurmBook(rules, Admission(rules, jobs), "slurm", jobs)
         self._engine = Jobs(jobs.matrix), ClusterState(), Heap(np.zeros((2, 0), np.int64))
 
     def _site(self, now: int) -> Site:

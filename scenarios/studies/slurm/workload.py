@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hpcrowd.environment.engine.kernel.nodes.site import LOOK_EVERY
 from hpcrowd.environment.holds.rules import Parent, Rules
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.requests import Ask, Requests
-from hpcrowd.environment.schedulers.slurm.timing import LOOK_EVERY
 from hpcrowd.environment.streams import Streams
 from hpcrowd.scenarios.studies.slurm.records import Key, Record, Submission
 

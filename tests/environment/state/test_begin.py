@@ -10,11 +10,13 @@ from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, State
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
+from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.begin import begin_from
 from hpcrowd.environment.stops import FOREVER
 
 from tests.environment.machine.machine_cases import random_jobs, random_machine
+from tests.environment.schedulers.slurm.brute import BruteSlurm
 from tests.support.simulations import simulation_of
 
 PROCESSORS = 16
@@ -117,15 +119,19 @@ def test_estimates_go_on(estimates, plain):
         assert np.array_equal(getattr(known, column), getattr(jobs, column)), column
 
 
+#: The controller, and its oracle.
+CONTROLLERS = (Slurm, BruteSlurm)
+
+
 class Cut:
     """A run on a machine of nodes that is cut at a second, and what its scheduler knew then."""
 
-    def __init__(self, seed, policy, plain):
+    def __init__(self, seed, policy):
         rng = np.random.default_rng(seed)
         self.site = random_machine(rng)
         self.jobs = random_jobs(rng, self.site)
         self.now = int(rng.integers(5, 40))
-        self.policy, self.plain = policy, plain
+        self.policy = policy
         self.whole = self.simulation(self.jobs.copy())
         everything = np.arange(len(self.jobs))
         self.whole.cluster.submit(everything, self.jobs.recorded_submit)
@@ -142,12 +148,12 @@ class Cut:
         self.phases, self.placed = None, {}
         for run in scheduler.ledger:
             self.placed[run.row] = Placed(run.partition, holding=run.holding)
-        if policy == "slurm":
+        if policy in CONTROLLERS:
             state = scheduler.state
             self.phases = state.phases
             #: Passes that are left out, as nothing could start, come again after a cut.
-            if plain:
-                self.stuck = state.next_at(self.now) == FOREVER
+            if policy is BruteSlurm:
+                self.stuck = scheduler.wake(self.now) is None
             else:
                 book, arrays = scheduler.book, self.whole.cluster.engine.arrays()
                 site = book.site(arrays.jobs, arrays.state, arrays.ends)
@@ -159,9 +165,8 @@ class Cut:
 
     def simulation(self, jobs):
         """Return a simulation of jobs on the machine."""
-        return simulation_of(
-            jobs, self.site.cores, self.policy, machine=self.site, plain=self.plain, seed=1
-        )
+        policy = self.policy if isinstance(self.policy, str) else self.policy()
+        return simulation_of(jobs, self.site.cores, policy, machine=self.site, seed=1)
 
     def go_on(self, **known):
         """Return a simulation that went on from the cut, with this knowledge of it."""
@@ -183,9 +188,9 @@ def ledger(model):
     return [(run.row, run.start, run.end, run.partition, run.holding) for run in scheduler.ledger]
 
 
-def goes_on(seed, plain):
+def goes_on(seed, by):
     """Whether a run of a controller could be cut; if so, check that it goes on exactly."""
-    cut = Cut(seed, "slurm", plain)
+    cut = Cut(seed, by)
     if cut.stuck or (cut.runs_again and cut.site.priority.weight_fair_share):
         return False
     model = cut.go_on(placed=cut.placed, phases=cut.phases)
@@ -199,8 +204,8 @@ def goes_on(seed, plain):
 
 
 def begin_alike(seed):
-    """Check that both forms of the controller go on alike, whatever is known of it."""
-    cuts = [Cut(seed, "slurm", plain) for plain in (False, True)]
+    """Check that the controller and its oracle go on alike, whatever is known of them."""
+    cuts = [Cut(seed, by) for by in CONTROLLERS]
     for known in ({}, {"placed": {}}, {"phases": cuts[0].phases}):
         models = [cut.go_on(**known) for cut in cuts]
         assert ledger(models[0]) == ledger(models[1]), (seed, known)
@@ -211,22 +216,22 @@ def begin_alike(seed):
 FEW, MANY = range(8), range(8, 40)
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_slurm_goes_on_exactly(plain):
+@pytest.mark.parametrize("by", CONTROLLERS)
+def test_slurm_goes_on_exactly(by):
     """With its phases, eligible times and nodes, the controller does the same as if it went on."""
-    assert sum(goes_on(seed, plain) for seed in FEW) > 1
+    assert sum(goes_on(seed, by) for seed in FEW) > 1
 
 
 @pytest.mark.slow
 def test_slurm_goes_on_exactly_on_many_machines():
-    """The same, and both forms alike whatever is known, the compiled one and the plain one."""
-    assert sum(goes_on(seed, plain) for seed in MANY for plain in (False, True)) > 20
+    """The same, and both alike whatever is known."""
+    assert sum(goes_on(seed, by) for seed in MANY for by in CONTROLLERS) > 20
     for seed in MANY[:12]:
         begin_alike(seed)
 
 
-def test_both_forms_of_slurm_begin_alike():
-    """Whatever is known, the compiled controller seats and starts all jobs as the plain one."""
+def test_slurm_begins_as_brute_force():
+    """Whatever is known, the controller seats and starts all jobs as its oracle does."""
     for seed in FEW[:2]:
         begin_alike(seed)
 
@@ -235,13 +240,12 @@ def test_both_forms_of_slurm_begin_alike():
 def test_policies_of_a_pool_go_on_on_nodes(policy):
     """Policies that know processors only go on exactly on nodes that are given."""
     for seed in FEW[:5]:
-        cut = Cut(seed, policy, True)
+        cut = Cut(seed, policy)
         model = cut.go_on(placed=cut.placed)
         assert np.array_equal(model.jobs.start, cut.whole.jobs.start), seed
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_nodes_by_name_are_kept(plain):
+def test_nodes_by_name_are_kept():
     """A running job is seated on the nodes that are named, in its partition."""
     site = Machine(
         nodes=(NodeType(name="n[1-4]", cores=4),),
@@ -249,7 +253,7 @@ def test_nodes_by_name_are_kept(plain):
     )
     jobs = table([(0, 6, 50), (0, 1, 50), (0, 1, 50), (5, 16, 10)])
     jobs.recorded_start[:3] = 1, 2, 3
-    model = simulation_of(jobs, site.cores, "slurm", machine=site, plain=plain)
+    model = simulation_of(jobs, site.cores, "slurm", machine=site)
     placed = {0: Placed("all", ("n2", "n4")), 1: Placed("two")}
     begin_from(model, 10, np.array([0, 1, 2]), np.array([3]), placed=placed)
     found = [(part, {one.node + 1 for one in holding}) for _, _, _, part, holding in ledger(model)]
@@ -281,8 +285,7 @@ def refused(model, **known):
     return str(error.value)
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_a_state_that_does_not_fit_is_one_line(plain):
+def test_a_state_that_does_not_fit_is_one_line():
     """Unknown partitions and nodes, and nodes that are too small, are errors."""
     site = Machine(nodes=(NodeType(name="n[1-2]", cores=4),))
     jobs = table([(0, 4, 500), (0, 4, 500)])
@@ -292,7 +295,7 @@ def test_a_state_that_does_not_fit_is_one_line(plain):
         ({0: Placed(nodes=("n9",))}, "running job 1: node 'n9'"),
         ({0: Placed(nodes=("n1",)), 1: Placed(nodes=("n1",))}, "running job 2: it needs 4"),
     ):
-        model = simulation_of(jobs.copy(), site.cores, "slurm", machine=site, plain=plain)
+        model = simulation_of(jobs.copy(), site.cores, "slurm", machine=site)
         assert message in refused(model, running=np.array([0, 1]), placed=placed)
 
 

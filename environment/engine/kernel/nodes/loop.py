@@ -31,7 +31,6 @@ from hpcrowd.environment.engine.kernel.nodes.site import Site
 from hpcrowd.environment.engine.kernel.nodes.suspension import let_go_on, put_off_ends
 from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
 from hpcrowd.environment.jobs import Int64s, State
-from hpcrowd.environment.schedulers.slurm.timing import LOOK_EVERY, MOST_PASSES
 from hpcrowd.environment.stops import FOREVER, Stop
 
 
@@ -137,7 +136,7 @@ def _cycle_at(site: Site, now: int) -> None:
     """Note that a cycle of backfilling happens; after a quiet time the rhythm begins anew."""
     c = site.controller
     late = max(now - c.next_backfill, 0.0)
-    c.next_backfill += late // LOOK_EVERY * LOOK_EVERY
+    c.next_backfill += late // N.LOOK_EVERY * N.LOOK_EVERY
     c.next_backfill += site.settings.cycle
     c.last_backfill = now
     if c.planned_on:
@@ -211,7 +210,7 @@ def run_controller(site: Site, now: int) -> None:
             c.last_main = now
         if full:
             c.next_full = now + every
-        for _ in range(MOST_PASSES):
+        for _ in range(N.MOST_PASSES):
             c.wanted = c.urgent = 0
             stopped = c.stopped
             main_pass(site, now, full)

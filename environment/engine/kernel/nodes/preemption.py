@@ -1,4 +1,4 @@
-"""Whom a job preempts; the plain form is ``environment.schedulers.slurm.preemption``."""
+"""Whom a job preempts; slurm.conf(5), PreemptType and PreemptMode."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Jobs in the queue and on the machine: priorities, usage, joining, starting and leaving.
-
-The plain form is ``environment.schedulers.slurm.controller``.
-"""
+"""Jobs in the queue and on the machine: priorities, usage, joining, starting and leaving."""
 
 from __future__ import annotations
 
@@ -273,6 +270,7 @@ def leave(site: Site, row: int, now: int) -> None:
     pause, paused = rows.pause[row], site.jobs.paused
     if pause >= 0:  # taken back while it was suspended
         paused[row] = max(paused[row], 0) + now - site.pauses.begin[pause]
+        rows.pause[row] = -1
     c.running -= 1
     rows.status[row] = N.AWAY
 

@@ -22,7 +22,6 @@ from hpcrowd.environment.engine.kernel.nodes.preemption import copy_stock
 from hpcrowd.environment.engine.kernel.nodes.queue import fate_of
 from hpcrowd.environment.engine.kernel.nodes.site import Releases, Site
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OUT, TIME_WINDOW
 
 #: Number of releases if they have not been laid out.
 STALE = -1
@@ -184,7 +183,7 @@ def start_after_releases(
     if c.events_of != d:
         c.events_of, c.events = d, 0
     count = c.releases
-    window, barrier, given, end = TIME_WINDOW, 0, 0, 0
+    window, barrier, given, end = N.TIME_WINDOW, 0, 0, 0
     few = size(free) * FEW_NODES <= site.nodes.table.shape[1]
     if few:
         _mark_releases(site, free)
@@ -200,7 +199,7 @@ def start_after_releases(
             if not given:
                 if not barrier:
                     barrier = its_end + window - its_end % window
-            elif its_end > barrier + window or given > MOST_TAKEN_OUT:
+            elif its_end > barrier + window or given > N.MOST_TAKEN_OUT:
                 while True:
                     window *= 2
                     if its_end <= barrier + window:
@@ -208,7 +207,7 @@ def start_after_releases(
                 if may_suffice(site, d):
                     shares = _choose_after(site, d, i, victims)
                     if shares >= 0:
-                        return (end if end > now else now + KILL_WAIT), shares
+                        return (end if end > now else now + N.KILL_WAIT), shares
                 given = 0
             given += 1
             end = its_end
@@ -218,7 +217,7 @@ def start_after_releases(
     if given and may_suffice(site, d):
         shares = _choose_after(site, d, count, victims)
         if shares >= 0:
-            return (end if end > now else now + KILL_WAIT), shares
+            return (end if end > now else now + N.KILL_WAIT), shares
     return -1, -1
 
 

@@ -16,17 +16,18 @@ from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.model import Limits, Preempt
-from hpcrowd.environment.schedulers.slurm.controller import (
-    NODES_KEPT,
-    NOT_AVAILABLE,
-    Controller,
-)
 from hpcrowd.environment.schedulers.slurm.limits import resource_word
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.rules import SiteRules
+
+#: Reason of jobs whose nodes are kept for others, in Slurm's words.
+NODES_KEPT = (
+    "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+)
 
 #: Words of the controller itself, by place.
 WORDS = ("None", "BeginTime", "JobArrayTaskLimit", "Priority", "Resources", NODES_KEPT,
-         "PartitionDown", NOT_AVAILABLE)  # fmt: skip
+         "PartitionDown", "ReqNodeNotAvail")  # fmt: skip
 
 #: What happens to jobs that are preempted.
 FATES = {Preempt.OFF: N.KEPT, Preempt.REQUEUE: N.REQUEUED, Preempt.CANCEL: N.CANCELLED,
@@ -84,12 +85,12 @@ class AskedBook:
 
     Parameters
     ----------
-    controller
-        The plain controller at its beginning: its machine, limits and priorities.
+    rules
+        Limits and priorities.
     """
 
-    def __init__(self, controller: Controller) -> None:
-        self.controller, self.layout = controller, controller.layout
+    def __init__(self, rules: SiteRules) -> None:
+        self.site_rules, self.layout = rules, rules.layout
         layout = self.layout
         kinds = len(layout.gpu_types)
         self.partitions = {name: place for place, name in enumerate(layout.partitions)}
@@ -156,7 +157,7 @@ class AskedBook:
     def option(self, job: QueuedJob, partition: str) -> int:
         """Return the number of what a job asks in a partition."""
         demand = self._demand(job, partition)
-        factors = self.controller.priorities.of(job, partition, -1)
+        factors = self.site_rules.priorities.of(job, partition, -1)
         static = (factors.size, factors.partition, factors.qos, factors.tres)
         one = job.association
         whose = job.user, one.place, one.name, job.qos, partition
@@ -176,7 +177,7 @@ class AskedBook:
 
         They do not depend on what a job asks for.
         """
-        rules = self.controller.limits.rules(job, partition)
+        rules = self.site_rules.limits.rules(job, partition)
         lists = (self._at_submission, self._before, self._after)
         return (
             self._fate(job, partition), any(qos.no_reserve for qos, _ in rules),
@@ -216,7 +217,7 @@ class AskedBook:
         )  # fmt: skip
         return found
 
-    # limits; the order is that of schedulers.slurm.limits
+    # limits; their order is that of LimitKeeper
 
     def _list(self, checks: tuple[Check, ...]) -> tuple[int, int]:
         """Return first and end of a list of checks."""
@@ -242,7 +243,7 @@ class AskedBook:
 
     def _uses_of(self, job: QueuedJob, partition: str) -> Iterator[int]:
         """Yield the accounts with limits that a job counts on."""
-        for qos, name in self.controller.limits.rules(job, partition):
+        for qos, name in self.site_rules.limits.rules(job, partition):
             if qos.limits != NO_LIMITS:
                 yield self._use("qos", name)
                 yield self._use("qos", name, "user", job.user)
@@ -257,7 +258,7 @@ class AskedBook:
 
     def _at_submission(self, job: QueuedJob, partition: str) -> Iterator[Check]:
         seen: set[str] = set()
-        for qos, name in self.controller.limits.rules(job, partition):
+        for qos, name in self.site_rules.limits.rules(job, partition):
             limits = qos.limits
             for limit, key, text in (
                 (limits.max_submit, ("user", job.user), "QOSMaxSubmitJobPerUserLimit"),
@@ -287,7 +288,7 @@ class AskedBook:
 
     def _before(self, job: QueuedJob, partition: str) -> Iterator[Check]:
         seen: set[str] = set()
-        for qos, name in self.controller.limits.rules(job, partition):
+        for qos, name in self.site_rules.limits.rules(job, partition):
             limits = qos.limits
             for limit, key, text in (
                 (limits.group_jobs, (), "QOSGrpJobsLimit"),
@@ -314,7 +315,7 @@ class AskedBook:
                 )
 
     def _after(self, job: QueuedJob, partition: str) -> Iterator[Check]:
-        for qos, name in self.controller.limits.rules(job, partition):
+        for qos, name in self.site_rules.limits.rules(job, partition):
             limits, use = qos.limits, self._use("qos", name)
             yield from self._beyond(limits.group_tres, use, "QOSGrp", "Limit")
             yield from self._of_job(limits, "QOS")

@@ -36,10 +36,9 @@ from hpcrowd.environment.machine.selection import Rule
 from hpcrowd.environment.machine.stock import Holding, Share, Stock
 from hpcrowd.environment.registry import said
 from hpcrowd.environment.schedulers.slurm.admission import Admission
-from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.past import alike
-from hpcrowd.environment.schedulers.slurm.preemption import may_suspend
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
+from hpcrowd.environment.schedulers.slurm.rules import SiteRules, in_turn, may_suspend
 from hpcrowd.environment.schedulers.slurm.shares import LN2
 
 #: Columns by which jobs are alike, and what they ask for that differs between jobs alike.
@@ -77,8 +76,8 @@ class SlurmBook:
 
     Parameters
     ----------
-    controller, admission
-        The plain forms, at their beginning; ranks are computed by the associations of the former.
+    rules, admission
+        The rules of the machine, and what jobs are made of when they are submitted.
     placement
         The rule of placement: its name, or a function.
     jobs
@@ -86,14 +85,14 @@ class SlurmBook:
     """
 
     def __init__(
-        self, controller: Controller, admission: Admission, placement: str | Rule, jobs: JobTable
+        self, rules: SiteRules, admission: Admission, placement: str | Rule, jobs: JobTable
     ) -> None:
-        self.controller, self.admission, self.jobs = controller, admission, jobs
-        self.layout: Layout = controller.layout
+        self.site_rules, self.admission, self.jobs = rules, admission, jobs
+        self.layout: Layout = rules.layout
         self.machine: Machine = self.layout.machine
         self.placement = placement
-        self.shares = controller.shares
-        self.asked = AskedBook(controller)
+        self.shares = rules.shares
+        self.asked = AskedBook(rules)
         self._alike: dict[tuple[int, ...], int] = {}
         self._groups: list[Alike] = []
         self._group_of = np.zeros(0, np.int64)
@@ -101,10 +100,8 @@ class SlurmBook:
         self.qos = {one.name: place for place, one in enumerate(self.machine.qos)}
         self.reservations = {one.name: i for i, one in enumerate(self.machine.reservations)}
         kinds = len(self.layout.gpu_types)
-        self.settings = self._settings()
-        self.controls = N.Controller(
-            calculated=controller.calculated, next_backfill=controller.next_backfill
-        )
+        self.settings, begin = self._settings(), rules.phases_at()
+        self.controls = N.Controller(calculated=begin.calculated, next_backfill=begin.next_backfill)
         self.nodes = N.Nodes(self._nodes())
         self.sets = self._sets_of_nodes()
         self.spans = np.zeros((0, self.sets.shape[1]), np.int64)
@@ -122,7 +119,8 @@ class SlurmBook:
         self.releases = N.Releases(_empty(N.R_GPUS + kinds, 16))
         self._made = Groups()
         self._own_order = None if isinstance(placement, str) else self._in_own_order
-        self._known = 0
+        #: Associations that have their places in the arrays.
+        self.known = 0
         #: Tenures before this one ended before the run, and are there to be charged only.
         self.first_tenure = 0
         self.learn_associations()
@@ -189,7 +187,7 @@ class SlurmBook:
         tiers = sorted({one.priority_tier for one in partitions}, reverse=True)
         width = max(len(partitions), len(machine.reservations), len(machine.qos))
         table = _empty(N.PREEMPTED + len(machine.qos), width)
-        rules = N.Rules(table)
+        rules, turns = N.Rules(table), in_turn(machine.qos)
         for place, one in enumerate(partitions):
             rules.tier_rank[place] = tiers.index(one.priority_tier)
             rules.tier[place], rules.partition_up[place] = one.priority_tier, one.up
@@ -198,7 +196,7 @@ class SlurmBook:
             rules.flexible[place] = kept.flexible
         for place, qos in enumerate(machine.qos):
             rules.qos_rank[place] = qos.priority
-            rules.qos_turn[place] = self.qos[self.controller.preemption.qos_in_turn[place]]
+            rules.qos_turn[place] = self.qos[turns[place]]
             for other in qos.preempts:
                 if other in self.qos:
                     table[N.PREEMPTED + place, self.qos[other]] = 1
@@ -379,7 +377,7 @@ class SlurmBook:
 
     def learn_associations(self) -> None:
         """Give associations, users and accounts of use that are new their places."""
-        known, there = self._known, self.shares.all
+        known, there = self.known, self.shares.all
         need = len(self.layout.partitions) + 2 * max(len(there), len(self.asked.users)) + 2
         if need > self.people.table.shape[1]:
             self.people.table = wider(self.people.table, 2 * need)
@@ -388,7 +386,7 @@ class SlurmBook:
             self.fair_share.usage[one.place] = one.usage
             self.fair_share.factor[one.place] = one.factor
             self.people.parent[one.place] = UNKNOWN if one.parent is None else one.parent.place
-        self._known = len(there)
+        self.known = len(there)
         if len(self.asked.uses) > self.used.table.shape[1]:
             self.used.table = wider(self.used.table, 2 * len(self.asked.uses))
 
@@ -409,8 +407,8 @@ class SlurmBook:
 
     def rank(self) -> None:
         """Compute the factors of fair share."""
-        used = np.asarray(self.fair_share.usage)[: self._known]
-        self.fair_share.factor[: self._known] = self.shares.factors(used)
+        used = np.asarray(self.fair_share.usage)[: self.known]
+        self.fair_share.factor[: self.known] = self.shares.factors(used)
 
     def learn_usage(self) -> None:
         """Take usage and factors from the plain tree, after which there is more of the past."""

@@ -43,7 +43,7 @@ class SlurmPass(PassOnNodes):
         if scheduler.book is None:
             scheduler.begin(engine.up)
             scheduler.book = SlurmBook(
-                scheduler.controller, scheduler.admission, scheduler.placement, engine.jobs
+                scheduler.rules, scheduler.admission, scheduler.placement, engine.jobs
             )
         self.book: SlurmBook = scheduler.book
 
@@ -57,10 +57,6 @@ class SlurmPass(PassOnNodes):
     @override
     def go_on(self, past: Past) -> None:
         go_on(self.book, past, self.scheduler.associations, self.engine.arrays())
-
-    @override
-    def tell(self) -> None:
-        self.scheduler.admission = self.book.admission
 
     @property
     @override

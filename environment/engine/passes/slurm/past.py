@@ -56,7 +56,7 @@ def go_on(book: SlurmBook, past: Past, associations: Int64s, cluster: Cluster) -
         If the running jobs have no room.
     """
     jobs, running, waiting = book.jobs, past.running, past.waiting
-    phases = past.phases or book.controller.phases_at(past.now)
+    phases = past.phases or book.site_rules.phases_at(past.now)
     recent = just_over(jobs, past, phases)
     if len(recent):
         granted = jobs.matrix[np.ix_(GRANTED, recent)]
@@ -83,7 +83,7 @@ def go_on(book: SlurmBook, past: Past, associations: Int64s, cluster: Cluster) -
         found = {row: book.running_like(row) for row in running.tolist()}
         for row, job in found.items():
             job.start = int(jobs.start[row])
-        how = seating_of(book.controller, book.admission)
+        how = seating_of(book.site_rules, book.admission)
         seat_in_turn(found, past, how, Stock(book.layout))
         seats = {
             row: Placed(partition=job.partition, holding=job.holding) for row, job in found.items()
@@ -144,7 +144,7 @@ def _seats(book: SlurmBook, past: Past) -> tuple[Int64s, Int64s, dict[int, Holdi
     holdings: dict[int, Holding] = {}
     place_of = {row: place for place, row in enumerate(running.tolist())}
     stock = Stock(book.layout) if past.placed else None
-    how = seating_of(book.controller, book.admission)
+    how = seating_of(book.site_rules, book.admission)
     refused = set(running[rows.refusal[running] > 0].tolist())
     past = divided(past, book.running_like, how)
     for row in in_seating_order(past):

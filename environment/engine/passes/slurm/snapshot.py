@@ -192,9 +192,10 @@ class Snapshot:
         return int(running.sum()), int(waiting.sum())
 
     def factors(self) -> Float64s:
-        """Return the factors of fair share of all users."""
-        places = [one.place for one in self.book.shares.all if one.user]
-        found: Float64s = np.asarray(self.book.fair_share.factor)[places]
+        """Return the factors of fair share by place; 1 for users who have come since."""
+        own = self.book
+        found = np.ones(len(own.shares.all))
+        found[: own.known] = np.asarray(own.fair_share.factor)[: own.known]
         return found
 
 

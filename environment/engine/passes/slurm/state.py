@@ -94,7 +94,7 @@ class SlurmState:
         job.submitted, job.eligible = int(table.submitted[0]), int(table.eligible[0])
         job.reason, job.planned = book.asked.words[table.reason[0]], int(table.planned[0])
         _ = self.shares  # brings the factors of associations up to date
-        of, at = book.controller.priorities.of, int(table.weighed[0])
+        of, at = book.site_rules.priorities.of, int(table.weighed[0])
         job.factors = {name: of(job, name, at) for name in job.partitions}
         job.priority = {name: factors.total for name, factors in job.factors.items()}
         return job

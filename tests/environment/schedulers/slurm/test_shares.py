@@ -16,6 +16,8 @@ from hpcrowd.environment.schedulers.slurm.priority import Priorities
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 
+from tests.environment.schedulers.slurm.brute import charge, decay
+
 DAY = 86_400
 
 NODES = (NodeType(name="n[1-10]", cores=8),)
@@ -68,7 +70,7 @@ def test_factors_follow_usage(settings, used, expected):
     """Users rank by what they and their accounts used, and by their shares."""
     shares = tree(**settings)
     for user, amount in used.items():
-        shares.charge(shares.of(user, "a" if user[0] == "a" else "b"), amount, 100)
+        charge(shares, shares.of(user, "a" if user[0] == "a" else "b"), amount, 100)
     assert pytest.approx(expected) == factors(shares)
 
 
@@ -76,16 +78,16 @@ def test_no_shares_is_last():
     """A user with no shares has level 0, whoever used how much."""
     users = (Account(account="a", user="x", shares=0), Account(account="a", user="y"))
     shares = Shares(Machine(nodes=NODES, accounts=(Account(account="a"), *users)))
-    shares.charge(shares.of("y", "a"), 5, 100)
+    charge(shares, shares.of("y", "a"), 5, 100)
     assert {"y": 1.0, "x": 0.5} == factors(shares)
 
 
 def test_usage_halves_in_a_half_life():
     """Slurm's decay is (1 - 0.693 / half-life) a second."""
     shares = tree()
-    shares.charge(shares.of("ann", "a"), 1, 0.001)
+    charge(shares, shares.of("ann", "a"), 1, 0.001)
     before = shares.root.usage
-    shares.decay(DAY)
+    decay(shares, DAY)
     assert 0.5 == pytest.approx(shares.root.usage / before, rel=1e-3)
     assert before == pytest.approx(0.001)
 

@@ -26,6 +26,7 @@ from hpcrowd.scenarios.studies.slurm import forecasts
 from hpcrowd.scenarios.studies.slurm.records import Key, load
 from hpcrowd.scenarios.studies.slurm.study import reproduce_slurm
 
+from tests.environment.schedulers.slurm.brute import BruteSlurm
 from tests.support.simulations import simulation_of
 
 SITE = Machine(
@@ -43,8 +44,8 @@ def running(*processors):
     return jobs
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_nodes_without_shares(plain):
+@pytest.mark.parametrize("by", [Slurm, BruteSlurm])
+def test_nodes_without_shares(by):
     """Jobs of several nodes share what is left by those of one, whoever started first."""
     jobs = running(8, 4, 5, 6, 16)  # with 7 + 1 for the first job others would have no room
     placed = {
@@ -54,10 +55,10 @@ def test_nodes_without_shares(plain):
         3: Placed("all", ("n2",)),
     }
     jobs.recorded_start[4] = UNKNOWN
-    model = simulation_of(jobs, 32, Slurm(), machine=SITE, plain=plain)
+    model = simulation_of(jobs, 32, by(), machine=SITE)
     begin_from(model, 10, np.arange(4), np.array([4]), placed=placed)
     policy = model.cluster.engine.scheduler
-    assert isinstance(policy, Slurm)
+    assert isinstance(policy, by)
     held = {job.row: job.holding for job in policy.state.running.values()}
     used = np.zeros(4, int)
     for row, holding in held.items():
@@ -70,7 +71,7 @@ def test_nodes_without_shares(plain):
     assert [1000, 1000, 1000, 1000] == jobs.end[:4].tolist()
     with pytest.raises(QuantityError, match="job 4: it needs 6 processors, and nodes n1 have no"):
         begin_from(
-            simulation_of(running(8, 4, 5, 6), 32, Slurm(), machine=SITE, plain=plain), 10,
+            simulation_of(running(8, 4, 5, 6), 32, by(), machine=SITE), 10,
             np.arange(4), np.zeros(0, int), placed=placed | {3: Placed("all", ("n1",))},
         )  # fmt: skip
 

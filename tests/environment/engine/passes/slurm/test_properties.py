@@ -12,29 +12,27 @@ from hypothesis import strategies as st
 from tests.environment.machine.audit import faults
 from tests.environment.machine.machine_cases import random_jobs, random_machine
 from tests.environment.schedulers.pool_cases import ran
-from tests.support.simulations import both
 
 PLACEMENTS = ("slurm", "first-fit", "best-fit", "spread")
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def run(site, jobs, placement, overrun, *, plain=False):
+def run(site, jobs, placement, overrun):
     """Run jobs under Slurm to the end, and return the scheduler."""
     policy = Slurm(placement)
-    ran(jobs, site.cores, policy, machine=site, overrun=overrun, plain=plain)
+    ran(jobs, site.cores, policy, machine=site, overrun=overrun)
     return policy
 
 
-@both
 @given(seeds, st.sampled_from(PLACEMENTS), st.sampled_from(["keep", "kill"]))
 @settings(deadline=None, max_examples=20)
-def test_all_is_given_back(plain, seed, placement, overrun):
+def test_all_is_given_back(seed, placement, overrun):
     """After the last job all is free, and nothing counts on limits but what still waits."""
     rng = np.random.default_rng(seed)
     site = random_machine(rng)
     jobs = random_jobs(rng, site)
-    policy = run(site, jobs, placement, overrun, plain=plain)
+    policy = run(site, jobs, placement, overrun)
     controller = policy.state
     assert [] == faults(site, jobs, policy.ledger)
     assert not controller.running
@@ -42,12 +40,6 @@ def test_all_is_given_back(plain, seed, placement, overrun):
     assert set(left) == set(controller.waiting)
     stock, layout = controller.stock, policy.layout
     assert (layout.cores, layout.memory, layout.gpus) == (stock.cores, stock.memory, stock.gpus)
-    if plain:
-        uses = controller.limits._use.values()
-        held = [one for use in uses for one in (use.jobs, *use.tres.values())]
-        submitted = [use.submitted for use in uses]
-    else:
-        held = np.delete(np.asarray(policy.book.used.table), 1, axis=0).ravel().tolist()
-        submitted = policy.book.used.all_jobs.tolist()
-    assert not any(held)
-    assert all(0 <= count <= len(controller.waiting) for count in submitted)
+    used = policy.book.used
+    assert not np.delete(np.asarray(used.table), 1, axis=0).any()
+    assert all(0 <= count <= len(controller.waiting) for count in used.all_jobs.tolist())

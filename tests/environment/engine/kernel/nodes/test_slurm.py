@@ -1,6 +1,6 @@
-"""The compiled form of Slurm's controller against the plain one, on random machines.
+"""Slurm's controller, which is compiled, against brute force, on random machines.
 
-Whatever users do in between, both forms have the same table, ledger, stopped runs, refusals, queue
+Whatever users do in between, both have the same table, ledger, stopped runs, refusals, queue
 with reasons, planned starts and priorities, usage, and free nodes, at each second at which the run
 is looked at.
 """
@@ -14,20 +14,19 @@ from hpcrowd import SessionDefinition, Work, add_users
 from hpcrowd.agents.behaviours.machine.requests import LessTime, SwitchPartition
 from hpcrowd.agents.behaviours.machine.standing import AtLimit, FairShareBelow
 from hpcrowd.behaviours import Composed, Patience, Recorded, SessionGraph
-from hpcrowd.environment.engine.compiled import CompiledEngine
-from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.model import Limits, Partition, Qos, SchedulingSettings
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.reactions import Degrade, Delay, During, LookAgain, QueueLonger, Reaction, Renounce
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
 from tests.environment.machine import machine_cases
 from tests.environment.machine.audit import faults
 from tests.environment.machine.machine_cases import Nobody, machine, table
-from tests.support.simulations import both, simulation_of
+from tests.environment.schedulers.slurm.brute import BruteSlurm
+from tests.support.simulations import simulation_of
 
 ALWAYS = During([(0, 10**6)])
 
@@ -51,13 +50,24 @@ REACTIONS: list[Callable[[], Reaction]] = [
     lambda: Degrade(ALWAYS, factor=0.5),
 ]
 
+#: Whether machines that suspend jobs, and placement by one's own function, are drawn too.
+SUSPENDS = True
+OWN_RULES = True
+
+
+def last_first(stock, demand, usable):
+    """Take the last nodes first: a rule of one's own."""
+    return sorted(usable, reverse=True)
+
+
 #: What is drawn of each run.
 cases = st.fixed_dictionaries(
     {
         "seed": seeds,  # of the machine and jobs
-        "placement": st.sampled_from(PLACEMENTS),
+        "placement": st.sampled_from([*PLACEMENTS, *[last_first] * OWN_RULES]),
         "overrun": st.sampled_from(["keep", "kill"]),
-        "cancels": st.booleans(),  # whether preempted jobs are cancelled, so that users hear of it
+        # what happens to preempted jobs: what the machine says; users hear of what is cancelled
+        "preempted": st.sampled_from(["", "cancel", *["suspend"] * SUSPENDS]),
         "room": st.sampled_from([1, 2, 5, 1024]),  # for jobs, at first
         "until": st.lists(st.integers(0, 120), max_size=12),  # seconds to stop at
         "taken": st.lists(st.tuples(st.integers(0, 29), st.integers(0, 60)), max_size=12),
@@ -149,28 +159,26 @@ def look(policy, model, *, within):
         },
         "usage": [(one.name, one.user, one.usage, one.factor) for one in state.shares.all],
         "free": (state.stock.cores, state.stock.memory, state.stock.gpus, state.stock.jobs),
-        "rhythm": (state.calculated, state.next_backfill),
+        "phases": state.phases,
     }
 
 
 def compare(site, jobs, case):
-    """Check that both forms give the same at each stop and at the end; return the compiled one."""
+    """Check that both give the same at each stop and at the end; return that of Slurm."""
     both, heard = [], []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", case["room"])
-        for plain in (True, False):
-            policy = Slurm(case["placement"])
-            how = {"overrun": case["overrun"], "plain": plain, "seed": 1}
+        for by in (BruteSlurm, Slurm):
+            policy, how = by(case["placement"]), {"overrun": case["overrun"], "seed": 1}
             model = simulation_of(jobs.copy(), site.cores, policy, machine=site, **how)
-            assert isinstance(model.cluster.engine, PlainEngine if plain else CompiledEngine)
             both.append((policy, model))
             heard.append(populate(model, case))
         for second in (*sorted(case["until"]), None):
-            plain, compiled = (
+            brute, found = (
                 look(policy, model.run(second), within=second is not None) for policy, model in both
             )
-            different = {key for key, value in plain.items() if value != compiled[key]}
-            assert {} == {key: (plain[key], compiled[key]) for key in different}, f"until {second}"
+            different = {key for key, value in brute.items() if value != found[key]}
+            assert {} == {key: (brute[key], found[key]) for key in different}, f"until {second}"
     assert heard[0] == heard[1]
     return both[1]
 
@@ -188,15 +196,32 @@ def drawn(seed, most=30):
 def check(case):
     """Check a run of a random machine."""
     site, jobs = drawn(case["seed"], 20 if case["who"] == "users" else 30)
-    if case["cancels"] and site.scheduling.preempt_type != "none":
-        rules = {**dict(site.scheduling), "preempt_mode": "cancel"}
+    if case["preempted"] and site.scheduling.preempt_type != "none":
+        rules = {**dict(site.scheduling), "preempt_mode": case["preempted"]}
         site = site.changed(scheduling=SchedulingSettings(**rules))
     compare(site, jobs, case)
 
 
+#: A suspended job is taken back.
+LEAVES = {
+    "seed": 608, "placement": "first-fit", "overrun": "keep", "preempted": "suspend", "room": 1,
+    "until": [], "taken": [(9, 42)], "who": "listener", "reactions": [], "patience": None,
+    "after": 11, "closed": False,
+}  # fmt: skip
+
+#: A user looks at its standing in the second in which it has joined the accounts.
+JOINS = {
+    "seed": 16475, "placement": "best-fit", "overrun": "kill", "preempted": "", "room": 1,
+    "until": [], "taken": [], "who": "users", "reactions": [7, 4], "patience": "elsewhere",
+    "after": 6, "closed": False,
+}  # fmt: skip
+
+
 @settings(phases=PHASES, max_examples=8)
 @given(cases)
-def test_both_forms_are_the_same(case):
+@example(JOINS)
+@example(LEAVES)
+def test_slurm_does_as_brute_force(case):
     """At any second at which the run is stopped, and at the end, whatever users do."""
     check(case)
 
@@ -204,7 +229,7 @@ def test_both_forms_are_the_same(case):
 @pytest.mark.endurance
 @settings(phases=PHASES, max_examples=500)
 @given(cases)
-def test_both_forms_are_the_same_often(case):
+def test_slurm_does_as_brute_force_often(case):
     """For many more machines."""
     check(case)
 
@@ -236,13 +261,12 @@ def test_what_is_compared_happens():
             "FEATURES", "EXCLUSIVE", "BEGIN", "MEMORY_PER_NODE"} <= seen  # fmt: skip
 
 
-@both
-def test_runs_end_though_users_would_look_for_ever(plain):
+def test_runs_end_though_users_would_look_for_ever():
     """Jobs of partitions that are down wait; users look elsewhere until nothing else happens."""
     site = machine(partitions=tuple(Partition(name=name, up=False) for name in ("one", "other")))
     jobs, at = table({}, {"at": 3, "user": 2})
     jobs.recorded_submit[:] = at
-    model = simulation_of(jobs, site.cores, "slurm", machine=site, plain=plain)
+    model = simulation_of(jobs, site.cores, "slurm", machine=site)
     patience, work = Patience(5, then="elsewhere"), Work.of(jobs, EVERY_JOB)
     add_users(model, work, lambda work: Composed(Recorded(work), patience=patience))
     model.run()
@@ -251,8 +275,7 @@ def test_runs_end_though_users_would_look_for_ever(plain):
 
 
 @pytest.mark.parametrize("scheduler", ["slurm", "easy"])
-@both
-def test_what_is_taken_back_makes_room_at_once(scheduler, plain):
+def test_what_is_taken_back_makes_room_at_once(scheduler):
     """A user with one job at most takes a waiting one back, which empties the queue; then another.
 
     The last job runs on the node of a job that was taken back while nothing else was there.
@@ -265,7 +288,7 @@ def test_what_is_taken_back_makes_room_at_once(scheduler, plain):
         {"cores": 8, "at": 5, "run": 10**6, "user": 2},
         {"cores": 8, "at": 200, "user": 2},
     )
-    model = simulation_of(jobs, site.cores, scheduler, machine=site, plain=plain)
+    model = simulation_of(jobs, site.cores, scheduler, machine=site)
     model.submit(Nobody(), np.arange(len(jobs)), at)
     take_back(model, [(1, 5), (2, 199)])
     model.run()
