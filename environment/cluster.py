@@ -146,8 +146,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     overrun
         What happens to a job that outruns its requested time: ``keep`` or ``kill``.
     plain
-        Run a scheduler of the library in plain Python, like the reference engine; your own
-        schedulers always run like that.
+        Run a scheduler of the library, but for ``slurm``, in plain Python, like the reference
+        engine; your own schedulers always run like that.
     name, number
         Its name, and its number in the column CLUSTER.
     units

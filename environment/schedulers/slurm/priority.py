@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hpcrowd.environment.engine.kernel.nodes.queue import age_factor
 from hpcrowd.environment.machine.layout import Layout
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ class Priorities:
         settings = self.settings
         if settings.kind == "basic":
             return Factors()
-        waited = now - job.eligible if job.is_eligible(now) else 0
-        age = min(max(waited, 0) / settings.max_age, 1.0)
+        age = age_factor(job.eligible, now, settings.max_age)
         qos = self._qos.get(job.qos, 0) / self._largest_qos if self._largest_qos else 0.0
         factor = self.layout.partitions[partition].priority_factor
         of_partition = factor / self._largest_partition if self._largest_partition else 0.0

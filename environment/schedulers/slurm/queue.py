@@ -72,10 +72,6 @@ class QueuedJob:
     paused: int = 0
     counted: dict[str, int] = field(default_factory=dict)
 
-    def is_eligible(self, now: int) -> bool:
-        """Return whether it may start, as far as its begin time goes."""
-        return self.eligible <= now
-
     @property
     def end(self) -> int:
         """When it ends at the latest while it runs, s."""

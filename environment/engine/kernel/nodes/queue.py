@@ -16,12 +16,16 @@ FEW = 16
 # priorities
 
 
+def age_factor(eligible: int, now: int, max_age: int) -> float:
+    """Return the age factor: for how much of ``max_age`` s a job could have started, at most 1."""
+    return min(max(now - eligible, 0) / max_age, 1.0)
+
+
 def weigh(site: Site, row: int, now: int) -> None:
     """Compute the priority of a job in each of its partitions."""
     settings, rows, entries, factors = site.settings, site.rows, site.entries, site.weights
     rows.weighed[row] = now
-    waited = now - rows.eligible[row] if rows.eligible[row] <= now else 0
-    age = min(max(waited, 0) / settings.max_age, 1.0)
+    age = age_factor(rows.eligible[row], now, settings.max_age)
     share = site.fair_share.factor[rows.association[row]]
     first = rows.entry[row]
     for entry in range(first, first + rows.count[row]):
