@@ -176,7 +176,7 @@ class OnNodes(Scheduler):
 
     @override
     def select(self, look: Look) -> Iterable[WaitingJob]:
-        nodes = self.nodes_now
+        nodes, self._outlook = self.nodes_now, None  # seen before this pass
         shown = nodes.update(look.waiting, look.now)
         if not shown:
             return ()

@@ -96,7 +96,7 @@ class Slurm(Scheduler):
         if self.book is None:
             self.rules = SiteRules(self.machine, self.placement)
             self.admission = Admission(self.rules, self.jobs)
-        self._outlook: tuple[tuple[int, bytes, bytes], Outlook] | None = None
+        self._outlook: tuple[tuple[int, int, bytes, bytes], Outlook] | None = None
 
     @property
     def _book(self) -> SlurmBook:
@@ -115,7 +115,8 @@ class Slurm(Scheduler):
 
     @override
     def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
-        key = now, waiting.tobytes(), running.tobytes()
+        # A pass may plan anew in this second though nobody starts.
+        key = now, self._book.controls.passes, waiting.tobytes(), running.tobytes()
         if self._outlook is None or self._outlook[0] != key:  # users often look at the same second
             take = partial(self._book.snapshot, now, waiting, running)
             self._outlook = key, SlurmOutlook(take, self.admission, now)

@@ -25,6 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.machine.machine_cases import random_jobs, random_machine
+from tests.environment.schedulers.slurm.brute import BruteSlurm
 from tests.support.simulations import Owner, both, recorded, simulation_of
 
 ANY, OK, NOT_OK = Condition
@@ -417,7 +418,8 @@ def test_on_a_machine_of_nodes(seed, scheduler):
     for plain in (False, True):
         jobs = drawn.copy()
         jobs.requests = copy.deepcopy(drawn.requests)
-        model = simulation_of(jobs, machine.cores, scheduler, machine=machine, plain=plain)
+        policy = BruteSlurm() if plain and scheduler == "slurm" else scheduler
+        model = simulation_of(jobs, machine.cores, policy, machine=machine, plain=plain)
         hold(model, rules_of(len(jobs), runs=runs))
         model.submit(Owner(), np.arange(len(jobs)), jobs.recorded_submit.copy())
         model.run()

@@ -11,6 +11,7 @@ from hpcrowd.environment.machine.model import (
     Machine,
     NodeType,
     Partition,
+    Preempt,
     PrioritySettings,
     Qos,
     Reservation,
@@ -260,3 +261,21 @@ def random_jobs(rng: np.random.Generator, machine: Machine, most: int = 30) -> J
         for ask, value in asked.items():
             jobs.requests.set(row, ask, value)
     return jobs
+
+
+def suspending(rng: np.random.Generator, most: int = 40) -> tuple[Machine, JobTable]:
+    """Return a machine on which partitions of higher tiers suspend jobs, and jobs for all three."""
+    site = random_machine(rng)
+    jobs = random_jobs(rng, site, most)
+    assert jobs.requests is not None
+    jobs.recorded_submit[:] = rng.integers(0, 60, len(jobs))
+    for row in range(len(jobs)):
+        jobs.requests.set(row, Ask.PARTITIONS, ("all", "some", "rest")[rng.integers(3)])
+    tier = [
+        one.model_copy(update={"priority_tier": place, "preempt_mode": None})
+        for place, one in enumerate(site.partitions, 1)
+    ]
+    how = site.scheduling.model_copy(
+        update={"preempt_type": "partition", "preempt_mode": Preempt.SUSPEND}
+    )
+    return site.model_copy(update={"partitions": tuple(tier), "scheduling": how}), jobs

@@ -49,7 +49,6 @@ from tests.agents.behaviours.machine.node_cases import (
 )
 from tests.environment.machine.machine_cases import machine
 from tests.support.behaviours import join, refused
-from tests.support.simulations import both
 
 ALWAYS = During([(0, 10**6)])
 ENFORCED = {"scheduling": {"enforce_limits": True}}
@@ -198,11 +197,10 @@ def test_new_users_have_a_place_by_priority():
     assert [550, 550] == [see.forecast(row).start for row in (2, 3)]
 
 
-@both
-def test_a_job_that_left_an_empty_queue_counts_no_more(plain):
+def test_a_job_that_left_an_empty_queue_counts_no_more():
     """The last job that waits is taken back; its user may submit another one at the limit."""
     jobs = {**BUSY, "user": 2}, {**FULL, "user": 2}, {"user": 2}
-    model = model_of(two(**limited(max_submit=2)), *jobs, plain=plain)
+    model = model_of(two(**limited(max_submit=2)), *jobs)
     model.cluster.submit(np.arange(3), np.array([0, 0, 60]))
     model.call_at(50, model.cancel, [1])
     model.run()

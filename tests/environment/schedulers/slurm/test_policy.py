@@ -18,7 +18,6 @@ from hpcrowd.environment.machine.model import (
     Qos,
     Reservation,
 )
-from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hypothesis import given, settings
@@ -27,7 +26,7 @@ from hypothesis import strategies as st
 from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
 from tests.environment.engine.passes.slurm.test_properties import run as run_jobs
 from tests.environment.machine.audit import faults
-from tests.environment.machine.machine_cases import Job, machine, random_jobs, random_machine, table
+from tests.environment.machine.machine_cases import Job, machine, suspending, table
 from tests.environment.schedulers import pool_cases
 from tests.environment.schedulers.slurm.brute import BruteSlurm
 
@@ -450,24 +449,6 @@ def test_suspended_jobs_keep_what_is_theirs(seed, placement, overrun):
                 > policy.layout.cores[node]
                 for node, cores in held_by(one).items()
             )  # fmt: skip
-
-
-def suspending(rng):
-    """Return a machine on which partitions of higher tiers suspend jobs, and jobs for all three."""
-    site = random_machine(rng)
-    jobs = random_jobs(rng, site, 40)
-    assert jobs.requests is not None
-    jobs.recorded_submit[:] = rng.integers(0, 60, len(jobs))
-    for row in range(len(jobs)):
-        jobs.requests.set(row, Ask.PARTITIONS, ("all", "some", "rest")[rng.integers(3)])
-    tier = [
-        one.model_copy(update={"priority_tier": place, "preempt_mode": None})
-        for place, one in enumerate(site.partitions, 1)
-    ]
-    how = site.scheduling.model_copy(
-        update={"preempt_type": "partition", "preempt_mode": Preempt.SUSPEND}
-    )
-    return site.model_copy(update={"partitions": tuple(tier), "scheduling": how}), jobs
 
 
 @pytest.mark.slow

@@ -50,10 +50,6 @@ REACTIONS: list[Callable[[], Reaction]] = [
     lambda: Degrade(ALWAYS, factor=0.5),
 ]
 
-#: Whether machines that suspend jobs, and placement by one's own function, are drawn too.
-SUSPENDS = True
-OWN_RULES = True
-
 
 def last_first(stock, demand, usable):
     """Take the last nodes first: a rule of one's own."""
@@ -64,10 +60,11 @@ def last_first(stock, demand, usable):
 cases = st.fixed_dictionaries(
     {
         "seed": seeds,  # of the machine and jobs
-        "placement": st.sampled_from([*PLACEMENTS, *[last_first] * OWN_RULES]),
+        "placement": st.sampled_from([*PLACEMENTS, last_first]),
         "overrun": st.sampled_from(["keep", "kill"]),
-        # what happens to preempted jobs: what the machine says; users hear of what is cancelled
-        "preempted": st.sampled_from(["", "cancel", *["suspend"] * SUSPENDS]),
+        # what happens to preempted jobs: what the machine says; users hear of what is cancelled;
+        # with tiers, all partitions suspend jobs of those below
+        "preempted": st.sampled_from(["", "cancel", "suspend", "tiers"]),
         "room": st.sampled_from([1, 2, 5, 1024]),  # for jobs, at first
         "until": st.lists(st.integers(0, 120), max_size=12),  # seconds to stop at
         "taken": st.lists(st.tuples(st.integers(0, 29), st.integers(0, 60)), max_size=12),
@@ -183,11 +180,14 @@ def compare(site, jobs, case):
     return both[1]
 
 
-def drawn(seed, most=30):
+def drawn(seed, most=30, *, tiers=False):
     """Return a random machine and jobs."""
     rng = np.random.default_rng(seed)
-    site = machine_cases.random_machine(rng)
-    jobs = machine_cases.random_jobs(rng, site, most)
+    if tiers:
+        site, jobs = machine_cases.suspending(rng, most)
+    else:
+        site = machine_cases.random_machine(rng)
+        jobs = machine_cases.random_jobs(rng, site, most)
     jobs.recorded_start[:] = jobs.recorded_submit
     jobs.recorded_end[:] = jobs.recorded_submit + jobs.run_time
     return site, jobs
@@ -195,9 +195,10 @@ def drawn(seed, most=30):
 
 def check(case):
     """Check a run of a random machine."""
-    site, jobs = drawn(case["seed"], 20 if case["who"] == "users" else 30)
-    if case["preempted"] and site.scheduling.preempt_type != "none":
-        rules = {**dict(site.scheduling), "preempt_mode": case["preempted"]}
+    how = case["preempted"]
+    site, jobs = drawn(case["seed"], 20 if case["who"] == "users" else 30, tiers=how == "tiers")
+    if how in ("cancel", "suspend") and site.scheduling.preempt_type != "none":
+        rules = {**dict(site.scheduling), "preempt_mode": how}
         site = site.changed(scheduling=SchedulingSettings(**rules))
     compare(site, jobs, case)
 
