@@ -7,14 +7,16 @@ both before the association's and those above it (resource_limits page of Slurm)
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Limits as LimitValues
 from hpcrowd.environment.machine.model import Qos
-from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.machine.stock import Holding, Share
 from hpcrowd.environment.machine.units import Tres
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 
@@ -40,6 +42,20 @@ class Use:
     def left(self, name: str, now: int) -> int:
         """Return what running jobs may still use of a resource until their limits, times s."""
         return sum(tres.get(name, 0) * max(job.end - now, 0) for job, tres in self.running.values())
+
+
+#: An account of use, such as ``("qos", "normal", "user", "ada")``.
+UseKey = tuple[str, ...]
+
+
+class Check(NamedTuple):
+    """A limit to be checked."""
+
+    kind: int  #: one of those of ``kernel.nodes.site``
+    use: UseKey
+    resource: str
+    limit: int
+    reason: str
 
 
 def resource_word(name: str) -> str:
@@ -108,14 +124,11 @@ class LimitKeeper:
             elif self._knows_running:
                 use.running.pop(job.row, None)
 
-    # reasons, in Slurm's words; empty for none
+    # what is checked, the first to decide first
 
-    def at_submission(self, job: QueuedJob) -> str:
-        """Return why a job is rejected when it is submitted."""
-        if not self.enforced:
-            return ""
-        partition = job.partitions[0]
-        seen = set()
+    def checks_at_submission(self, job: QueuedJob, partition: str) -> Iterator[Check]:
+        """Yield the limits for which a job is rejected when it is submitted."""
+        seen: set[str] = set()
         for qos, name in self.rules(job, partition):
             limits = qos.limits
             for limit, key, reason in (
@@ -129,25 +142,21 @@ class LimitKeeper:
             ):
                 if limit is not None and reason not in seen:
                     seen.add(reason)
-                    if self._use["qos", name, *key].submitted >= limit:
-                        return reason
+                    yield Check(N.MOST_SUBMITTED, ("qos", name, *key), "", limit, reason)
             if qos.deny_on_limit:
-                found = self._of_job(job, partition, limits, "QOS")
-                if found:
-                    return found
+                yield from _of_job(limits, "QOS")
         for one in job.association.up():
-            limits, use = one.account.limits, self._use["assoc", str(one.place)]
-            if limits.group_submit is not None and use.submitted >= limits.group_submit:
-                return "AssocGrpSubmitJobsLimit"
-            if one.user and limits.max_submit is not None and use.submitted >= limits.max_submit:
-                return "AssocMaxSubmitJobLimit"
-        return ""
+            limits, use = one.account.limits, ("assoc", str(one.place))
+            if limits.group_submit is not None:
+                reason = "AssocGrpSubmitJobsLimit"
+                yield Check(N.MOST_SUBMITTED, use, "", limits.group_submit, reason)
+            if one.user and limits.max_submit is not None:
+                reason = "AssocMaxSubmitJobLimit"
+                yield Check(N.MOST_SUBMITTED, use, "", limits.max_submit, reason)
 
-    def before(self, job: QueuedJob, partition: str) -> str:
-        """Return why a job may not start, whatever it would get: numbers of jobs."""
-        if not self.enforced:
-            return ""
-        seen = set()
+    def checks_before(self, job: QueuedJob, partition: str) -> Iterator[Check]:
+        """Yield the limits that hold whatever a job would get: numbers of jobs, and time."""
+        seen: set[str] = set()
         for qos, name in self.rules(job, partition):
             limits = qos.limits
             for limit, key, reason in (
@@ -161,113 +170,116 @@ class LimitKeeper:
             ):
                 if limit is not None and reason not in seen:
                     seen.add(reason)
-                    if self._use["qos", name, *key].jobs >= limit:
-                        return reason
-            if limits.max_wall is not None and job.limit > limits.max_wall:
-                return "QOSMaxWallDurationPerJobLimit"
+                    yield Check(N.MOST_RUNNING, ("qos", name, *key), "", limit, reason)
+            if limits.max_wall is not None:
+                yield Check(N.LONGEST, (), "", limits.max_wall, "QOSMaxWallDurationPerJobLimit")
         for one in job.association.up():
-            limits, use = one.account.limits, self._use["assoc", str(one.place)]
-            if limits.group_jobs is not None and use.jobs >= limits.group_jobs:
-                return "AssocGrpJobsLimit"
-            if one.user and limits.max_jobs is not None and use.jobs >= limits.max_jobs:
-                return "AssocMaxJobsLimit"
-            if one.user and limits.max_wall is not None and job.limit > limits.max_wall:
-                return "AssocMaxWallDurationPerJobLimit"
-        return ""
+            limits, use = one.account.limits, ("assoc", str(one.place))
+            if limits.group_jobs is not None:
+                yield Check(N.MOST_RUNNING, use, "", limits.group_jobs, "AssocGrpJobsLimit")
+            if one.user and limits.max_jobs is not None:
+                yield Check(N.MOST_RUNNING, use, "", limits.max_jobs, "AssocMaxJobsLimit")
+            if one.user and limits.max_wall is not None:
+                yield Check(N.LONGEST, (), "", limits.max_wall, "AssocMaxWallDurationPerJobLimit")
+
+    def checks_after(self, job: QueuedJob, partition: str) -> Iterator[Check]:
+        """Yield the limits on what a job would hold, or asks for."""
+        for qos, name in self.rules(job, partition):
+            limits, use = qos.limits, ("qos", name)
+            user, account = (*use, "user", job.user), (*use, "account", job.association.name)
+            yield from _in_use(limits.group_tres, use, "QOSGrp", "Limit")
+            yield from _of_job(limits, "QOS")
+            yield from _in_use(limits.max_tres_per_user, user, "QOSMax", "PerUserLimit")
+            yield from _in_use(limits.max_tres_per_account, account, "QOSMax", "PerAccountLimit")
+            yield from _run_minutes(limits, use, "QOS")
+        for one in job.association.up():
+            limits, use = one.account.limits, ("assoc", str(one.place))
+            yield from _in_use(limits.group_tres, use, "AssocGrp", "Limit")
+            minutes = limits.group_tres_minutes.get("cpu")  # usage is known in processors only
+            if minutes is not None:
+                yield Check(N.USED_MINUTES, use, "cpu", minutes, "AssocGrpCPUMinutesLimit")
+            yield from _run_minutes(limits, use, "Assoc")
+            if one.user:
+                yield from _of_job(limits, "Assoc")
+
+    # reasons, in Slurm's words; empty for none
+
+    def at_submission(self, job: QueuedJob) -> str:
+        """Return why a job is rejected when it is submitted."""
+        partition = job.partitions[0]
+        return self._first(self.checks_at_submission(job, partition), job, partition)
+
+    def before(self, job: QueuedJob, partition: str) -> str:
+        """Return why a job may not start, whatever it would get: numbers of jobs."""
+        return self._first(self.checks_before(job, partition), job, partition)
 
     def after(
         self, job: QueuedJob, partition: str, holding: Holding | None = None, now: int = 0
     ) -> str:
         """Return why a job may not start now with what it would hold, or with what it asks."""
+        return self._first(self.checks_after(job, partition), job, partition, holding, now)
+
+    def _first(
+        self,
+        checks: Iterable[Check],
+        job: QueuedJob,
+        partition: str,
+        holding: Holding | None = None,
+        now: int = 0,
+    ) -> str:
+        """Return the reason of the first limit that is in the way."""
         if not self.enforced:
             return ""
         tres = job.tres(partition, self.layout, holding)
-        for qos, name in self.rules(job, partition):
-            limits = qos.limits
-            found = (
-                self._beyond(tres, limits.group_tres, self._use["qos", name], "QOSGrp", "Limit")
-                or self._of_job(job, partition, limits, "QOS", tres, holding)
-                or self._beyond(
-                    tres,
-                    limits.max_tres_per_user,
-                    self._use["qos", name, "user", job.user],
-                    "QOSMax",
-                    "PerUserLimit",
-                )
-                or self._beyond(
-                    tres,
-                    limits.max_tres_per_account,
-                    self._use["qos", name, "account", job.association.name],
-                    "QOSMax",
-                    "PerAccountLimit",
-                )
-                or self._minutes(job, tres, limits, self._use["qos", name], "QOS", now)
-            )
-            if found:
-                return found
-        for one in job.association.up():
-            limits, use = one.account.limits, self._use["assoc", str(one.place)]
-            found = self._beyond(tres, limits.group_tres, use, "AssocGrp", "Limit")
-            found = found or self._minutes(job, tres, limits, use, "Assoc", now, one.usage)
-            if not found and one.user:
-                found = self._of_job(job, partition, limits, "Assoc", tres, holding)
-            if found:
-                return found
-        return ""
+        met = (one.reason for one in checks if self._is_met(one, job, tres, holding or (), now))
+        return next(met, "")
 
-    def _of_job(
-        self,
-        job: QueuedJob,
-        partition: str,
-        limits: LimitValues,
-        whose: str,
-        tres: Tres | None = None,
-        holding: Holding | None = None,
-    ) -> str:
-        """Return a reason if one job asks for too much, or too little."""
-        if tres is None:
-            tres = job.tres(partition, self.layout)
-        for name, limit in limits.max_tres.items():
-            if tres.get(name, 0) > limit:
-                return f"{whose}Max{resource_word(name)}PerJobLimit"
-        for name, limit in limits.min_tres.items():
-            if tres.get(name, 0) < limit:
-                return f"{whose}Min{resource_word(name)}"
-        if limits.max_tres_per_node and holding:
-            for share in holding:
-                on_node = {"cpu": share.cores, "mem": share.memory, "gres/gpu": sum(share.gpus)}
-                for name, limit in limits.max_tres_per_node.items():
-                    if on_node.get(name, 0) > limit:
-                        return f"{whose}Max{resource_word(name)}PerNode"
-        return ""
+    def _is_met(self, one: Check, job: QueuedJob, tres: Tres, holding: Holding, now: int) -> bool:
+        """Return whether a limit is in the way."""
+        use, amount = self._use[one.use], tres.get(one.resource, 0)
+        match one.kind:
+            case N.MOST_SUBMITTED:
+                return use.submitted >= one.limit
+            case N.MOST_RUNNING:
+                return use.jobs >= one.limit
+            case N.LONGEST:
+                return job.limit > one.limit
+            case N.IN_USE:
+                return use.tres[one.resource] + amount > one.limit
+            case N.JOB_MOST:
+                return amount > one.limit
+            case N.JOB_LEAST:
+                return amount < one.limit
+            case N.NODE_MOST:
+                return any(_on_node(share).get(one.resource, 0) > one.limit for share in holding)
+            case N.RUN_MINUTES:  # what is left to run counts until time limits
+                return use.left(one.resource, now) + amount * job.limit > 60 * one.limit
+        (usage,) = (up.usage for up in job.association.up() if str(up.place) == one.use[1])
+        return usage / 60 >= one.limit
 
-    @staticmethod
-    def _beyond(tres: Tres, limits: Tres, use: Use, begin: str, end: str) -> str:
-        """Return a reason if a job would exceed what is in use at most."""
-        for name, limit in limits.items():
-            if use.tres[name] + tres.get(name, 0) > limit:
-                return f"{begin}{resource_word(name)}{end}"
-        return ""
 
-    @staticmethod
-    def _minutes(
-        job: QueuedJob,
-        tres: Tres,
-        limits: LimitValues,
-        use: Use,
-        whose: str,
-        now: int,
-        usage: float | None = None,
-    ) -> str:
-        """Return a reason if decayed usage is at its limit, or what is left to run beyond its own.
+def _on_node(share: Share) -> dict[str, int]:
+    """Return what a job would hold on one node."""
+    return {"cpu": share.cores, "mem": share.memory, "gres/gpu": sum(share.gpus)}
 
-        Usage is known in processors only. What is left to run counts until time limits.
-        """
-        limit = limits.group_tres_minutes.get("cpu")
-        if limit is not None and usage is not None and usage / 60 >= limit:
-            return f"{whose}GrpCPUMinutesLimit"
-        for name, most in limits.group_tres_run_minutes.items():
-            left = use.left(name, now) + tres.get(name, 0) * job.limit
-            if left > 60 * most:
-                return f"{whose}GrpCPURunMinutesLimit" if name == "cpu" else f"{whose}GrpTRES"
-        return ""
+
+def _in_use(limits: Tres, use: UseKey, begin: str, end: str) -> Iterator[Check]:
+    for name, limit in limits.items():
+        yield Check(N.IN_USE, use, name, limit, f"{begin}{resource_word(name)}{end}")
+
+
+def _run_minutes(limits: LimitValues, use: UseKey, whose: str) -> Iterator[Check]:
+    for name, most in limits.group_tres_run_minutes.items():
+        reason = f"{whose}GrpCPURunMinutesLimit" if name == "cpu" else f"{whose}GrpTRES"
+        yield Check(N.RUN_MINUTES, use, name, most, reason)
+
+
+def _of_job(limits: LimitValues, whose: str) -> Iterator[Check]:
+    kinds: Iterable[tuple[int, Tres, str, str]] = (
+        (N.JOB_MOST, limits.max_tres, "Max", "PerJobLimit"),
+        (N.JOB_LEAST, limits.min_tres, "Min", ""),
+        (N.NODE_MOST, limits.max_tres_per_node, "Max", "PerNode"),
+    )
+    for kind, values, begin, end in kinds:
+        for name, limit in values.items():
+            yield Check(kind, (), name, limit, f"{whose}{begin}{resource_word(name)}{end}")

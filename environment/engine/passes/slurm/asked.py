@@ -6,8 +6,8 @@ partition, the limits to be checked, and the parts of their priorities that do n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.model import Limits, Preempt
-from hpcrowd.environment.schedulers.slurm.limits import resource_word
+from hpcrowd.environment.schedulers.slurm.limits import Check
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.rules import SiteRules
 
@@ -40,16 +40,6 @@ CHECK_COLUMNS = 5
 LARGEST = 2**61
 
 NO_LIMITS = Limits()
-
-
-class Check(NamedTuple):
-    """A limit to be checked, see ``kernel.nodes.site``."""
-
-    kind: int
-    use: int
-    tres: int
-    limit: int
-    word: int
 
 
 class Grown:
@@ -178,7 +168,8 @@ class AskedBook:
         They do not depend on what a job asks for.
         """
         rules = self.site_rules.limits.rules(job, partition)
-        lists = (self._at_submission, self._before, self._after)
+        limits = self.site_rules.limits
+        lists = limits.checks_at_submission, limits.checks_before, limits.checks_after
         return (
             self._fate(job, partition), any(qos.no_reserve for qos, _ in rules),
             *(place for one in lists for place in self._list(tuple(one(job, partition)))),
@@ -224,7 +215,11 @@ class AskedBook:
         if checks not in self._known_checks:
             first = self._checks.count
             for one in checks:
-                self._checks.add(one)
+                use = self._use(*one.use) if one.use else 0
+                if one.kind == N.USED_MINUTES:
+                    use = int(one.use[1])  # of the association itself
+                tres = self._tres.get(one.resource, -1)
+                self._checks.add((one.kind, use, tres, one.limit, self.word(one.reason)))
             self._known_checks[checks] = first, self._checks.count
         return self._known_checks[checks]
 
@@ -251,114 +246,6 @@ class AskedBook:
         for one in job.association.up():
             if one.account.limits != NO_LIMITS:
                 yield self._use("assoc", str(one.place))
-
-    def _count(self, kind: int, use: int, limit: int | None, text: str) -> Iterator[Check]:
-        if limit is not None:
-            yield Check(kind, use, -1, limit, self.word(text))
-
-    def _at_submission(self, job: QueuedJob, partition: str) -> Iterator[Check]:
-        seen: set[str] = set()
-        for qos, name in self.site_rules.limits.rules(job, partition):
-            limits = qos.limits
-            for limit, key, text in (
-                (limits.max_submit, ("user", job.user), "QOSMaxSubmitJobPerUserLimit"),
-                (
-                    limits.max_submit_per_account,
-                    ("account", job.association.name),
-                    "QOSMaxSubmitJobPerAccountLimit",
-                ),
-                (limits.group_submit, (), "QOSGrpSubmitJobsLimit"),
-            ):
-                if limit is not None and text not in seen:
-                    seen.add(text)
-                    yield from self._count(
-                        N.MOST_SUBMITTED, self._use("qos", name, *key), limit, text
-                    )
-            if qos.deny_on_limit:
-                yield from self._of_job(limits, "QOS")
-        for one in job.association.up():
-            limits, use = one.account.limits, self._use("assoc", str(one.place))
-            yield from self._count(
-                N.MOST_SUBMITTED, use, limits.group_submit, "AssocGrpSubmitJobsLimit"
-            )
-            if one.user:
-                yield from self._count(
-                    N.MOST_SUBMITTED, use, limits.max_submit, "AssocMaxSubmitJobLimit"
-                )
-
-    def _before(self, job: QueuedJob, partition: str) -> Iterator[Check]:
-        seen: set[str] = set()
-        for qos, name in self.site_rules.limits.rules(job, partition):
-            limits = qos.limits
-            for limit, key, text in (
-                (limits.group_jobs, (), "QOSGrpJobsLimit"),
-                (limits.max_jobs, ("user", job.user), "QOSMaxJobsPerUserLimit"),
-                (
-                    limits.max_jobs_per_account,
-                    ("account", job.association.name),
-                    "QOSMaxJobsPerAccountLimit",
-                ),
-            ):
-                if limit is not None and text not in seen:
-                    seen.add(text)
-                    yield from self._count(
-                        N.MOST_RUNNING, self._use("qos", name, *key), limit, text
-                    )
-            yield from self._count(N.LONGEST, 0, limits.max_wall, "QOSMaxWallDurationPerJobLimit")
-        for one in job.association.up():
-            limits, use = one.account.limits, self._use("assoc", str(one.place))
-            yield from self._count(N.MOST_RUNNING, use, limits.group_jobs, "AssocGrpJobsLimit")
-            if one.user:
-                yield from self._count(N.MOST_RUNNING, use, limits.max_jobs, "AssocMaxJobsLimit")
-                yield from self._count(
-                    N.LONGEST, 0, limits.max_wall, "AssocMaxWallDurationPerJobLimit"
-                )
-
-    def _after(self, job: QueuedJob, partition: str) -> Iterator[Check]:
-        for qos, name in self.site_rules.limits.rules(job, partition):
-            limits, use = qos.limits, self._use("qos", name)
-            yield from self._beyond(limits.group_tres, use, "QOSGrp", "Limit")
-            yield from self._of_job(limits, "QOS")
-            user, account = ("user", job.user), ("account", job.association.name)
-            yield from self._beyond(
-                limits.max_tres_per_user, self._use("qos", name, *user), "QOSMax", "PerUserLimit"
-            )
-            yield from self._beyond(
-                limits.max_tres_per_account,
-                self._use("qos", name, *account),
-                "QOSMax",
-                "PerAccountLimit",
-            )
-            yield from self._run_minutes(limits, use, "QOS")
-        for one in job.association.up():
-            limits, use = one.account.limits, self._use("assoc", str(one.place))
-            yield from self._beyond(limits.group_tres, use, "AssocGrp", "Limit")
-            minutes = limits.group_tres_minutes.get("cpu")
-            yield from self._count(N.USED_MINUTES, one.place, minutes, "AssocGrpCPUMinutesLimit")
-            yield from self._run_minutes(limits, use, "Assoc")
-            if one.user:
-                yield from self._of_job(limits, "Assoc")
-
-    def _beyond(self, limits: dict[str, int], use: int, begin: str, end: str) -> Iterator[Check]:
-        for name, limit in limits.items():
-            word = self.word(f"{begin}{resource_word(name)}{end}")
-            yield Check(N.IN_USE, use, self._tres.get(name, -1), limit, word)
-
-    def _run_minutes(self, limits: Limits, use: int, whose: str) -> Iterator[Check]:
-        for name, most in limits.group_tres_run_minutes.items():
-            text = f"{whose}GrpCPURunMinutesLimit" if name == "cpu" else f"{whose}GrpTRES"
-            yield Check(N.RUN_MINUTES, use, self._tres.get(name, -1), most, self.word(text))
-
-    def _of_job(self, limits: Limits, whose: str) -> Iterator[Check]:
-        kinds: Iterable[tuple[int, dict[str, int], str, str]] = (
-            (N.JOB_MOST, limits.max_tres, "Max", "PerJobLimit"),
-            (N.JOB_LEAST, limits.min_tres, "Min", ""),
-            (N.NODE_MOST, limits.max_tres_per_node, "Max", "PerNode"),
-        )
-        for kind, values, begin, end in kinds:
-            for name, limit in values.items():
-                word = self.word(f"{whose}{begin}{resource_word(name)}{end}")
-                yield Check(kind, 0, self._tres.get(name, -1), limit, word)
 
 
 def words_of(nodes: int, count: int) -> Int64s:
