@@ -243,6 +243,15 @@ def _pass_to(clusters: list[Cluster], time: int) -> None:
         cluster.state.now = time
 
 
+def _changes(clusters: list[Cluster], now: int) -> bool:
+    """Return whether a platform changes now."""
+    for k in range(len(clusters)):
+        cluster: Cluster = clusters[k]
+        if cluster.state.change_at == now:
+            return True
+    return False
+
+
 def _begin(
     clusters: list[Cluster], instant: Instant, broker: Broker, halt: int, allowed: int
 ) -> int:
@@ -297,10 +306,7 @@ def advance_grid(
                 instant.at = 0
             if not arrive_all(clusters, instant):
                 return Stop.ROOM
-            changes = False
-            for k in range(len(clusters)):
-                cluster: Cluster = clusters[k]
-                changes = changes or cluster.state.change_at == instant.time
+            changes = _changes(clusters, instant.time)
             if count_units(instant):
                 instant.stage = REACTING
                 return Stop.FINISHED
