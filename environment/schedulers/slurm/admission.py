@@ -59,11 +59,10 @@ class Admission:
         self._accounts = {one.account for one in self.layout.machine.accounts}
         self._reservations = {one.name: one for one in self.layout.machine.reservations}
 
-    def of(self, controller: Manager, jobs: JobTable | None = None) -> Self:
-        """Return the admission to a copy of the controller, of the same or other jobs."""
+    def of(self, jobs: JobTable) -> Self:
+        """Return an admission to the same manager, of other jobs."""
         other = copy(self)
-        other.controller, other._known, other._arrived = controller, {}, dict(self._arrived)
-        other.jobs = self.jobs if jobs is None else jobs
+        other.jobs, other._known, other._arrived = jobs, {}, dict(self._arrived)
         return other
 
     def _word(self, ask: Ask, row: int) -> str:

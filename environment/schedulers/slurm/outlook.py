@@ -119,7 +119,7 @@ class SlurmOutlook(Outlook):
     def forecast_of(self, processors: int, requested_time: int) -> Forecast:
         one = JobTable()
         one.append(1, processors=processors, requested_time=requested_time)
-        job = self._admission.of(self._admission.controller, one).peek(0, self.now)
+        job = self._admission.of(one).peek(0, self.now)
         job.row = len(self._admission.jobs)
         return self._submitted(job)
 

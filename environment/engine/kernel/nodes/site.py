@@ -442,6 +442,6 @@ class Site:
     lists: Lists
     tasks: Tasks
     releases: Releases
-    #: places usable nodes in ``run_first`` by one's own rule: a stock, a demand, and the row of
+    #: places usable nodes in ``run_first`` by your own rule: a stock, a demand, and the row of
     #: cores that it can use; returns how many
     own_order: Callable[[int, int, int], int] | None = None

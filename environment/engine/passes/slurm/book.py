@@ -239,7 +239,7 @@ class SlurmBook:
             self.spans = np.zeros((2 * spans, self.sets.shape[1]), np.int64)
 
     def _in_own_order(self, at: int, demand: int, usable: int) -> int:
-        """Put usable nodes in the order of one's own rule, see ``kernel.nodes.Site``.
+        """Put usable nodes in the order of your own rule, see ``kernel.nodes.Site``.
 
         Raises
         ------

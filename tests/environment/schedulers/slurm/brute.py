@@ -125,7 +125,8 @@ class BruteSlurm(Scheduler):
         for job in [*other.waiting.values(), *other.running.values()]:
             job.association = deepcopy(job.association, memo)
         other.begun, other.ledger, other.stops = [], [], []
-        other.admission = self.admission.of(other)
+        other.admission = self.admission.of(self.jobs)
+        other.admission.controller = other
         return other
 
     @override
