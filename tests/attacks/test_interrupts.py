@@ -228,7 +228,9 @@ def test_workers_end_with_a_killed_parent(folder, executor):
     words = ["sweep", "study.toml", "--out", f"out-{executor}", "--executor", executor]
     begun = started([*words, "--workers", "2"], folder, HPCROWD_MARK=mark)
     deadline = time.monotonic() + 60
-    while len(processes_with(mark)) < 4 and time.monotonic() < deadline:
+    finished = folder / f"out-{executor}" / "index.jsonl"
+    # One that waits for its work from multiprocessing would print how it ends.
+    while not (finished.exists() and finished.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert 4 <= len(processes_with(mark))  # this process, two workers, and multiprocessing's own
     begun.kill()
