@@ -51,8 +51,8 @@ TOGETHER = 16
 RECENT = 8
 
 #: Spans of time for which the shortest waiting jobs are known, and jobs for each.
-SPANS = 32
-JOBS_A_SPAN = 64
+SPANS = 1024
+JOBS_A_SPAN = 12
 
 #: Classes of processors: exact up to 7, then four for each doubling; the last is for all above.
 CLASSES = 80
@@ -79,8 +79,9 @@ class Gains:
     #: the shortest length (s) of a job of at most this class that is planned to start in this span
     #: or later, by span and class, shape (SPANS, CLASSES)
     shortest: Int64Rows
-    #: the length (s) of the longest noted hole for this class or more, that begins in this span or
-    #: earlier, by span and class, shape (SPANS, CLASSES)
+    #: the length (s) of the longest noted hole that jobs of this class may use, in a Fenwick tree
+    #: over the spans in which they begin, by place and class; of all first, shape (1 + SPANS,
+    #: CLASSES)
     longest: Int64Rows
     stack: Int64Rows  #: begins (s) and processors of holes that are not over, shape (2, nodes)
     count: int = 0  #: noted holes
@@ -135,19 +136,22 @@ def _span_of(gains: Gains, time: int) -> int:
     return span
 
 
-def know_job(gains: Gains, start: int, processors: int, length: int) -> None:
-    """Note a waiting job, by itself: see :func:`spread` for many."""
-    for span in range(_span_of(gains, start) + 1):
-        for kind in range(class_of(processors), CLASSES):
-            if gains.shortest[span, kind] <= length:
+def know_job(gains: Gains, start: int, kind: int, length: int) -> int:
+    """Note a waiting job, by itself, and return its span: see :func:`know_many`."""
+    last = _span_of(gains, start)
+    for span in range(last + 1):
+        for larger in range(kind, CLASSES):
+            if gains.shortest[span, larger] <= length:
                 break
-            gains.shortest[span, kind] = length
+            gains.shortest[span, larger] = length
+    return last
 
 
-def know_many(gains: Gains, start: int, kind: int, length: int) -> None:
-    """Note a waiting job, of many; :func:`spread` comes after them."""
+def know_many(gains: Gains, start: int, kind: int, length: int) -> int:
+    """Note a waiting job, of many, and return its span; :func:`spread` comes after them."""
     span = _span_of(gains, start)
     gains.shortest[span, kind] = min(gains.shortest[span, kind], length)
+    return span
 
 
 def spread(gains: Gains) -> None:
@@ -162,17 +166,35 @@ def spread(gains: Gains) -> None:
             shortest[span, kind] = least
 
 
-def _widen(gains: Gains, begin: int, length: int, processors: int) -> None:
-    """Note how long a hole is, for jobs that need as much or less and start later."""
-    longest = gains.longest
-    most = class_of(processors)
-    for span in range(_span_of(gains, begin), gains.spans):
-        if longest[span, most] >= length:
+def _widen(gains: Gains, k: int) -> None:
+    """Note how long a hole is, for jobs that it has room for and that start later."""
+    longest, length = gains.longest, gains.end[k] - gains.begin[k]
+    first, last = class_of(gains.least[k] + 1), class_of(gains.most[k])
+    for kind in range(first, last + 1):
+        longest[0, kind] = max(longest[0, kind], length)
+    place = 1 + _span_of(gains, gains.begin[k])
+    while place <= gains.spans:
+        longer = False
+        for kind in range(first, last + 1):
+            longer |= longest[place, kind] < length
+            longest[place, kind] = max(longest[place, kind], length)
+        if not longer:  # nor in a place above
             return
-        for kind in range(most, -1, -1):
-            if longest[span, kind] >= length:
-                break
-            longest[span, kind] = length
+        place += place & -place
+
+
+def may_jump(gains: Gains, kind: int, length: int, span: int) -> bool:
+    """Return whether a job of a class may fit into what became free up to the end of a span."""
+    if gains.whole:
+        return True
+    if gains.count == 0 or gains.longest[0, kind] < length:
+        return False
+    place = span + 1
+    while place:
+        if gains.longest[place, kind] >= length:
+            return True
+        place -= place & -place
+    return False
 
 
 def note(gains: Gains, begin: int, end: int, most: int, gain: tuple[int, int, int, int]) -> None:
@@ -198,11 +220,11 @@ def note(gains: Gains, begin: int, end: int, most: int, gain: tuple[int, int, in
     if gains.count == GAINS:
         note_span(gains, gain_begin, gain_end, most, late)
         return
-    _widen(gains, begin, end - begin, most)
     k = gains.count
     gains.begin[k], gains.end[k], gains.most[k], gains.late[k] = begin, end, most, late
     gains.least[k], gains.gain_begin[k], gains.gain_end[k] = least, gain_begin, gain_end
     gains.count += 1
+    _widen(gains, k)
 
 
 def note_span(gains: Gains, begin: int, end: int, most: int, late: int) -> None:
@@ -345,9 +367,10 @@ def fill(profile: Profile, gains: Gains, node: int) -> None:
     lowest = max(k - RECENT, 0)
     while k > lowest:
         k -= 1
-        begin, end, most, gain = gains.begin[k], gains.end[k], gains.most[k], _gain_of(gains, k)
+        begin, end, most = gains.begin[k], gains.end[k], gains.most[k]
         if not begin <= time < end:
             continue
+        gain = _gain_of(gains, k)
         step = node
         while step != profile.head and profile.time[step] > begin:
             step = profile.previous[step]
@@ -404,46 +427,35 @@ def _jump_in_span(
     return start
 
 
-def jump(
-    profile: Profile, gains: Gains, processors: int, kind: int, length: int, start: int
-) -> int:
+def jump(profile: Profile, gains: Gains, processors: int, length: int, start: int) -> int:
     """Return the earliest start in what became free, before ``start``, or ``start`` itself."""
     if gains.whole:
         found = _jump_in_span(profile, gains, 0, processors, length, start)
         return min(found, _jump_in_span(profile, gains, 1, processors, length, start))
-    if (
-        gains.count == 0
-        or gains.longest[gains.spans - 1, kind] < length
-        or gains.longest[_span_of(gains, start), kind] < length
-    ):
-        return start
     return _jump_into_hole(profile, gains, processors, length, start)
-
-
-def _misses(gains: Gains, k: int, processors: int, length: int, before: int) -> int:
-    """Return a number below 0 if a job does not fit into a hole before a time."""
-    return (
-        (before - 1 - gains.begin[k])
-        | (gains.most[k] - processors)
-        | (processors - 1 - gains.least[k])
-        | (gains.end[k] - gains.begin[k] - length)
-    )
 
 
 def _next_hole(gains: Gains, k: int, count: int, processors: int, length: int, before: int) -> int:
     """Return the first hole, from one on, into which a job fits before a time; else ``count``."""
     while k < count:
-        if k % TOGETHER == 0:
-            misses = -1
-            for j in range(k, k + TOGETHER):
-                misses &= _misses(gains, j, processors, length, before)
-            if misses < 0:
-                k += TOGETHER
-                continue
-        if _misses(gains, k, processors, length, before) >= 0:
-            return k
+        misses = -1  # below 0 while no hole fits; this way the compiler takes several at once
+        for j in range(TOGETHER):
+            misses &= (
+                (before - 1 - gains.begin[k + j])
+                | (gains.most[k + j] - processors)
+                | (processors - 1 - gains.least[k + j])
+                | (gains.end[k + j] - gains.begin[k + j] - length)
+            )
+        if misses >= 0:
+            break
+        k += TOGETHER
+    while k < count and not (
+        gains.begin[k] < before
+        and gains.most[k] >= processors > gains.least[k]
+        and gains.end[k] - gains.begin[k] >= length
+    ):
         k += 1
-    return count
+    return min(k, count)
 
 
 def _jump_into_hole(
@@ -474,11 +486,11 @@ def _jump_into_hole(
 
 def _measure_noted(gains: Gains) -> None:
     """Measure the noted holes again."""
-    for span in range(gains.spans):
+    for place in range(1 + gains.spans):
         for kind in range(CLASSES):
-            gains.longest[span, kind] = 0
+            gains.longest[place, kind] = 0
     for k in range(gains.count):
-        _widen(gains, gains.begin[k], gains.end[k] - gains.begin[k], gains.most[k])
+        _widen(gains, k)
 
 
 def _choose(gains: Gains, steps: int, waiting: int) -> None:

@@ -25,6 +25,7 @@ from hpcrowd.environment.engine.kernel.gains import (
     jump,
     know_job,
     know_many,
+    may_jump,
     note_span,
     spread,
 )
@@ -58,7 +59,7 @@ from hpcrowd.environment.schedulers.arithmetic import believed_end
 from hpcrowd.environment.stops import FOREVER, Stop
 
 #: Rows of the queue, and of running jobs.
-QUEUE_ROWS, RUNNING_ROWS = 10, 2
+QUEUE_ROWS, RUNNING_ROWS = 11, 2
 
 #: Nodes that a reservation passes one by one; farther ways are over blocks.
 NEAR = 32
@@ -85,8 +86,8 @@ class Plan:
 
     #: Row of the job, processors, length in the plan (s), planned start or NEVER, whether the job
     #: is to have a reservation, submission, category, nodes where the reservation begins and ends,
-    #: class of its processors.
-    job, need, length, planned, reserved, submitted, category, begin, end, kind = rows(
+    #: class of its processors, and the span of its start or a later one if spans are ``fresh``.
+    job, need, length, planned, reserved, submitted, category, begin, end, kind, span = rows(
         "queue", QUEUE_ROWS
     )
     #: When running jobs are believed to end (s), and the node of that.
@@ -223,7 +224,7 @@ def _place(jobs: Jobs, plan: Plan, i: int, start: int) -> None:
     plan.planned[i] = start
     plan.begin[i], plan.end[i] = occupy(plan.profile, start, start + length, need)
     if plan.gains.fresh >= 0:
-        know_job(plan.gains, start, need, length)
+        plan.span[i] = know_job(plan.gains, start, plan.kind[i], length)
     plan.moves += 1
     job = plan.job[i]
     if jobs.promised[job] == NEVER:
@@ -258,7 +259,7 @@ def _know_queue(plan: Plan) -> None:
     forget_jobs(gains, plan.planned[: spans * (count // spans) : count // spans])
     for i in range(plan.count):
         if plan.planned[i] != NEVER:
-            know_many(gains, plan.planned[i], plan.kind[i], plan.length[i])
+            plan.span[i] = know_many(gains, plan.planned[i], plan.kind[i], plan.length[i])
     spread(gains)
     gains.fresh = count // RENEWED
 
@@ -337,7 +338,12 @@ def compress(cluster: Cluster, plan: Plan, every: bool) -> None:
             continue
         if start == now or start <= gains.gain_from:
             continue
-        found = jump(profile, gains, need, plan.kind[i], length, start)
+        found = start
+        if not gains.whole:
+            while gains.begins[plan.span[i]] > start:
+                plan.span[i] -= 1
+        if may_jump(gains, plan.kind[i], length, plan.span[i]):
+            found = jump(profile, gains, need, length, start)
         node = profile.previous[plan.begin[i]]
         if level(profile, node) >= need:
             found = min(found, since(profile, run_begin(profile, node, need)))
@@ -394,7 +400,7 @@ def join(jobs: Jobs, plan: Plan, rules: Rules, arrived: Int64s) -> None:
             at -= 1
         plan.job[at] = job
         plan.need[at] = jobs.processors[job]
-        plan.kind[at] = class_of(jobs.processors[job])
+        plan.kind[at], plan.span[at] = class_of(jobs.processors[job]), 0
         plan.length[at] = max(jobs.estimate[job], 1)
         plan.planned[at] = NEVER
         plan.reserved[at] = rules.every

@@ -40,7 +40,7 @@ class PlannedPass(CompiledPass):
         gains = G.Gains(
             np.zeros((G.HOLE_ROWS, G.GAINS + G.TOGETHER), np.int64),
             np.zeros((2, 1 + 3 * G.MEMORY), np.int64), np.full(G.SPANS, -FOREVER, np.int64),
-            np.full(spans, FOREVER, np.int64), np.zeros(spans, np.int64),
+            np.full(spans, FOREVER, np.int64), np.zeros((1 + G.SPANS, G.CLASSES), np.int64),
             np.zeros((2, 0), np.int64),
         )  # fmt: skip
         self.plan = K.Plan(
