@@ -11,24 +11,16 @@ from hpcrowd.analysis import curves
 from hpcrowd.analysis.comparison.pictures import draw_runs, mean_waits, queues
 from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.html import origin_of
+from hpcrowd.analysis.pictures import power as drawn
 from hpcrowd.analysis.pictures.over_time import lines_of, overview, waits_of, write_overview
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.pictures.power import (
-    highest_between,
-    power_data,
-    power_over_time,
-    signal_bins,
-    write_power,
-)
 from hpcrowd.analysis.results import provenance
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.scenarios.commands.simulate.demo import metrics_table, users_table
 from hpcrowd.scenarios.demo import run_demo
 from hpcrowd.scenarios.kinds.replay import replay
 
-from tests.analysis.comparison.test_pictures import texts
-
-HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"
+from tests.support.reports import HEADER, texts
 
 
 @pytest.fixture(scope="module")
@@ -61,27 +53,24 @@ def test_overview_shows_the_record_or_what_there_is(replayed, generated, rejecte
 def test_power_is_drawn_of_runs_with_a_description(trace, replayed, tmp_path):
     """Power.png has mean, highest power and prices, the bins all the energy; else there is none."""
     assert [tmp_path / "overview.png"] == write_overview(replayed, tmp_path)
-    assert [] == write_power(replayed, tmp_path)
-    power = {
-        "nodes": [{"name": "thin", "idle": "60 W", "processor": "40 W"}],
-        "pue": 1.5,
-        "tariff": {"price": 0.2, "currency": "SEK"},
-    }
+    assert [] == drawn.write_power(replayed, tmp_path)
+    nodes = [{"name": "thin", "idle": "60 W", "processor": "40 W"}]
+    power = {"nodes": nodes, "pue": 1.5, "tariff": {"price": 0.2, "currency": "SEK"}}
     run = replay(trace, users="rigid", scheduler="fcfs", power=power)
-    assert [tmp_path / "power.png"] == write_power(run, tmp_path)
-    words = texts(power_over_time(run))
+    assert [tmp_path / "power.png"] == drawn.write_power(run, tmp_path)
+    words = texts(drawn.power_over_time(run))
     for expected in ("highest 0.540 kW", "Price of energy, SEK/kWh", "mean 0.410 kW"):
         assert expected in words
-    data = power_data(run)
+    data, energy = drawn.power_data(run), run.parts["power"].account
     hours = (data["end_s"] - data["begin_s"]) / HOUR
-    assert run.parts["power"].account["energy_kwh"] == pytest.approx(data["power_kw"] @ hours)
-    assert run.parts["power"].account["wasted_kwh"] == pytest.approx(data["wasted_kw"] @ hours)
-    account = over_time_of(run.parts)
-    assert (540.0, 0) == highest_between(account.curve, 0, 100)
-    assert (360.0, 14_400) == highest_between(account.curve, 14_400, 20_000)
+    for part, column in (("energy_kwh", "power_kw"), ("wasted_kwh", "wasted_kw")):
+        assert energy[part] == pytest.approx(data[column] @ hours)
+    curve = over_time_of(run.parts).curve
+    assert (540.0, 0) == drawn.highest_between(curve, 0, 100)
+    assert (360.0, 14_400) == drawn.highest_between(curve, 14_400, 20_000)
     # Bins of half days would show stripes where carbon intensity has the rhythm of days.
-    assert {HOUR} == set(np.diff(signal_bins(np.arange(0, 30 * DAY + 1, HOUR))))
-    found = signal_bins(np.arange(0, 355 * DAY + 1, DAY // 2))
+    assert {HOUR} == set(np.diff(drawn.signal_bins(np.arange(0, 30 * DAY + 1, HOUR))))
+    found = drawn.signal_bins(np.arange(0, 355 * DAY + 1, DAY // 2))
     assert (0, 355 * DAY, {DAY}) == (found[0], found[-1], set(np.diff(found)))
 
 
@@ -102,12 +91,13 @@ def test_comparison_shows_every_run(generated, rejected):
 def test_tables_of_several_runs(generated, replayed):
     """Metrics of runs are next to their meaning; a run without jobs shows dashes."""
     text = metrics_table(generated) + users_table(generated)
-    assert [] == [run.label for run in generated if run.label not in text]
-    assert "share of processor-seconds" in text
-    assert '<td class="number">-</td>' in users_table([EMPTY])
     origin = origin_of(["one"], [provenance(replayed)], replayed.clock, "hpcrowd <again>")
-    for words in ("Europe/Stockholm", "trace made", "hpcrowd &lt;again&gt;"):
-        assert words in origin
+    for shown, words in (
+        (text, "share of processor-seconds"), *((text, run.label) for run in generated),
+        (users_table([EMPTY]), '<td class="number">-</td>'), (origin, "Europe/Stockholm"),
+        (origin, "trace made"), (origin, "hpcrowd &lt;again&gt;"),
+    ):  # fmt: skip
+        assert words in shown
 
 
 @pytest.mark.parametrize("days", [0.01, 1, 10, 28, 80, 400, 1500, 8000])
@@ -150,9 +140,8 @@ def rejected(make_trace):
 
 def test_curves_are_exact(make_jobs):
     """The mean of a bin is area over width; who never starts or ends counts to the end."""
-    level = curves.mean_level(
-        np.array([0, 5]), np.array([10, 15]), np.array([2, 4]), np.array([0, 10, 20])
-    )
+    begin, end, edges = np.array([0, 5]), np.array([10, 15]), np.array([0, 10, 20])
+    level = curves.mean_level(begin, end, np.array([2, 4]), edges)
     assert [(2 * 10 + 4 * 5) / 10, 4 * 5 / 10] == level.tolist()
     jobs, edges = JobTable(3), np.array([0, 5, 10])
     jobs.submit[:2], jobs.state[1] = 0, State.REJECTED
@@ -164,10 +153,9 @@ def test_curves_are_exact(make_jobs):
         assert len(edges) <= bins + 2
         assert edges[0] <= 5 * HOUR < 3 * DAY <= edges[-1]
     # Of the waits 0, 10 and 100, two thirds exceed 1 s, one third 10 s, none 100 s.
-    curve = curves.exceedance(np.array([0, 10, 100]), points=3)
-    x, share = curve
-    assert pytest.approx([1, 10, 100]) == x.tolist()
-    assert pytest.approx([2 / 3, 1 / 3, 0]) == share.tolist()
+    x, share = curves.exceedance(np.array([0, 10, 100]), points=3)
+    assert [1, 10, 100] == pytest.approx(x.tolist())
+    assert [2 / 3, 1 / 3, 0] == pytest.approx(share.tolist())
     assert curves.exceedance(np.array([0, 1])) is None
     # Three jobs at 9 on two local Mondays are 1.5 jobs per hour there; unseen hours have none.
     times = np.array([9 * HOUR, 9 * HOUR + 59, WEEK + 9 * HOUR])

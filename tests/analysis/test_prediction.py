@@ -5,15 +5,8 @@ from typing import override
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.prediction import (
-    Accuracy,
-    evaluate,
-    looks_ahead,
-    parse_years,
-    past_jobs,
-    predict_all,
-    training_jobs,
-)
+from hpcrowd.analysis import prediction
+from hpcrowd.analysis.prediction import Accuracy, past_jobs, predict_all
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, HistoryPredictor
@@ -23,14 +16,13 @@ from hpcrowd.environment.schedulers.predictors.nearest import Nearest
 #: 2004-01-01 00:00 in Stockholm.
 NEW_YEAR = 1_072_911_600
 
+SDSC = HistoryParameters.published("SDSC04")
 
 MODELS = {
     "last-two": LastTwo,
     "nearest": Nearest,
-    "history": lambda: HistoryPredictor(HistoryParameters.published("SDSC04")),
-    "by completion": lambda: HistoryPredictor(
-        HistoryParameters.published("SDSC04"), history="completion"
-    ),
+    "history": lambda: HistoryPredictor(SDSC),
+    "by completion": lambda: HistoryPredictor(SDSC, history="completion"),
 }
 
 
@@ -83,7 +75,7 @@ def test_figures(past):
     predicted = predict_all(past, LastTwo())
     rest = slice(200, None)
     expected = Accuracy.of(predicted[rest], past.run[rest], past.jobs.processors[rest])
-    assert expected == evaluate(past, LastTwo(), 200)
+    assert expected == prediction.evaluate(past, LastTwo(), 200)
     assert predicted[:100].tolist() == predict_all(past.first(100), LastTwo()).tolist()
 
 
@@ -107,10 +99,11 @@ def test_years_are_local(make_trace):
     told = "so no job can be assigned to 2004 to 2005; leave the years out"
     with pytest.raises(TraceError, match=told):
         past_jobs(make_trace(job(0)), (2004, 2005))
-    assert ((2004, 2004), (2005, 2006)) == (parse_years("2004"), parse_years("2005-2006"))
+    assert (2004, 2004) == prediction.parse_years("2004")
+    assert (2005, 2006) == prediction.parse_years("2005-2006")
     for text in ("04", "2006-2005", "2005-", "always", "2004-05"):
         with pytest.raises(QuantityError, match=f"years '{text}'"):
-            parse_years(text)
+            prediction.parse_years(text)
 
 
 @pytest.mark.parametrize(("text", "jobs", "expected"), [
@@ -126,9 +119,9 @@ def test_splits(text, jobs, expected):
     """A split is a number of jobs, a share, or chosen by the size; others are reported."""
     if expected is None:
         with pytest.raises(QuantityError, match=f"split '{text}'"):
-            training_jobs(text, jobs)
+            prediction.training_jobs(text, jobs)
     else:
-        assert expected == training_jobs(text, jobs)
+        assert expected == prediction.training_jobs(text, jobs)
 
 
 @pytest.mark.parametrize(
@@ -138,4 +131,4 @@ def test_splits(text, jobs, expected):
 )
 def test_who_looks_ahead_is_caught(make, leaks, past):
     """Other run times of jobs that have not ended change no prediction, but of a planted leak."""
-    assert leaks == looks_ahead(make, past)
+    assert leaks == prediction.looks_ahead(make, past)

@@ -104,14 +104,11 @@ def check_use(model, seen):
     assert used.sum() == pytest.approx(curves.processors_in_use(run.runs, edges).sum())
     assert np.allclose(waits, curves.jobs_waiting(run.runs, edges))
     assert np.allclose(asked, curves.jobs_waiting(run.runs, edges, run.runs.processors))
+    known = {"processors_in_use": used, "jobs_waiting": waits, "processors_asked": asked}
     for now in (moment, Moment.of_run(run, len(used)), Moment.of_run(run, len(used) // 3)):
         frame = load_table(now, None)
         wide = (frame.end_s - frame.begin_s).to_numpy()
-        for column, values in (
-            ("processors_in_use", used),
-            ("jobs_waiting", waits),
-            ("processors_asked", asked),
-        ):
+        for column, values in known.items():
             if not even or now is moment:
                 assert (frame[column] * wide).sum() == pytest.approx(sum(values[: now.now]))
         hours = float(delays_table(now)["processor_hours"].sum())
@@ -131,11 +128,7 @@ POWER = Power(
     DrawTable("processors", {"1": 5.0, "2": 15.0, "3": 30.0}),
     pue=PUE,
     carbon=repeated(20, 100.0, 300.0, 50.0),
-    tariff=Tariff(
-        energy=repeated(33, 0.1, -0.2, 0.3),
-        peak_price=10.0,
-        peak_window=60,
-    ),
+    tariff=Tariff(energy=repeated(33, 0.1, -0.2, 0.3), peak_price=10.0, peak_window=60),
 )
 
 
@@ -154,17 +147,11 @@ def check_energy(account, watts):
     assert float(watts @ price) / KWH == pytest.approx(found["cost"] - found["peak_cost"])
 
 
-levels = st.lists(st.floats(9 * IDLE, 120), min_size=1, max_size=6)
-caps = st.none() | st.builds(
-    lambda watts, law, stop: PowerCap(
-        Signal(np.arange(len(watts) + 1) * 9, np.array([*watts, 1000])), law, stop
-    ),
-    levels,
-    st.none() | st.just(SpeedLaw(1, exponent=2, levels=(1, 0.9, 0.5))),
-    st.sampled_from(["requeue", "fail"]),
+levels = st.lists(st.floats(9 * IDLE, 120), min_size=1, max_size=6).map(
+    lambda watts: Signal(np.arange(len(watts) + 1) * 9, np.array([*watts, 1000]))
 )
-
-
+laws = st.none() | st.just(SpeedLaw(1, exponent=2, levels=(1, 0.9, 0.5)))
+caps = st.none() | st.builds(PowerCap, levels, laws, st.sampled_from(["requeue", "fail"]))
 policies = st.sampled_from(["fcfs", "easy", "conservative", "sjf"])
 
 

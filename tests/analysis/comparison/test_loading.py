@@ -13,20 +13,16 @@ from hpcrowd.errors import ResultsError
 from hpcrowd.scenarios.demo import run_demo
 from hpcrowd.scenarios.kinds.replay import replay
 
-HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 4"
+from tests.support.reports import HEADER
 
 
 @pytest.fixture
 def trace(make_trace):
     """Six jobs of two users; one has no processors, one is too large."""
+    names = ("submit", "requested_processors", "user")
     rows = ((0, 3, 1), (600, 3, 1), (700, 9, 2), (90_000, 4, 2), (90_100, 2, 1), (90_200, 0, 1))
-    return make_trace(
-        *(
-            {"submit": at, "wait": 60, "run": 7200, "requested_processors": size, "user": user}
-            for at, size, user in rows
-        ),
-        header=HEADER,
-    )
+    jobs = ({"wait": 60, "run": 7200, **dict(zip(names, row, strict=True))} for row in rows)
+    return make_trace(*jobs, header=HEADER)
 
 
 @pytest.fixture
@@ -139,13 +135,12 @@ def test_broken_results(folder, damage, words):
 def test_other_folders(folder, tmp_path):
     """A folder that is none, is empty, or holds folders of results is not one of results."""
     (tmp_path / "empty").mkdir()
-    for place, words in (
-        (tmp_path / "nowhere", "no such folder"),
-        (tmp_path / "empty", "not a folder of results"),
-        (tmp_path, "give one of its folders: run"),
-    ):
+    for name, words in (
+        ("nowhere", "no such folder"), ("empty", "not a folder of results"),
+        (".", "give one of its folders: run"),
+    ):  # fmt: skip
         with pytest.raises(ResultsError, match=words):
-            hc.read_results(place)
+            hc.read_results(tmp_path / name)
 
 
 def test_recorded_trace_is_a_run(folder, trace, tmp_path):

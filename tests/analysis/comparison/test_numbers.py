@@ -38,9 +38,7 @@ def waits(*values, label="made", seed=None, **setup):
 
 def group_of(waits_by_seed, users):
     """Return runs of one user, by seed."""
-    return [
-        waits(wait, seed=seed, users=users, label=users) for seed, wait in waits_by_seed.items()
-    ]
+    return [waits(one, seed=s, users=users, label=users) for s, one in waits_by_seed.items()]
 
 
 def test_two_runs():
@@ -103,17 +101,15 @@ def test_each_user_with_a_partner_counts_once():
 
 def test_seeds_are_one_group():
     """Runs that differ only in their seed are one group; values of users are means over seeds."""
+    told = "a, easy", "b, easy, seed 1", "a, easy, seed 1", "b, easy", "a, easy, seed 2"
+    given = (10, 0), (60, 1), (20, 1), (50, 0), (60, 2)
     runs = [
-        waits(10, seed=0, label="a, easy", users="a"),
-        waits(60, seed=1, label="b, easy, seed 1", users="b"),
-        waits(20, seed=1, label="a, easy, seed 1", users="a"),
-        waits(50, seed=0, label="b, easy", users="b"),
-        waits(60, seed=2, label="a, easy, seed 2", users="a"),
+        waits(wait, seed=seed, label=label, users=label[0])
+        for label, (wait, seed) in zip(told, given, strict=True)
     ]
     found = compare(runs)
-    assert [("a, easy", [0, 1, 2]), ("b, easy", [1, 0])] == [
-        (group.label, group.seeds) for group in found.groups
-    ]
+    groups = [(group.label, group.seeds) for group in found.groups]
+    assert [("a, easy", [0, 1, 2]), ("b, easy", [1, 0])] == groups
     assert [30, 55] == found.metrics.loc["wait_mean_s", "mean"].tolist()
     found = compare([runs[0], runs[2]])
     assert (1, 0, []) == (len(found.groups), len(found.users), found.to_json()["differences"])
@@ -152,15 +148,13 @@ def test_other_work_is_not_paired(make_trace):
     assert ["b uses generated users, a uses generated users: users are not paired."] == found.notes
     with pytest.raises(HpcrowdError, match="b: not the same work as a"):
         found.per_user("wait_mean_s")
-    runs = []
+    runs, labels = [], [f"rigid, easy, processors 4 ({name}.swf)" for name in ("one", "two")]
     for name, submit in (("one.swf", 0), ("two.swf", 5)):
         trace = make_trace(JOB | {"submit": submit})
         trace.source = name
         runs.append(replay(trace, users="rigid", processors="4"))
     found = compare(runs)
-    assert ["rigid, easy, processors 4 (one.swf)", "rigid, easy, processors 4 (two.swf)"] == [
-        group.label for group in found.groups
-    ]
+    assert labels == [group.label for group in found.groups]
     assert "users are not paired" in found.notes[0]
 
 
@@ -170,10 +164,8 @@ def test_made_up_work_has_the_record_of_its_trace(make_trace):
     plain, other = (replay(trace, users="rigid", processors="4", seed=seed) for seed in (0, 1))
     other.jobs.recorded_submit[:] = -1
     other.reading.trace, other.configuration = None, {"users": "made up"}
-    plain.reading.stored = other.reading.stored = {
-        "trace": {"source": "a.swf", "sha256": "1"},
-        "versions": {},
-    }
+    stored = {"trace": {"source": "a.swf", "sha256": "1"}, "versions": {}}
+    plain.reading.stored = other.reading.stored = stored
     found = compare([other, plain])
     assert [0, 0] == found.metrics.loc["week_distance", "mean"].tolist()
     assert "lateness_mean_s" not in found.users.index.get_level_values("metric")

@@ -1,17 +1,12 @@
 """What a sweep says: trimmed metrics by hand, means, intervals, differences paired by seed."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis.comparison.sweeps import (
-    MEANING,
-    Reporting,
-    SweepResult,
-    row_of,
-    sweep_figure,
-    trimmed_metrics,
-    window_of,
-)
+from hpcrowd.analysis.comparison import sweeps
+from hpcrowd.analysis.comparison.sweeps import Reporting, SweepResult
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import State
@@ -19,23 +14,19 @@ from scipy import stats
 
 #: Waits by scheduler and speed, one for each seed.
 WAITS = {
-    ("easy", "1x"): [10.0, 20.0, 60.0],
-    ("easy", "2x"): [1.0, 2.0, 6.0],
-    ("fcfs", "1x"): [11.0, 22.0, 66.0],
-    ("fcfs", "2x"): [2.0, 3.0, 7.0],
-}
+    ("easy", "1x"): [10.0, 20.0, 60.0], ("easy", "2x"): [1.0, 2.0, 6.0],
+    ("fcfs", "1x"): [11.0, 22.0, 66.0], ("fcfs", "2x"): [2.0, 3.0, 7.0],
+}  # fmt: skip
 
 
 def made(confidence=0.95, lost=(), **how):
     """Return the result of a sweep with these waits; ``lost`` is the point of a failed run."""
-    rows = []
-    for (scheduler, speed), waits in WAITS.items():
-        for seed, wait in enumerate(waits):
-            point = {"scheduler": scheduler, "speed": speed, "seed": seed}
-            gone = (scheduler, speed, seed) == lost
-            row = {} if gone else {"wait_mean_s": wait, "jobs_in": 7, "home.x": 1.5}
-            rows.append((point, "k", "failed" if gone else "done", row, "why" if gone else ""))
     axes = {"scheduler": ["easy", "fcfs"], "speed": ["1x", "2x"], "seed": [0, 1, 2]}
+    rows = []
+    for setting in product(*axes.values()):
+        row = {"wait_mean_s": WAITS[setting[:2]][setting[2]], "jobs_in": 7, "home.x": 1.5}
+        told = ("failed", {}, "why") if setting == lost else ("done", row, "")
+        rows.append((dict(zip(axes, setting, strict=True)), "k", *told))
     return SweepResult.of("made", axes, rows, Reporting(("wait_mean_s",), confidence, **how))
 
 
@@ -57,10 +48,11 @@ def test_trimmed_metrics_by_hand(make_jobs):
     jobs.submit[:], jobs.state[:] = jobs.recorded_submit, State.COMPLETED
     jobs.start[:], jobs.end[:] = [0, 110, 220, 330], [150, 200, 420, 380]
     run = Run(jobs, 4, "made", {"seed": 0})
-    assert run.metrics == trimmed_metrics(run)
-    assert run.metrics["per_user"]["wait_mean_s"]["p50"] == row_of(run)["wait_mean_s_users_p50"]
-    assert (50, 200) == window_of(jobs, 50, 100)
-    found = trimmed_metrics(run, 50, 100)
+    row = sweeps.row_of(run)
+    assert run.metrics == sweeps.trimmed_metrics(run)
+    assert run.metrics["per_user"]["wait_mean_s"]["p50"] == row["wait_mean_s_users_p50"]
+    assert (50, 200) == sweeps.window_of(jobs, 50, 100)
+    found = sweeps.trimmed_metrics(run, 50, 100)
     expected = {
         "jobs_in": 2, "jobs_completed": 2, "wait_mean_s": 15, "wait_max_s": 20,
         "response_mean_s": (100 + 220) / 2, "makespan_s": 420 - 100,
@@ -70,10 +62,10 @@ def test_trimmed_metrics_by_hand(make_jobs):
     }  # fmt: skip
     assert expected == {name: found[name] for name in expected}
     with pytest.raises(QuantityError, match=r"leave nothing of the 5\.0 min of submissions"):
-        window_of(jobs, 200, 101)
+        sweeps.window_of(jobs, 200, 101)
     jobs.submit[:] = -1
     with pytest.raises(QuantityError, match="nothing was submitted"):
-        window_of(jobs, 1, 0)
+        sweeps.window_of(jobs, 1, 0)
 
 
 @pytest.mark.parametrize("interval", ["student", "bootstrap"])
@@ -112,26 +104,24 @@ def test_differences_are_paired_by_seed():
     assert (12, 1) == (result.to_json()["runs"], result.to_json()["failed"])
     # The frame has a row for each run, the summary one for each mean, with documented columns.
     assert (12, "Int64") == (len(result.frame), str(result.frame["jobs_in"].dtype))
-    assert ["scheduler", "speed", *MEANING] == list(result.summary.columns)
+    assert ["scheduler", "speed", *sweeps.MEANING] == list(result.summary.columns)
     assert {"value", "minus scheduler = easy", "minus speed = 1x"} == set(result.summary["of"])
 
 
 @pytest.mark.parametrize("interval", ["student", "bootstrap"])
 def test_ratios_are_paired_by_seed(interval):
     """The geometric mean of the ratios of each seed; pairs with a 0 have none."""
-    lines = {(line.of, *line.point.values()): line for line in
-             made(effects="ratio", interval=interval).lines}  # fmt: skip
+    result = made(effects="ratio", interval=interval)
+    lines = {(line.of, *line.point.values()): line for line in result.lines}
     same = lines["over scheduler = easy", "fcfs", "1x"]
-    found = same.estimate
+    found, other = same.estimate, lines["over scheduler = easy", "fcfs", "2x"].estimate
     assert [1.1] * 3 == pytest.approx([found.low, found.mean, found.high])
     assert "1.10 [1.10, 1.10]" == same.text(60.0)
-    other = lines["over scheduler = easy", "fcfs", "2x"].estimate
     assert pytest.approx((2 * 1.5 * 7 / 6) ** (1 / 3)) == other.mean
     assert other.low < other.mean < other.high
     waits = {"x": [0.0, 4.0], "y": [3.0, 8.0], "z": [0.0, 0.0]}
-    found = [line for line in along("a", waits, effects="ratio").lines if line.ratio]
-    assert [("y", 2.0, 1)] == [(one.point["a"], one.estimate.mean, one.estimate.count)
-                               for one in found]  # fmt: skip
+    (found,) = [line for line in along("a", waits, effects="ratio").lines if line.ratio]
+    assert ("y", 2.0, 1) == (found.point["a"], found.estimate.mean, found.estimate.count)
 
 
 @pytest.mark.parametrize(("values", "expected"), [
@@ -162,7 +152,7 @@ def test_notes_show_what_intervals_cannot():
 
 def test_picture_shows_every_mean_with_its_interval(tmp_path):
     """A line for each scheduler, a point for each speed, bars as wide as the interval."""
-    axes = sweep_figure(made(), "wait_mean_s").axes[0]
+    axes = sweeps.sweep_figure(made(), "wait_mean_s").axes[0]
     assert ["easy", "fcfs"] == [text.get_text() for text in axes.get_xticklabels()]
     assert "95 % interval of the mean over 3 seeds" in axes.get_xlabel()
     points = [line for line in axes.lines if line.get_marker() == "o"]
@@ -173,5 +163,5 @@ def test_picture_shows_every_mean_with_its_interval(tmp_path):
     result = made(across="speed", pictures="pdf", interval="bootstrap")
     result.write(tmp_path)
     assert (tmp_path / "wait_mean_s.pdf").read_bytes().startswith(b"%PDF")
-    axes = sweep_figure(along("x", {1: [5.0]}), "slowdown_mean").axes[0]
+    axes = sweeps.sweep_figure(along("x", {1: [5.0]}), "slowdown_mean").axes[0]
     assert "no run has this metric" in [text.get_text() for text in axes.texts]

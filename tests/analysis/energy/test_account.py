@@ -11,31 +11,19 @@ from hpcrowd.environment.signals.tariff import Tariff
 IDLE, ADDED = 60.0, 40.0  # W of a processor, and what a busy one adds
 
 
-def blocks_of(runs):
-    """Return blocks of (row, begin, end, processors, part)."""
-    row, begin, end, processors = (np.array([run[i] for run in runs], np.int64) for i in range(4))
-    part = np.array([list(PARTS).index(run[4]) for run in runs], np.int64)
-    return Blocks(row, begin, end, IDLE * processors, ADDED * processors, part)
-
-
 def test_each_joule_of_a_story():
     """Two jobs on three processors: each part by hand, with cooling, carbon, prices and a peak."""
-    blocks = blocks_of([(0, 0, 100, 2, "completed"), (1, 50, 150, 1, "killed")])
-    account = EnergyAccount(
-        blocks,
-        Steps([0, 200], [3 * IDLE]),
-        Rates(
-            Steps([0, 200], [1.5]),
-            carbon=Steps([0, 100, 200], [100.0, 300.0]),
-            price=Steps([0, 50, 200], [0.1, -0.2]),
-        ),
-        jobs=3,
-        tariff=Tariff(peak_price=10.0, peak_window=100),
-    )
+    row, begin, end, processors = np.array([[0, 0, 100, 2], [1, 50, 150, 1]]).T
+    part = np.array([list(PARTS).index(name) for name in ("completed", "killed")])
+    blocks = Blocks(row, begin, end, IDLE * processors, ADDED * processors, part)
+    carbon, price = Steps([0, 100, 200], [100.0, 300.0]), Steps([0, 50, 200], [0.1, -0.2])
+    rates = Rates(Steps([0, 200], [1.5]), carbon=carbon, price=price)
+    tariff = Tariff(peak_price=10.0, peak_window=100)
+    account = EnergyAccount(blocks, Steps([0, 200], [3 * IDLE]), rates, jobs=3, tariff=tariff)
     parts = account.by_part(account.joules)
-    assert 1.5 * 2 * 100 * 100 == pytest.approx(parts["completed"])
-    assert 1.5 * 100 * 100 == pytest.approx(parts["killed"])
-    assert 1.5 * IDLE * (1 * 50 + 0 * 50 + 2 * 50 + 3 * 50) == pytest.approx(parts["idle"])
+    idle = IDLE * (1 * 50 + 0 * 50 + 2 * 50 + 3 * 50)
+    for part, joules in (("completed", 2 * 100 * 100), ("killed", 100 * 100), ("idle", idle)):
+        assert 1.5 * joules == pytest.approx(parts[part])
     found = account.summary()
     assert sum(parts.values()) / KWH == pytest.approx(found["energy_kwh"])
     assert found["energy_kwh"] / 3 == pytest.approx(found["cooling_kwh"])

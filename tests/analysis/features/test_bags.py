@@ -15,49 +15,42 @@ from scipy import stats
 from sklearn.mixture import GaussianMixture
 
 
-def test_a_gap_of_a_hundred_seconds_is_still_a_bag():
-    """Like neighbours within 100 s form a bag; a second more, or another's job, ends it."""
-    times = [0, 100, 201, 250]
-    assert [2, 2] == bags(Workload.of(times, 10)).size.tolist()
-    assert [1, 1, 2] == bags(Workload.of(times, 10, settings=Settings(bag_gap_s=99))).size.tolist()
-    assert [4] == bags(Workload.of(times, 10, settings=Settings(bag_gap_s=101))).size.tolist()
-    assert [1, 1, 1] == bags(Workload.of([0, 0, 0], 10, user=[1, 2, 1])).size.tolist()
+def sizes(workload):
+    """Return the sizes of bags."""
+    return bags(workload).size
+
+
+@pytest.mark.parametrize(("find", "given", "more", "expected"), [
+    (sizes, ([0, 100, 201, 250], 10), {}, [2, 2]),
+    (sizes, ([0, 100, 201, 250], 10), {"settings": Settings(bag_gap_s=99)}, [1, 1, 2]),
+    (sizes, ([0, 100, 201, 250], 10), {"settings": Settings(bag_gap_s=101)}, [4]),
+    (sizes, ([0, 0, 0], 10), {"user": [1, 2, 1]}, [1, 1, 1]),
+    # User, group, queue, executable, request and processors have to agree (section 2.3.3).
+    *((sizes, ([0, 1, 2, 3], 10), {column: [1, 1, 2, 2]}, [2, 2]) for column in SAME),
     # Who knows the result may have reacted to it (section 3.4); unknown waits say nothing.
-    assert [50] == same_job_gaps(Workload.of([0, 50, 300], [60, 10, 5], wait=0)).tolist()
-    assert [50, 250] == same_job_gaps(Workload.of([0, 50, 300], [60, 10, 5])).tolist()
-
-
-@pytest.mark.parametrize("column", SAME)
-def test_another_value_ends_a_bag(column):
-    """User, group, queue, executable, request and processors have to agree (section 2.3.3)."""
-    workload = Workload.of([0, 1, 2, 3], 10, **{column: [1, 1, 2, 2]})
-    assert [2, 2] == bags(workload).size.tolist()
+    (same_job_gaps, ([0, 50, 300], [60, 10, 5]), {"wait": 0}, [50]),
+    (same_job_gaps, ([0, 50, 300], [60, 10, 5]), {}, [50, 250]),
+])  # fmt: skip
+def test_a_gap_of_a_hundred_seconds_is_still_a_bag(find, given, more, expected):
+    """Like neighbours within 100 s form a bag; a second more, or another's job, ends it."""
+    assert expected == find(Workload.of(*given, **more)).tolist()
 
 
 @pytest.mark.parametrize(("workload", "expected"), [
-    (
-        Workload.of([0, 10, 1000], [60, 120, 20], [2, 2, 5], requested_time=[200, 200, 20],
-                    wait=[30, 10, 0]),
-        {
-            "jobs_in_bags_share": 2 / 3, "bag_size_mean": 2, "bag_size_max": 2,
-            "bag_run_time_cv_mean": 1 / 3, "bag_duration_mean_s": 10,
-            "bag_duration_short_share": 1, "bag_use_of_estimates": 180 / 400,
-            "bag_interarrival_mean_s": "1 value, at least 2 are needed",
-            "bag_occupation_share": 360 / 460, "bag_job_run_time_mean_s": 90, "bag_wait_share": 1,
-            "bag_same_job_gap_share": 1,
-        },
-    ),
+    (Workload.of([0, 10, 1000], [60, 120, 20], [2, 2, 5], requested_time=[200, 200, 20],
+                 wait=[30, 10, 0]),
+     {"jobs_in_bags_share": 2 / 3, "bag_size_mean": 2, "bag_size_max": 2,
+      "bag_run_time_cv_mean": 1 / 3, "bag_duration_mean_s": 10, "bag_duration_short_share": 1,
+      "bag_use_of_estimates": 180 / 400, "bag_occupation_share": 360 / 460,
+      "bag_interarrival_mean_s": "1 value, at least 2 are needed", "bag_wait_share": 1,
+      "bag_job_run_time_mean_s": 90, "bag_same_job_gap_share": 1}),
     # Bags that took no time have no CV, and are left out of the mean.
     (Workload.of([0, 1, 500, 501], [0, 0, 10, 30]), {"bag_run_time_cv_mean": 0.5}),
     (Workload.of([0, 1], 0), {"bag_run_time_cv_mean": "all run times are 0"}),
     # Single jobs alone: no bag to measure, but bags of one do arrive.
-    (
-        Workload.of([0, 1000, 2000], 10),
-        {
-            "jobs_in_bags_share": 0, "bag_interarrival_mean_s": 1000,
-            "bag_size_mean": "no bag of two jobs or more",
-        },
-    ),
+    (Workload.of([0, 1000, 2000], 10),
+     {"jobs_in_bags_share": 0, "bag_interarrival_mean_s": 1000,
+      "bag_size_mean": "no bag of two jobs or more"}),
 ])  # fmt: skip
 def test_features_of_bags_of_a_tiny_workload(workload, expected):
     """Shares, means and occupation, worked out by hand; what is missing says why."""
@@ -95,18 +88,16 @@ def test_a_fit_finds_known_parameters(distribution, frozen, truth):
 
 def test_what_cannot_be_fitted_is_said():
     """Too few or equal times have no fit; a gap of 0 s stands for 1e-7 s."""
-    with pytest.raises(UnavailableError, match="2 times between bags"):
-        fit([1, 2], "gamma")
-    with pytest.raises(UnavailableError, match="all times between bags are equal"):
-        fit([5, 5, 5], "gamma")
-    with pytest.raises(QuantityError, match="-1 s; must not be negative"):
-        fit([1, 2, -1], "gamma")
-    with pytest.raises(QuantityError, match="'zipf': choose generalized_pareto"):
-        fit([1, 2, 3], "zipf")
-    found = fit([0, 10, 1000], "lognormal").parameters
-    logs = np.log([NO_GAP_S, 10, 1000])
-    assert found["mu"] == pytest.approx(logs.mean())
-    assert found["sigma"] == pytest.approx(logs.std())
+    for times, distribution, error, words in (
+        ([1, 2], "gamma", UnavailableError, "2 times between bags"),
+        ([5, 5, 5], "gamma", UnavailableError, "all times between bags are equal"),
+        ([1, 2, -1], "gamma", QuantityError, "-1 s; must not be negative"),
+        ([1, 2, 3], "zipf", QuantityError, "'zipf': choose generalized_pareto"),
+    ):
+        with pytest.raises(error, match=words):
+            fit(times, distribution)
+    found, logs = fit([0, 10, 1000], "lognormal").parameters, np.log([NO_GAP_S, 10, 1000])
+    assert (logs.mean(), logs.std()) == pytest.approx((found["mu"], found["sigma"]))
 
 
 def three_groups(seed, size=3000):
@@ -120,15 +111,13 @@ def three_groups(seed, size=3000):
 def test_groups_that_are_apart_are_found():
     """BIC, reported for all that were tried, finds three normal groups and every member."""
     times, group = three_groups(1)
-    found = classify(times, most=6)
-    assert 3 == found.components
+    found, count = classify(times, most=6), np.bincount(group)
+    assert (3, True, False) == (found.components, found.converged, found.sampled)
     assert np.array_equal(group, found.labels)
-    for number, (mean, sd) in enumerate(((100, 5), (5_000, 200), (80_000, 3_000))):
-        count = np.count_nonzero(group == number)
-        assert abs(found.means[number] - mean) < 4 * sd / count**0.5
-        assert abs(found.sds[number] - sd) < 4 * sd / (2 * count) ** 0.5
-        assert found.weights[number] == pytest.approx(count / len(times), abs=1e-3)
-    assert (True, False) == (found.converged, found.sampled)
+    sds = np.array([5, 200, 3_000])
+    assert (np.abs(found.means - [100, 5_000, 80_000]) < 4 * sds / count**0.5).all()
+    assert (np.abs(found.sds - sds) < 4 * sds / (2 * count) ** 0.5).all()
+    assert count / len(times) == pytest.approx(found.weights, abs=1e-3)
     assert list(range(1, 7)) == list(found.bic)
     assert 2 == classify(times, most=2).components
 

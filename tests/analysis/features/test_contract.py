@@ -90,9 +90,8 @@ def test_few_or_constant_jobs_say_what_they_lack():
     assert 0 == found.pop("jobs").number
     assert {"no jobs"} == {value.reason for value in found.values()}
     found = all_of(Workload.of([7], [10], [4], user=1, wait=3))
-    assert (1, 1, 0) == tuple(
-        found[name].number for name in ("jobs", "users", "normalized_entropy")
-    )
+    names = ("jobs", "users", "normalized_entropy")
+    assert [1, 1, 0] == [found[name].number for name in names]
     assert "fewer than 2 jobs" == found["span_s"].reason
     found = all_of(Workload.of(np.arange(90_000) * 9, 5, 2))
     assert 0 == found["interarrival_cv"].number
@@ -101,31 +100,20 @@ def test_few_or_constant_jobs_say_what_they_lack():
     assert cv(poisson_workload(20_000, 300, 6)) == pytest.approx(1, abs=4 / np.sqrt(20_000))
 
 
-jobs = st.lists(
-    st.tuples(
-        st.integers(0, 3 * DAY),  # submit
-        st.integers(0, 5000),  # run time
-        st.integers(1, 8),  # processors
-        st.sampled_from([-1, 0, 60, 3600]),  # requested time
-        st.sampled_from([-1, 0, 7, 10_000]),  # wait
-        st.sampled_from([-1, 1, 2]),  # user
-    ),
-    min_size=1,
-    max_size=12,
-)
+#: Columns of jobs, and values that they may have.
+TINY = st.fixed_dictionaries({
+    "submit": st.integers(0, 3 * DAY), "run_time": st.integers(0, 5000),
+    "processors": st.integers(1, 8), "requested_time": st.sampled_from([-1, 0, 60, 3600]),
+    "wait": st.sampled_from([-1, 0, 7, 10_000]), "user": st.sampled_from([-1, 1, 2]),
+})  # fmt: skip
 
 
 @pytest.mark.slow
 @settings(max_examples=150)
-@given(rows=jobs)
+@given(st.lists(TINY, min_size=1, max_size=12))
 def test_tiny_workloads_have_a_number_or_a_reason(rows):
     """Whatever is in a tiny workload: finite numbers, or a reason; no warning, no traceback."""
-    submit, run, processors, requested, wait, user = (
-        np.array(column) for column in zip(*rows, strict=True)
-    )
-    found = all_of(
-        Workload.of(submit, run, processors, requested_time=requested, wait=wait, user=user)
-    )
+    found = all_of(Workload.of(**{name: np.array([one[name] for one in rows]) for name in rows[0]}))
     for name, value in found.items():
         assert (value.number is None) == bool(value.reason), name
         assert value.number is None or math.isfinite(value.number), name
@@ -173,28 +161,24 @@ def test_which_jobs_are_measured(make_trace):
     odd = {"run": 0}, {"status": 0}, {"status": 5}, {"submit": -1}, {"run": -1}
     trace = make_trace(JOB, *(JOB | one for one in (*odd, {"allocated_processors": 0})))
     found = Workload.from_trace(trace)
-    assert 2 == len(found)
     reasons = {"no submit time": 1, "no run time": 1, "no processors": 1}
-    assert {"not completed (status other than 1)": 2, **reasons} == dict(found.left_out)
+    reasons["not completed (status other than 1)"] = 2
+    assert (2, reasons) == (len(found), dict(found.left_out))
     assert 4 == len(Workload.from_trace(trace, "all"))
     found = Workload.from_trace(make_trace(JOB | {"status": -1}, header="; MaxProcs: 4"))
-    assert 1 == len(found)
-    assert ("no job has status 1: jobs of any status are measured",) == found.notes
-    trace = make_trace(JOB, JOB | {"run": -1, "status": 1})
-    trace.columns["submit"][:] = -1
+    notes = ("no job has status 1: jobs of any status are measured",)
+    assert (1, notes) == (len(found), found.notes)
     with pytest.raises(TraceError, match=r"no job to measure \(2 no submit time\); .*--jobs all"):
-        Workload.from_trace(trace)
+        Workload.from_trace(make_trace(JOB | {"submit": -1}, JOB | {"submit": -1, "run": -1}))
     # Ties go by job number; requested and allocated processors replace each other.
-    found = Workload.from_trace(
-        make_trace(
-            JOB | {"number": 3, "submit": 5, "allocated_processors": -1, "requested_processors": 2},
-            JOB | {"number": 1, "submit": 5},
-            JOB | {"number": 2, "submit": 0, "requested_processors": 8},
-        )
+    trace = make_trace(
+        JOB | {"number": 3, "submit": 5, "allocated_processors": -1, "requested_processors": 2},
+        JOB | {"number": 1, "submit": 5},
+        JOB | {"number": 2, "submit": 0, "requested_processors": 8},
     )
-    assert [0, 5, 5] == found.submit.tolist()
-    assert [8, 4, 2] == found.processors.tolist()
-    assert [4, 4, 2] == found.allocated.tolist()
+    found = Workload.from_trace(trace)
+    columns = [getattr(found, name).tolist() for name in ("submit", "processors", "allocated")]
+    assert [[0, 5, 5], [8, 4, 2], [4, 4, 2]] == columns
 
 
 @pytest.mark.parametrize(("columns", "message"), [
@@ -216,14 +200,13 @@ def test_a_simulated_run_is_measured_like_a_trace(make_trace, tmp_path):
     job = JOB | {"run": 100, "requested_time": 100}
     rows = [job | {"submit": 10 * n, "user": 1 + n % 3} for n in range(30)]
     run = replay(make_trace(*rows, header="; MaxProcs: 8"), users="rigid")
-    workload = Workload.from_run(run)
-    assert (30, 8) == (len(workload), workload.machine)
-    assert (run.jobs.start - run.jobs.submit).sum() == workload.wait.sum()
+    write_results(run, tmp_path / "run")
+    for one in (run, read_results(tmp_path / "run")):
+        workload = Workload.from_run(one)
+        assert (30, 8) == (len(workload), workload.machine)
+        assert (run.jobs.start - run.jobs.submit).tolist() == workload.wait.tolist()
     found = measure(workload, FEATURES.values())
     assert run.metrics["wait_mean_s"] == pytest.approx(found.number("wait_mean_s"))
-    write_results(run, tmp_path / "run")
-    again = Workload.from_run(read_results(tmp_path / "run"))
-    assert workload.wait.tolist() == again.wait.tolist()
 
 
 def test_what_was_found_is_kept_and_reasons_too():
@@ -235,13 +218,13 @@ def test_what_was_found_is_kept_and_reasons_too():
         calls.append(what)
         if what == 0:
             raise UnavailableError("because")
-        return what + len(calls)
+        return what
 
     for _ in range(2):
+        assert 5 == find(workload, 5)
         with pytest.raises(UnavailableError, match="because"):
             find(workload, 0)
-    assert [0] == calls
-    assert [7, 7] == [find(workload, 5), find(workload, 5)]
+    assert [5, 0] == calls
     found = measure(workload, FEATURES.values())
     with pytest.raises(UnavailableError, match="no waits recorded"):
         found.number("wait_mean_s")

@@ -8,12 +8,8 @@ from hpcrowd import fit, generate
 from hpcrowd.analysis.models.jobs.locality import control_correlation
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.schedulers.predictors.correlation import (
-    WeeklyCorrelation,
-    expected_correlation,
-    rank_correlation,
-    weekly_correlations,
-)
+from hpcrowd.environment.schedulers.predictors import correlation
+from hpcrowd.environment.schedulers.predictors.correlation import rank_correlation
 from hpcrowd.models import with_correlation
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import foretold_signs
 from hypothesis import given
@@ -87,35 +83,29 @@ def test_generated_jobs_take_a_correlation():
     for degree in (-0.8, 0.8):
         made = generate(model, jobs=4000, load=0.5, correlation=degree)
         assert pytest.approx(0.5, rel=0.01) == made.load
-        correlation = rank_correlation(made.drawn.run_time, made.drawn.processors)
-        assert pytest.approx(degree, abs=0.1) == correlation
+        found = rank_correlation(made.drawn.run_time, made.drawn.processors)
+        assert pytest.approx(degree, abs=0.1) == found
         assert any("reassigned" in note for note in made.notes)
 
 
 def weeks_of(*correlations):
     """Return submissions, run times and processors of three jobs a week; 0 means all equal."""
-    submit, run, processors = [], [], []
-    for week, sign in enumerate(correlations):
-        for place in range(3):
-            submit.append(week * WEEK + 1000 * place)
-            run.append(100 + place)
-            processors.append(5 + sign * place)
-    return np.array(submit), np.array(run), np.array(processors)
+    place, signs = np.tile(np.arange(3), len(correlations)), np.repeat(correlations, 3)
+    submit = np.repeat(np.arange(len(correlations)) * WEEK, 3) + 1000 * place
+    return submit, 100 + place, 5 + signs * place
 
 
 def test_weeks_have_their_own_correlation():
     """Weeks count from the first submission, or from an origin; equal jobs have no correlation."""
     submit, run, processors = weeks_of(1, -1, 0, 1)
     keep = submit // WEEK != 1
-    assert [1, -1, "nan", 1] == told(weekly_correlations(submit, run, processors))
-    assert [1, "nan", "nan", 1] == told(
-        weekly_correlations(submit[keep] + 50, run[keep], processors[keep])
-    )
-    assert [] == told(weekly_correlations(submit[:0], run[:0], processors[:0]))
-    for origin, expected in (
-        (WEEK, [-1, "nan", 1]), (-WEEK, ["nan", 1, -1, "nan", 1]), (9 * WEEK, [])
+    for some, since, origin, expected in (
+        (slice(None), 0, None, [1, -1, "nan", 1]), (keep, 50, None, [1, "nan", "nan", 1]),
+        (slice(0), 0, None, []), (slice(None), 0, WEEK, [-1, "nan", 1]),
+        (slice(None), 0, -WEEK, ["nan", 1, -1, "nan", 1]), (slice(None), 0, 9 * WEEK, []),
     ):  # fmt: skip
-        assert expected == told(weekly_correlations(submit, run, processors, origin=origin))
+        given = submit[some] + since, run[some], processors[some]
+        assert expected == told(correlation.weekly_correlations(*given, origin=origin))
 
 
 def told(values):
@@ -125,7 +115,7 @@ def told(values):
 
 def test_scheduler_knows_no_job_that_has_not_ended():
     """A job that runs on into the next week counts from the week after its end on."""
-    weekly = WeeklyCorrelation(origin=100)
+    weekly = correlation.WeeklyCorrelation(origin=100)
     submit, run, processors = weeks_of(1)
     submit = submit + 100
     weekly.ended(submit[:2], run[:2], processors[:2])
@@ -142,7 +132,7 @@ def test_signs_are_compared_where_both_are_known():
         ([], "nan"), ([0.5], 0.5), ([0.9, 0.2, -0.4], -0.1), ([0.2, math.nan], 0.2),
         ([math.nan, -0.2], -0.2), ([0.5, math.nan, math.nan], "nan"),
     ):  # fmt: skip
-        assert [expected] == told(np.array([expected_correlation(before)]))
+        assert [expected] == told(np.array([correlation.expected_correlation(before)]))
     signs = foretold_signs(*weeks_of(1, 1, -1, -1, 1, 0))
     assert [1, 1, -1, -1, 1, "nan"] == told(signs.correlation)
     assert ["nan", 1, 1, 0, -1, 0] == told(signs.expected)

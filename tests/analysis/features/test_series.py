@@ -8,11 +8,7 @@ from hpcrowd.analysis.features.series import SHORTEST, hurst
 from hpcrowd.environment.errors import HpcrowdError, UnavailableError
 from hpcrowd.features import FEATURES, distance_of, measure
 
-from tests.analysis.features.feature_cases import (
-    bursty_workload,
-    fractional_noise,
-    poisson_workload,
-)
+from tests.analysis.features import feature_cases as made
 
 
 def test_statistics_are_as_defined():
@@ -54,14 +50,16 @@ BIAS = {0.5: 0.03, 0.6: 0.02, 0.7: 0.02, 0.8: 0.03, 0.9: 0.05}
 @pytest.mark.parametrize("h", BIAS)
 def test_fractional_noise_has_its_hurst_parameter(h):
     """Each estimator finds the H of fractional Gaussian noise, within chance and its known bias."""
-    found = np.array([hurst(fractional_noise(h, 16_384, seed)).estimates for seed in range(12)])
+    found = np.array(
+        [hurst(made.fractional_noise(h, 16_384, seed)).estimates for seed in range(12)]
+    )
     chance = 4 * found.std(axis=0, ddof=1) / np.sqrt(12)
     assert (np.abs(found.mean(axis=0) - h) < BIAS[h] + chance).all(), found.mean(axis=0)
 
 
 def test_mean_and_spread_of_hurst_are_those_of_the_three():
     """Mean and n - 1 deviation are of the three (section 3.2); scale and shift do not matter."""
-    series = fractional_noise(0.7, 2000, 1)
+    series = made.fractional_noise(0.7, 2000, 1)
     found = hurst(series)
     assert found.mean == pytest.approx(sum(found.estimates) / 3)
     assert found.sd == pytest.approx(np.std(found.estimates, ddof=1))
@@ -91,7 +89,7 @@ def test_what_cannot_be_told_of_a_series_is_said(measure, values, reason):
 
 def test_a_workload_is_not_apart_from_itself():
     """Every distance and every difference is 0."""
-    one = measure(bursty_workload(500, 1), FEATURES.values())
+    one = measure(made.bursty_workload(500, 1), FEATURES.values())
     found = distance_of(one, one)
     assert set(VARIABLES) == set(found.distributions)
     for name, distribution in found.distributions.items():
@@ -106,27 +104,24 @@ def test_distances_of_shifted_values_are_known():
     values = np.arange(100.0)
     for shift, ks in ((10, 0.1), (1000, 1)):
         found = apart(values, values + shift)
-        assert found.ks == pytest.approx(ks)
-        assert found.wasserstein == pytest.approx(shift)
+        assert (ks, shift) == pytest.approx((found.ks, found.wasserstein))
         assert found.wasserstein_relative == pytest.approx(shift / 49.5)
     assert apart([0, 0], [1]).wasserstein_relative is None
     with pytest.raises(UnavailableError, match="no values"):
         apart([], [1])
     # Difference and relative difference; none relative to 0.
-    assert (1, 0.5) == (Difference(2, 3).difference, Difference(2, 3).relative)
-    assert (1, 0.5) == (Difference(-2, -1).difference, Difference(-2, -1).relative)
-    assert Difference(0, 3).relative is None
+    for both, relative in (((2, 3), 0.5), ((-2, -1), 0.5), ((3, 4), 1 / 3), ((0, 1), None)):
+        assert (1, relative) == (Difference(*both).difference, Difference(*both).relative)
 
 
 def test_what_one_side_lacks_is_reported():
     """The second workload has no waits: no distance of waits, and it is said whose they are."""
-    first = measure(poisson_workload(500, 300, 1), FEATURES.values())
-    second = measure(poisson_workload(500, 300, 1, wait=-1), FEATURES.values())
+    first = measure(made.poisson_workload(500, 300, 1), FEATURES.values())
+    second = measure(made.poisson_workload(500, 300, 1, wait=-1), FEATURES.values())
     found = distance_of(first, second)
     assert "no waits recorded" == found.distributions["wait"]
     assert "second: no waits recorded" == found.differences["wait_mean_s"]
     wire = found.to_json()
     assert "no waits recorded" == wire["not_available"]["wait (distribution)"]
-    assert {"ks": 0.0, "wasserstein": 0.0, "wasserstein_relative": 0.0, "unit": "s"} == wire[
-        "distributions"
-    ]["run_time"]
+    nothing = {"ks": 0.0, "wasserstein": 0.0, "wasserstein_relative": 0.0, "unit": "s"}
+    assert nothing == wire["distributions"]["run_time"]

@@ -4,6 +4,7 @@ import json
 import math
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,18 +38,14 @@ def made_state(waiting=((4, HOUR), (2, HOUR), (1, HOUR))):
     rng, over, jobs = np.random.default_rng(0), 300, JobTable()
     submit = np.sort(rng.integers(0, NOW - 3 * HOUR, over))
     run = rng.integers(60, 2 * HOUR, over)
-    jobs.append(
-        over, user=rng.integers(0, 3, over), processors=rng.integers(1, 4, over), run_time=run,
-        requested_time=2 * HOUR, recorded_submit=submit, recorded_start=submit + 60,
-        recorded_end=submit + 60 + run,
-    )  # fmt: skip
+    times = {"recorded_start": submit + 60, "recorded_end": submit + 60 + run}
+    made = {"user": rng.integers(0, 3, over), "processors": rng.integers(1, 4, over)}
+    asked = {"requested_time": 2 * HOUR}
+    jobs.append(over, run_time=run, recorded_submit=submit, **made, **times, **asked)
     began = NOW - HOUR
-    jobs.append(1, user=0, processors=4, requested_time=2 * HOUR, recorded_submit=began,
-                recorded_start=began)  # fmt: skip
-    for processors, requested in waiting:
-        jobs.append(
-            1, user=1, processors=processors, requested_time=requested, recorded_submit=NOW - 60
-        )
+    jobs.append(1, user=0, processors=4, recorded_submit=began, recorded_start=began, **asked)
+    for size, requested in waiting:
+        jobs.append(1, user=1, processors=size, requested_time=requested, recorded_submit=NOW - 60)
     jobs.group[:], jobs.queue[:], jobs.executable[:] = 0, 0, 0
     jobs.names = {"user": {0: "ada", 1: HOSTILE, 2: "eve"}}
     return ClusterState(jobs, NOW, CLOCK, 4, source=f"made {HOSTILE}", notes=(HOSTILE,))
@@ -70,14 +67,6 @@ def made_future(number, start, end=None, wait=(0, 60), load=2.0):
     )  # fmt: skip
 
 
-class Doubled:
-    """A recalibration that doubles waits."""
-
-    def adjusted(self, raw):
-        """Return bounds."""
-        return 2 * raw
-
-
 @pytest.fixture(scope="module")
 def simulated():
     """A few real futures, in which one would submit two kinds of jobs."""
@@ -96,16 +85,11 @@ def changed(simulated):
     return effects_of(first, second, futures, others, f"8 processors {HOSTILE}")
 
 
-@pytest.fixture(scope="module")
-def answers(simulated):
-    """What they say."""
-    return answers_of(*simulated)
-
-
 def test_bounds_are_quantiles_over_futures():
     """Of 20 futures the 5 % bound is the first, the median the tenth, the 95 % the nineteenth."""
     futures = [made_future(n, (-HOUR, 1500 * (n + 1))) for n in reversed(range(20))]
-    found = answers_of(ONE, futures, reasons={}, recalibration=Doubled())
+    doubled = SimpleNamespace(adjusted=lambda raw: 2 * raw)
+    found = answers_of(ONE, futures, reasons={}, recalibration=doubled)
     (job,) = found.jobs
     assert [1500, 7500, 15_000, 22_500, 28_500] == (job.raw_start - NOW).tolist()
     assert [3000, 15_000, 30_000, math.inf, math.inf] == (job.start - NOW).tolist()
@@ -114,7 +98,7 @@ def test_bounds_are_quantiles_over_futures():
 
 def test_bounds_beyond_the_horizon_are_open():
     """A bound that is reached only beyond the horizon is infinite, and null in JSON."""
-    starts = [0, 30, 60, 61, 400, 500, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
+    starts = [0, 30, 60, 61, 400, 500, *[UNKNOWN] * 4]
     futures = [made_future(n, (-HOUR, start)) for n, start in enumerate(starts)]
     found = answers_of(ONE, futures, reasons={})
     (job,) = found.jobs
@@ -125,12 +109,10 @@ def test_bounds_beyond_the_horizon_are_open():
     times = plain["start_local_time"]
     assert ("2024-01-19T10:06:40+00:00", None) == (times["p50"], times["p95"])
     frame = found.frames()["jobs"]
-    assert NOW + 400 == frame["start_p50_s"][0]
-    assert frame["start_p95_s"].isna().all()
+    assert (NOW + 400, True) == (frame["start_p50_s"][0], frame["start_p95_s"].isna().all())
     undated = replace(ONE, state=replace(ONE.state, clock=Clock()))
     plain = answers_of(undated, futures, reasons={}).to_dict()
-    assert plain["now_local_time"] is None
-    assert {None} == set(plain["jobs"][0]["start_local_time"].values())
+    assert {None} == {plain["now_local_time"], *plain["jobs"][0]["start_local_time"].values()}
     (row,) = report.job_rows(found)
     assert ["Fri 10:06", "Fri 10:01 to later", "now to later"] == row[3:6]
 
@@ -149,29 +131,25 @@ def test_several_asked_jobs_have_the_first_start_and_the_last_end(last, ended, e
 
 def test_reasons_come_from_the_scheduler(simulated):
     """The first in the queue has a reservation; held jobs have the words of their manager."""
-    outset, _ = simulated
+    outset, futures = simulated
     found = reasons_now(outset)
     assert found[1].startswith("first in the queue: requests 4 processors, none is free")
     assert set(range(1, 8)) == set(found)
     state = made_state()
-    row = int(state.waiting[1])
-    held = replace(state, held={row: "JobHeldUser"})
-    said = answers_of(replace(outset, state=held), simulated[1])
-    assert ["", "held: JobHeldUser", ""] == [
-        job.reason if job.held else "" for job in said.jobs if job.number is not None
-    ]
+    held = replace(outset, state=replace(state, held={int(state.waiting[1]): "JobHeldUser"}))
+    jobs = [job for job in answers_of(held, futures).jobs if job.number is not None]
+    assert ["", "held: JobHeldUser", ""] == [job.reason if job.held else "" for job in jobs]
 
 
 def test_the_words_of_the_resource_manager_come_first():
     """Also of a job that starts at once in the futures, where nothing holds it."""
-    state = made_state(waiting=((4, HOUR),))
-    (row,) = state.waiting.tolist()
-    for processors, expected in ((4, "QOSGrpCpuLimit; in the futures: first in the"), (8, "QOS")):
-        given = replace(state, placed={row: Placed(reason="QOSGrpCpuLimit")})
-        outset = Outset(given, HORIZON, users="none", processors=processors)
-        (found,) = reasons_now(outset).values()
-        assert found.startswith(expected)
-    assert "QOSGrpCpuLimit" == found
+    (row,) = ONE.state.waiting.tolist()
+    given = replace(ONE.state, placed={row: Placed(reason="QOSGrpCpuLimit")})
+    one, other = (
+        reasons_now(Outset(given, HORIZON, users="none", processors=size))[1] for size in (4, 8)
+    )
+    assert one.startswith("QOSGrpCpuLimit; in the futures: first in the")
+    assert "QOSGrpCpuLimit" == other
 
 
 @pytest.mark.parametrize(("users", "count", "days", "wrong"), [
@@ -258,8 +236,7 @@ def test_a_change_without_effect_changes_nothing(simulated):
     outset, futures = simulated
     again = replace(outset, processors=4)
     found = effects_of(outset, again, futures, [again.simulate(n) for n in (3, 1, 5, 0, 2, 4)])
-    assert list(range(6)) == found.pairs.tolist()
-    assert 5 == len(found.jobs)
+    assert (list(range(6)), 5) == (found.pairs.tolist(), len(found.jobs))
     for one in (*found.totals, *found.jobs):
         assert {0.0} == set(one.differences.tolist()), one.measure
         assert (0.0, 0.0, 0.0) == (one.mean.mean, one.mean.low, one.error)
@@ -281,9 +258,8 @@ def test_effects_are_differences_of_pairs():
 
 def test_ways_to_submit_are_compared_by_place():
     """One job as two smaller ones: the asked jobs of both are a pair, with both names."""
-    one, two = (
-        replace(NONE, asked=(asked,)) for asked in (Asked(4, HOUR), Asked(2, HOUR, count=2))
-    )
+    asked = Asked(4, HOUR), Asked(2, HOUR, count=2)
+    one, two = (replace(NONE, asked=(each,)) for each in asked)
     first = [made_future(n, (-HOUR, 600)) for n in range(3)]
     second = [made_future(n, (-HOUR, 500, 800)) for n in range(3)]
     (start,) = effects_of(one, two, first, second).jobs
@@ -291,13 +267,10 @@ def test_ways_to_submit_are_compared_by_place():
     assert [-100] * 3 == start.differences.tolist()
 
 
-def effect(first, second):
-    """Return the effect on the waits of the only job that is submitted."""
-    before, after = (
-        [made_future(n, (-HOUR,), wait=(wait,)) for n, wait in enumerate(waits)]
-        for waits in (first, second)
-    )
-    return effects_of(NONE, NONE, before, after)
+def effect(*waits):
+    """Return the effect on the waits of the only job that is submitted, from before to after."""
+    futures = [[made_future(n, (-HOUR,), wait=(one,)) for n, one in enumerate(w)] for w in waits]
+    return effects_of(NONE, NONE, *futures)
 
 
 def test_reaction_eats_up_a_share_of_the_effect():
@@ -312,8 +285,9 @@ def test_reaction_eats_up_a_share_of_the_effect():
     assert (0.5, 0.5, 0.5) == (half.mean, half.low, half.high)
 
 
-def test_pictures_show_something(answers, changed):
+def test_pictures_show_something(simulated, changed):
     """Fans, starts and effects are drawn at their size, with hostile names as text."""
+    answers = answers_of(*simulated)
     for figure in (fan.fans(answers), fan.starts(answers), fan.effects(changed)):
         assert 1200 == int.from_bytes(figure_png(figure)[16:20])
     labels = [text.get_text() for text in fan.starts(answers).axes[0].get_yticklabels()]
@@ -323,17 +297,16 @@ def test_pictures_show_something(answers, changed):
     assert 40 == len(fan.starts(many).axes[0].get_yticklabels())
 
 
-def test_a_folder_has_all_of_it(answers, changed, tmp_path):
+def test_a_folder_has_all_of_it(simulated, changed, tmp_path):
     """Data, tables, pictures and a page that loads nothing, and runs nothing that a name holds."""
-    folder = tmp_path / "forecast"
+    folder, again = tmp_path / "forecast", f"hpcrowd forecast {HOSTILE}"
     report.write(
-        answers, folder, effects=[changed], eaten=eaten_up(changed, changed, "load"),
-        configuration={"kind": "forecast"}, again=[f"hpcrowd forecast {HOSTILE}"],
+        answers_of(*simulated), folder, effects=[changed], eaten=eaten_up(changed, changed, "load"),
+        configuration={"kind": "forecast"}, again=[again],
     )  # fmt: skip
-    assert {
-        "forecast.json", "jobs.csv", "fans.csv", "waits.csv", "effects.csv", "fans.png",
-        "starts.png", "effects.png", "report.html", "provenance.json",
-    } == {path.name for path in folder.iterdir()}  # fmt: skip
+    names = "forecast.json jobs.csv fans.csv waits.csv effects.csv fans.png starts.png effects.png"
+    names = {*names.split(), "report.html", "provenance.json"}
+    assert names == {path.name for path in folder.iterdir()}
     found = json.loads((folder / "forecast.json").read_text())
     assert {key.partition(".")[0] for key in found["meaning"]} <= set(found)
     assert {"now_s", "jobs", "fans", "waits", "effects", "eaten_up"} <= set(found)
@@ -341,7 +314,7 @@ def test_a_folder_has_all_of_it(answers, changed, tmp_path):
     page = Page((folder / "report.html").read_text())
     assert ([], 3) == (page.all("script"), len(page.all("img")))
     assert HOSTILE.split("\x1b")[0] in page.text
-    assert "\x1b" not in page.text.replace(f"hpcrowd forecast {HOSTILE}", "")
+    assert "\x1b" not in page.text.replace(again, "")
     targets = [link["href"].removeprefix("#") for link in page.all("a")]
     assert targets == [section["id"] for section in page.all("section")]
     stored = json.loads((folder / "provenance.json").read_text())

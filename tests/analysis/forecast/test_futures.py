@@ -150,37 +150,24 @@ def test_more_jobs_change_no_other_draw():
     assert one.tolist() == two[: len(one)].tolist()
 
 
-def with_times(outset, jobs):
-    """Let an outset know the run times of a record."""
-    mine = [np.array([float(jobs.run_time[row])]) for row in outset.rows.tolist()]
-    one = np.ones(1)
-    outset.__dict__["run_times"] = RunTimes(
-        outset.rows, mine, [one] * len(mine), np.arange(len(mine))
-    )
-    return outset
+RECORD = st.tuples(
+    st.integers(0, 500), st.integers(1, 900), st.integers(1, PROCESSORS), st.integers(0, 600)
+)
 
 
 @settings(max_examples=40)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 500), st.integers(1, 900), st.integers(1, PROCESSORS),
-                  st.integers(0, 600)),
-        min_size=1, max_size=25,
-    ),
-    st.integers(500, 1500),
-)  # fmt: skip
+@given(st.lists(RECORD, min_size=1, max_size=25), st.integers(500, 1500))
 def test_a_future_with_known_run_times_is_the_run(rows, now):
     """Cut from a run of EASY after the last submission, it goes on as that run."""
     log = scheduled([(at, run, wide, run + more, 1) for at, run, wide, more in sorted(rows)])
-    outset = with_times(Outset(state_at(now, log), 10 * DAY, users="none"), log)
+    outset = Outset(state_at(now, log), 10 * DAY, users="none")
+    mine, start, end = outset.rows, log.recorded_start[outset.rows], log.recorded_end[outset.rows]
+    known, ones = log.run_time[mine][:, None].astype(float), np.ones((len(mine), 1))
+    outset.__dict__["run_times"] = RunTimes(mine, [*known], [*ones], np.arange(len(mine)))
     future = outset.simulate(0)
-    assert log.recorded_start[outset.rows].tolist() == future.start.tolist()
-    assert log.recorded_end[outset.rows].tolist() == future.end.tolist()
-    work = sum(
-        (int(log.recorded_end[row]) - max(now, int(log.recorded_start[row])))
-        * int(log.processors[row])
-        for row in outset.rows.tolist()
-    )
+    assert start.tolist() == future.start.tolist()
+    assert end.tolist() == future.end.tolist()
+    work = ((end - np.maximum(now, start)) * log.processors[mine]).sum()
     assert work == pytest.approx(future.busy.sum() * outset.horizon / len(future.busy))
 
 
@@ -188,9 +175,8 @@ def test_a_pair_is_equal_without_a_difference():
     """The same outset again, and one with processors that nobody needs, are the same futures."""
     for some in ({"users": "think-time"}, {"users": "rigid", "estimates": "last-two"}):
         outset = Outset(state_at(), 2 * DAY, **some)
-        assert contents([outset.simulate(n) for n in (0, 4)]) == contents(
-            [replace(outset).simulate(n) for n in (0, 4)]
-        )
+        both = ([one.simulate(n) for n in (0, 4)] for one in (outset, replace(outset)))
+        assert contents(next(both)) == contents(next(both))
     assert len(outset.remembered)
     rigid = Outset(state_at(), 2 * DAY, users="rigid", processors=500)
     wide = replace(rigid, processors=1000)

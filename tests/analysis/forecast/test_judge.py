@@ -2,11 +2,11 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.forecast import hindsight as module
+from hpcrowd.analysis.forecast import judge as judging
 from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.futures import Asked, Outset
 from hpcrowd.analysis.forecast.hindsight import (
@@ -16,17 +16,6 @@ from hpcrowd.analysis.forecast.hindsight import (
     _below,
     features_of,
     log_minutes,
-)
-from hpcrowd.analysis.forecast.judge import (
-    DRIFT_LEAST,
-    LEADS,
-    MEASURES,
-    Case,
-    Drift,
-    Subject,
-    case_at,
-    hindcast_at,
-    in_order,
 )
 from hpcrowd.analysis.forecast.verdict import BOUNDS, FORECASTERS, tables
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
@@ -43,7 +32,7 @@ from tests.scenarios.forecasts.forecast_cases import CLOCK, PROCESSORS, site_log
 pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
 
 #: A busy site that keeps its own rules, and how it is forecast here.
-SITE = Subject(site_log(8, 9), CLOCK, PROCESSORS, users="rigid", futures=5)
+SITE = judging.Subject(site_log(8, 9), CLOCK, PROCESSORS, users="rigid", futures=5)
 
 
 def busy_rows(count=1, waiting=3):
@@ -82,12 +71,12 @@ def test_a_case_knows_nothing_of_what_comes(users, requests, tmp_path):
         trace = read_swf(swf_of(SITE.jobs, tmp_path / "log.swf", requests=False))
         subject = replace(subject, jobs=known_jobs(trace))
         assert {UNKNOWN} == set(subject.jobs.requested_time.tolist())
-    one = case_at(subject, row)
-    two = case_at(replace(subject, jobs=changed_after(now, subject.jobs)), row)
+    one = judging.case_at(subject, row)
+    two = judging.case_at(replace(subject, jobs=changed_after(now, subject.jobs)), row)
     assert requests or not one.features[:, list(FEATURES).index("request")].any()
     assert one.features.tolist() == two.features.tolist()
     assert one.raw.tolist() == two.raw.tolist()
-    for name in MEASURES:
+    for name in judging.MEASURES:
         assert one.members[name] == pytest.approx(two.members[name], nan_ok=True)
         assert one.before[name] == pytest.approx(two.before[name], nan_ok=True)
     assert one.start.tolist() != two.start.tolist()
@@ -96,29 +85,27 @@ def test_a_case_knows_nothing_of_what_comes(users, requests, tmp_path):
 
 def test_what_came_is_a_plain_count():
     """Load, queue and mean waits of the record, counted job by job."""
-    jobs = SITE.jobs
     (row,) = busy_rows()
-    case = case_at(replace(SITE, futures=1), row)
+    case, jobs = judging.case_at(replace(SITE, futures=1), row), SITE.jobs
     submit, start, end = jobs.recorded_submit, jobs.recorded_start, jobs.recorded_end
-    for which, (lead, span) in enumerate(zip(LEADS, (HOUR, 6 * HOUR, DAY), strict=True)):
+    for which, (lead, span) in enumerate(zip(judging.LEADS, (HOUR, 6 * HOUR, DAY), strict=True)):
         at = case.now + lead
         held = np.clip(np.minimum(end, at) - np.maximum(start, at - HOUR), 0, None)
-        load = (held * jobs.processors).sum() / HOUR / PROCESSORS
-        assert load == pytest.approx(case.came["load"][which])
-        assert ((submit <= at) & (start > at)).sum() == case.came["queue"][which]
         sent = (submit > at - span) & (submit <= at)
-        if sent.any():
-            waits = np.minimum(start, case.now + WEEK) - submit
-            expected = np.log1p(waits[sent] / 60).mean()
-            assert expected == pytest.approx(case.came["wait"][which])
-        else:
-            assert np.isnan(case.came["wait"][which])
+        waits = np.log1p((np.minimum(start, case.now + WEEK) - submit)[sent] / 60)
+        expected = {
+            "load": (held * jobs.processors).sum() / HOUR / PROCESSORS,
+            "queue": ((submit <= at) & (start > at)).sum(),
+            "wait": waits.mean() if sent.any() else np.nan,
+        }
+        found = {name: values[which] for name, values in case.came.items()}
+        assert expected == pytest.approx(found, nan_ok=True)
 
 
 def test_a_case_has_its_own_job_and_some_others():
     """The one just submitted is marked, even if it starts at once; a hindcast is the same job."""
     for row in busy_rows(3):
-        case = hindcast_at(SITE, row)
+        case = judging.hindcast_at(SITE, row)
         assert [row] == case.rows[case.fresh].tolist()
         assert len(case.rows) == len(case.start) <= 13
         assert (SITE.jobs.recorded_submit[case.rows] <= case.now).all()
@@ -134,8 +121,8 @@ def test_moments_are_in_the_second_half():
     assert at[10] == submit[len(submit) // 2]
     assert at[-1] <= submit[-1] - WEEK
     assert submit[0] + 3 * WEEK <= at[0]
-    cases = [Case(int(now), rows, rows > 0, np.zeros(0), rows) for now in at[::-1]]
-    assert at.tolist() == [one.now for one in in_order(cases)]
+    cases = [judging.Case(int(now), rows, rows > 0, np.zeros(0), rows) for now in at[::-1]]
+    assert at.tolist() == [one.now for one in judging.in_order(cases)]
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +145,8 @@ def test_a_verdict_says_how_good_forecasts_are(verdict):
         assert scores.below50 + scores.cover50 + scores.above50 == pytest.approx(1)
     for kinds in verdict.waits.values():
         assert kinds["waiting"].jobs + kinds["fresh"].jobs == kinds["all"].jobs
-    for measure in MEASURES:
-        assert set(LEADS) == set(verdict.leads[measure])
+    for measure in judging.MEASURES:
+        assert set(judging.LEADS) == set(verdict.leads[measure])
         for lead in verdict.leads[measure].values():
             assert set(FORECASTERS) == set(lead.crps)
             assert pytest.approx(0, abs=1e-9) == lead.crps["clairvoyant"]
@@ -197,10 +184,10 @@ def test_short_logs_are_not_judged(jobs, moments, words):
 
 def test_drift_moves_and_widens():
     """By the mean error of earlier forecasts, to the spread of what is left; within a range."""
-    rng, drift = np.random.default_rng(0), Drift()
+    rng, drift = np.random.default_rng(0), judging.Drift()
     for learned in range(400):
         members = rng.normal(0, 1, 20)
-        if learned < DRIFT_LEAST:
+        if learned < judging.DRIFT_LEAST:
             assert members.tolist() == drift.corrected(members).tolist()
         drift.learn(members, float(3 + 2 * rng.standard_normal()))
     members = rng.normal(0, 1, 2000)
@@ -288,19 +275,17 @@ def test_hindcasts_of_a_state_teach_its_bounds():
 
 def test_features_have_their_meaning():
     """Those that need no simulation, in a state of four jobs."""
-    jobs = JobTable(4)
     now = 10 * DAY + 6 * HOUR  # a Thursday, 6:00
-    jobs.number[:] = 1, 2, 3, 4
-    jobs.user[:] = 1, 1, 2, 1
-    jobs.queue[:] = jobs.group[:] = jobs.executable[:] = 1
-    jobs.processors[:] = 8, 4, 8, 16
-    jobs.requested_time[:] = 2 * HOUR, HOUR, HOUR, UNKNOWN
-    jobs.recorded_submit[:] = now - 4 * HOUR, now - 3 * HOUR, now - 2 * HOUR, now - HOUR
-    jobs.recorded_start[:] = UNKNOWN, now - HOUR, UNKNOWN, UNKNOWN
+    jobs = JobTable()
+    jobs.append(
+        4, user=[1, 1, 2, 1], queue=1, group=1, executable=1, processors=[8, 4, 8, 16],
+        requested_time=[2 * HOUR, HOUR, HOUR, UNKNOWN],
+        recorded_submit=now - np.arange(4, 0, -1) * HOUR,
+        recorded_start=[UNKNOWN, now - HOUR, UNKNOWN, UNKNOWN],
+    )  # fmt: skip
     state = replace(state_at(), jobs=jobs, now=now, processors=16)
-    found = features_of(Outset(state, DAY))
-    by_name: dict[str, Any] = dict(zip(FEATURES, found.T, strict=True))
-    expected = {
+    by_name = dict(zip(FEATURES, features_of(Outset(state, DAY)).T.tolist(), strict=True))
+    for name, values in {
         "waited": log_minutes(np.array([4, 2, 1]) * HOUR),
         "width": [-1, -1, 0],
         "request": log_minutes(np.array([2, 1, 0]) * HOUR),
@@ -316,6 +301,5 @@ def test_features_have_their_meaning():
         "time of day, sine": [1] * 3,
         "weekend": [0] * 3,
         "would fit": [1, 1, 0],
-    }
-    for name, values in expected.items():
-        assert list(values) == pytest.approx(by_name[name].tolist()), name
+    }.items():
+        assert list(values) == pytest.approx(by_name[name]), name

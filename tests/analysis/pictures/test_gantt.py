@@ -1,21 +1,13 @@
 """Gantt pictures, job by job and as density, and the picture of reactions around a period."""
 
 from itertools import pairwise
+from unittest.mock import Mock
 
 import hpcrowd as hc
 import numpy as np
 import pytest
-from hpcrowd.analysis.pictures import gantt as gantt_module
+from hpcrowd.analysis.pictures import gantt
 from hpcrowd.analysis.pictures.density import MOST_CELLS, MOST_ROWS, density, density_of, stretches
-from hpcrowd.analysis.pictures.gantt import (
-    COLOURED_BY,
-    HATCHES,
-    HUES,
-    fitting_style,
-    levels,
-    looks_of,
-    window_name,
-)
 from hpcrowd.analysis.pictures.plots import figure_png, hour_ticks, new_figure
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment.clock import DAY, HOUR, Clock
@@ -26,6 +18,8 @@ from hpcrowd.reactions import Delay, During
 from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.whatif import demand_response
 from hpcrowd.scenarios.whatif.demand_response import mean_use, reaction_figure
+
+from tests.support.reports import texts
 
 #: A trace that says when and where it was; the clocks change on its third day.
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8"
@@ -62,18 +56,10 @@ def year(make_trace):
     return replay(make_trace(*jobs, header=HEADER), users="rigid")
 
 
-def texts(figure):
-    """Everything that is written in a figure."""
-    return [one.get_text() for one in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
-
-
 def rectangles(figure):
     """The area of all jobs that are drawn, processor-seconds."""
-    area = 0.0
-    for collection in figure.axes[0].collections:
-        for path in collection.get_paths():
-            area += float(np.prod(path.vertices.max(axis=0) - path.vertices.min(axis=0)))
-    return area
+    paths = [path for one in figure.axes[0].collections for path in one.get_paths()]
+    return float(sum(np.prod(np.ptp(path.vertices, axis=0)) for path in paths))
 
 
 def held_in(run, first, last):
@@ -100,25 +86,21 @@ def test_jobs_are_drawn_with_their_size(run, window):
 NAMES = {"user": "user 0", "queue": "queue 1", "cluster": "cluster 0", "state": "completed"}
 
 
-@pytest.mark.parametrize("by", COLOURED_BY)
+@pytest.mark.parametrize("by", gantt.COLOURED_BY)
 def test_pictures_say_what_they_show(run, year, by):
     """Title, day, legend, averaging and queue are named, in both styles; panels do not touch."""
     queue = {"Jobs in the queue", "Processors requested by the queue"}
     figure = hc.gantt(run, by=by)
-    shown = texts(figure)
     assert figure_png(figure).startswith(b"\x89PNG")
-    assert {f"made: {run.label}", *queue, "killed", NAMES[by]} <= set(shown)
-    first, last = busiest_day(run) or (0, 0)
-    assert any(window_name(run, first, last) in text for text in shown)
+    assert {f"made: {run.label}", *queue, "killed", NAMES[by]} <= set(texts(figure).split(" | "))
+    assert gantt.window_name(run, *(busiest_day(run) or (0, 0))) in texts(figure)
     figure = hc.gantt(year, (None, None), by=by, style="density")
     assert figure_png(figure).startswith(b"\x89PNG")
-    shown = texts(figure)
     assert {
         "Density of use, made: rigid, easy", "% of the machine; white: less than 0.1 %",
         "Processors in use; dashed: size of the machine", *queue, NAMES[by],
-    } <= set(shown)  # fmt: skip
-    head = f"Share of the machine that each {by} held, averages over "
-    assert any(text.startswith(head) for text in shown)
+    } <= set(texts(figure).split(" | "))  # fmt: skip
+    assert f" | Share of the machine that each {by} held, averages over " in texts(figure)
     boxes = [axes.get_position() for axes in figure.axes[:4]]
     gaps = [above.y0 - below.y1 for above, below in pairwise(boxes)]
     assert min(gaps) * figure.get_figheight() >= 0.3
@@ -151,13 +133,14 @@ def test_what_cannot_be_drawn(run, window, how, words):
 
 def test_colours_of_users(trace, make_jobs):
     """Colours are those of the work, whatever the schedule: the same under every scheduler."""
-    easy, fcfs = (looks_of(replay(trace, scheduler=s).jobs, "user") for s in ("easy", "fcfs"))
+    easy, fcfs = (gantt.looks_of(replay(trace, scheduler=s).jobs, "user") for s in ("easy", "fcfs"))
     assert (easy.looks, easy.which.tolist()) == (fcfs.looks, fcfs.which.tolist())
     # With many users the largest have a look each and the others greys, named together.
     jobs = make_jobs(*((0, 10 + user, 1, 100, user) for user in range(30)))
-    looks = looks_of(jobs, "user")
+    looks = gantt.looks_of(jobs, "user")
     named = {looks.looks[place].label for place in looks.which if looks.looks[place].label}
-    assert {f"user {user}" for user in range(30 - len(HUES) * len(HATCHES), 30)} == named
+    first = 30 - len(gantt.HUES) * len(gantt.HATCHES)
+    assert {f"user {user}" for user in range(first, 30)} == named
     labels = [entry.label for entry in looks.legend(jobs.run_time, np.arange(30))]
     assert ["user 29", "5 more", "other users"] == [labels[0], *labels[-2:]]
 
@@ -171,18 +154,17 @@ def test_unfinished_jobs_and_more_than_the_machine(make_jobs):
     assert 3 * 19 == rectangles(hc.gantt(unfinished, (0, 20)))
     assert 3 * 2 == rectangles(hc.gantt(unfinished, (18, 20)))
     # A recorded schedule with more than the machine is drawn, with a line where it ends.
-    axes = hc.gantt(drawn_by_hand(make_jobs((0, 10, 3), (0, 10, 3)), (0, 0, 10), (0, 0, 10))).axes[
-        0
-    ]
+    more = drawn_by_hand(make_jobs((0, 10, 3), (0, 10, 3)), (0, 0, 10), (0, 0, 10))
+    axes = hc.gantt(more).axes[0]
     assert ((0, 6), [4, 4]) == (axes.get_ylim(), list(axes.lines[0].get_ydata()))
 
 
 def test_queue_is_exact_where_it_is_short():
     """Steps of the queue lie at the seconds at which it changes; long ones are averaged."""
-    edges, level = levels(np.array([1, 4]), np.array([6, 9]), np.array([1, 5]), 0, 8)
+    edges, level = gantt.levels(np.array([1, 4]), np.array([6, 9]), np.array([1, 5]), 0, 8)
     assert ([0, 1, 4, 6, 8], [0, 1, 6, 5]) == (edges.tolist(), level.tolist())
     begin = np.arange(10_000)
-    edges, level = levels(begin, begin + 1, np.ones(10_000, np.int64), 0, 10_000)
+    edges, level = gantt.levels(begin, begin + 1, np.ones(10_000, np.int64), 0, 10_000)
     assert len(edges) < 1500
     assert [1.0] * len(level) == level.tolist()
 
@@ -200,9 +182,7 @@ def test_ticks_follow_the_wall():
 
 def test_small_pictures(trace, run, make_jobs):
     """A tiny run has each job by name on its processors and in the queue, and what it asked for."""
-    few = hc.Trace(
-        trace.header, {name: values[:9] for name, values in trace.columns.items()}, "few"
-    )
+    few = hc.Trace(trace.header, {name: each[:9] for name, each in trace.columns.items()}, "few")
     figure = small_gantt(replay(few, users="rigid"), names={1: "first"}, title="Nine jobs")
     expected = ["first", *map(str, range(2, 10))]
     above, below = figure.axes
@@ -210,13 +190,9 @@ def test_small_pictures(trace, run, make_jobs):
     assert set(expected) == {text.get_text() for text in above.texts}
     assert expected == [label.get_text() for label in below.get_yticklabels()]
     two = drawn_by_hand(make_jobs((0, 10, 2, 40), (20, 10, 1, 10)), (0, 0, 10), (0, 20, 30))
-    lines = [
-        tuple(segment[:, 0])
-        for collection in small_gantt(two, last=50).axes[0].collections
-        if hasattr(collection, "get_segments")
-        for segment in collection.get_segments()
-    ]
-    assert [(10, 20)] == lines
+    drawn = small_gantt(two, last=50).axes[0].collections
+    lines = [one.get_segments() for one in drawn if hasattr(one, "get_segments")]
+    assert [(10, 20)] == [tuple(segment[:, 0]) for one in lines for segment in one]
     two.jobs.start[1], two.jobs.end[1] = 40, 50
     assert [40] == [line.get_xdata()[0] for line in small_gantt(two, last=50).axes[0].lines]
     for wrong in (run, EMPTY):
@@ -245,12 +221,9 @@ def test_promises_are_marked(run):
 
 def test_shares_are_those_of_the_jobs(make_trace):
     """Two users hold 2 and 4 of 8 processors for parts of ten hours: the shares are known."""
-    trace = make_trace(
-        {"submit": 0, "run": 5 * HOUR, "requested_processors": 2, "user": 1},
-        {"submit": 0, "run": 10 * HOUR, "requested_processors": 4, "user": 2},
-        header=HEADER,
-    )
-    found = density_of(replay(trace), 0, 10 * HOUR)
+    jobs = ({"submit": 0, "run": 5 * HOUR * user, "requested_processors": 2 * user, "user": user}
+            for user in (1, 2))  # fmt: skip
+    found = density_of(replay(make_trace(*jobs, header=HEADER)), 0, 10 * HOUR)
     assert ["user 2", "user 1"] == found.names
     assert [0.8, 0.2] == pytest.approx(found.work.tolist())
     begins = found.edges[:-1]
@@ -283,10 +256,10 @@ def test_stretches_cover_the_window(year, days):
 
 def test_style_follows_what_fits(year, monkeypatch):
     """A day is drawn job by job; a year of short jobs, or of too many, is not, unless asked for."""
-    assert "jobs" == fitting_style(year, 0, DAY)
-    assert "density" == fitting_style(year, 0, 365 * DAY)
-    monkeypatch.setattr(gantt_module, "MOST_JOBS", 3)
-    assert "density" == fitting_style(year, 0, 2 * DAY)
+    assert "jobs" == gantt.fitting_style(year, 0, DAY)
+    assert "density" == gantt.fitting_style(year, 0, 365 * DAY)
+    monkeypatch.setattr(gantt, "MOST_JOBS", 3)
+    assert "density" == gantt.fitting_style(year, 0, 2 * DAY)
 
 
 @pytest.mark.parametrize(("options", "code", "told"), [
@@ -314,15 +287,14 @@ def test_a_job_that_ran_twice_is_one_job(trace):
     runs = run.runs
     assert len(runs) > len(run.jobs)
     figure = hc.gantt(run, (None, None), style="jobs")
-    assert f"{len(run.jobs)} jobs of 5 users ran" in "".join(texts(figure))
+    assert f"{len(run.jobs)} jobs of 5 users ran" in texts(figure)
     held = int(((runs.end - runs.start) * runs.processors).sum())
     assert held == pytest.approx(rectangles(figure), rel=1e-6)
 
 
-DAYS_LONG = "\n".join(
-    ["; MaxProcs: 4", *(f"{n} {n * DAY} 0 36000 2 -1 -1 2 36000 -1 1 1 1 -1 1 -1 -1 -1"
-                        for n in range(1, 6))]
-)  # fmt: skip
+DAYS_LONG = "; MaxProcs: 4\n" + "\n".join(
+    f"{n} {n * DAY} 0 36000 2 -1 -1 2 36000 -1 1 1 1 -1 1 -1 -1 -1" for n in range(1, 6)
+)
 
 
 def test_picture_has_a_panel_for_each_answer():
@@ -334,10 +306,9 @@ def test_picture_has_a_panel_for_each_answer():
     runs = {"as usual": plain, "delay": delayed, "again": delayed}
     assert 1.0 == mean_use(plain, DAY, DAY + 20 * HOUR)  # two processors for half of the time
     figure = reaction_figure({"rigid": runs, "other": runs}, period, "Title")
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    expected = [f"{users} users: {name}" for users in ("rigid", "other")
-                for name in ("delay", "again")]  # fmt: skip
-    assert expected == titles
+    assert [
+        f"{users} users: {name}" for users in ("rigid", "other") for name in ("delay", "again")
+    ] == [axes.get_title(loc="left") for axes in figure.axes]
     assert figure_png(figure).startswith(b"\x89PNG")
 
 
@@ -345,11 +316,9 @@ def test_period_of_the_call_is_local():
     """The call is on a Wednesday, from 8:00 to 20:00, after whole weeks from the first Monday."""
     for clock in (Clock(), Clock(1704870000)):
         begin, end = demand_response.period_of(clock)
-        assert (2, 8, 0) == (clock.local(begin).weekday(), clock.local(begin).hour,
-                             clock.local(begin).minute)  # fmt: skip
-        assert 12 * HOUR == end - begin
-        monday = begin - clock.wall(begin) % (7 * DAY)
-        assert 16 == monday // (7 * DAY)
+        local = clock.local(begin)
+        assert (2, 8, 0, 12 * HOUR) == (local.weekday(), local.hour, local.minute, end - begin)
+        assert 16 == (begin - clock.wall(begin) % (7 * DAY)) // (7 * DAY)
 
 
 def test_script_tells_its_usage(tmp_path, capsys):
@@ -368,9 +337,8 @@ def test_script_leaves_the_files_of_others(tmp_path, capsys, monkeypatch):
     path, mine, figure = tmp_path / "log.swf", tmp_path / "mine.png", new_figure(4, 3, "x")
     path.write_text(DAYS_LONG + "\n")
     mine.write_text("a photograph")
-    monkeypatch.setattr(demand_response, "covered", lambda *_: None)
-    monkeypatch.setattr(demand_response, "runs", lambda *_: {})
-    monkeypatch.setattr(demand_response, "reaction_figure", lambda *_: figure)
+    for name, made in (("covered", None), ("runs", {}), ("reaction_figure", figure)):
+        monkeypatch.setattr(demand_response, name, lambda *_, made=made: made)
     (tmp_path / "link.png").symlink_to(path)
     for name, more in (("log.swf", []), ("link.png", ["--force"]), ("mine.png", []), ("x.doc", [])):
         assert 2 == demand_response.main([str(path), str(tmp_path / name), *more])
@@ -379,10 +347,6 @@ def test_script_leaves_the_files_of_others(tmp_path, capsys, monkeypatch):
     for more in (["--force"], []):
         assert 0 == demand_response.main([str(path), str(mine), *more])
         assert kind_of(mine) is not None
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(demand_response, "rows", interrupt)
+    monkeypatch.setattr(demand_response, "rows", Mock(side_effect=KeyboardInterrupt))
     assert 130 == demand_response.main([str(path), str(mine)])
     assert f"interrupted; written before that, and complete: {mine}" in capsys.readouterr().err

@@ -24,16 +24,10 @@ def runs(make_trace, tmp_path_factory):
         {"do": "switch", "at": 100000, "scheduler": "fcfs"},
     ]
     platform = PlatformConfig.model_validate({"name": "plan", "changes": changes})
-    power = {
-        "nodes": [{"name": "thin", "idle": "60 W", "processor": "40 W"}],
-        "tariff": {"price": 0.2},
-    }
-    visits = replay(trace, users="rigid", power=power)
-    rows = [
-        Visit(0, 10, Happening.THERE),
-        Visit(86400, 11, Happening.ARRIVED),
-        Visit(90000, 10, Happening.GAVE_UP),
-    ]
+    nodes = [{"name": "thin", "idle": "60 W", "processor": "40 W"}]
+    visits = replay(trace, users="rigid", power={"nodes": nodes, "tariff": {"price": 0.2}})
+    there, gone = Visit(0, 10, Happening.THERE), Visit(90000, 10, Happening.GAVE_UP)
+    rows = [there, Visit(86400, 11, Happening.ARRIVED), gone]
     visits.parts["population"] = Population(rows=rows)
     unrecorded = replay(trace, users="rigid")
     for column in ("recorded_submit", "recorded_start", "recorded_end"):
@@ -41,8 +35,8 @@ def runs(make_trace, tmp_path_factory):
     unrecorded.reading.trace = unrecorded.work = None
     torn = busy_trace(make_trace)
     torn.columns["wait"][1:-1] = -1
-    torn.columns["requested_processors"][-1] = -1
-    torn.columns["allocated_processors"][-1] = -1
+    for name in ("requested_processors", "allocated_processors"):
+        torn.columns[name][-1] = -1
     write_swf(torn, folder / "torn.swf")
     return {
         "plain": replay(trace, users="think-time", log=DecisionLog()),

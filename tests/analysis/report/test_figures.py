@@ -78,25 +78,21 @@ def test_lateness_weeks_and_shares_are_exact(runs):
     assert "Lateness, min" in texts(over_time.submissions_over_time(run))
     # The shares of the week add up to 100 %, recorded and simulated.
     found = over_time.week_data(runs["plain"])
-    for name in ("recorded_percent", "simulated_percent"):
-        assert pytest.approx(100) == found[name].sum()
+    both = found["recorded_percent"].sum(), found["simulated_percent"].sum()
+    assert (100, 100) == pytest.approx(both)
     assert {"hour_of_week", "recorded_percent"} == set(over_time.week_data(runs["record"]))
     # A user with nine jobs that wait counts once among users, nine times among jobs.
     run = story(*((1, 1, 10, 0, 100, 110) for _ in range(9)), (2, 1, 10, 0, 0, 10))
     found = waits.waits_data(run)
     place = found["wait_s"].tolist().index(0)
-    assert pytest.approx(0.9) == found["share_of_jobs_simulated"][place]
-    assert pytest.approx(0.5) == found["share_of_users_simulated"][place]
+    shares = [found[f"share_of_{name}_simulated"][place] for name in ("jobs", "users")]
+    assert [0.9, 0.5] == pytest.approx(shares)
 
 
 def test_classes_are_exact():
     """Sizes go by factors of four, a job of the upper end belongs to the class; all add up."""
-    run = story(
-        (1, 1, 600, 0, 0, 100),
-        (1, 4, 600, 0, 60, 160),
-        (1, 2, 601, 0, 100, 200),
-        (2, 5, -1, 0, 300, 400),
-    )
+    first, second = (1, 1, 600, 0, 0, 100), (1, 4, 600, 0, 60, 160)
+    run = story(first, second, (1, 2, 601, 0, 100, 200), (2, 5, -1, 0, 300, 400))
     found = wait_classes(run)
     assert ["1", "2 to 4", "5 to 16", "all"] == found.sizes
     assert ["to 10 min", "to 1 h", "unknown", "all"] == found.times
@@ -153,17 +149,12 @@ def test_think_times_of_record_and_run():
 
 def test_who_is_there_is_exact(runs, tmp_path):
     """Who comes back is there again, who continues stays, and a leaving is counted once."""
-    run = story((1, 1, 1, 0, 0, 9))
+    run, what = story((1, 1, 1, 0, 0, 9)), Happening
     visits = [
-        Visit(0, 1, Happening.THERE),
-        Visit(0, 2, Happening.THERE),
-        Visit(10, 1, Happening.WENT_AWAY),
-        Visit(20, 3, Happening.ARRIVED),
-        Visit(30, 1, Happening.CAME_BACK),
-        Visit(40, 2, Happening.WENT_ON),
-        Visit(700_000, 2, Happening.DONE),
-    ]
-    run.parts["population"] = Population(rows=visits)
+        (0, 1, what.THERE), (0, 2, what.THERE), (10, 1, what.WENT_AWAY), (20, 3, what.ARRIVED),
+        (30, 1, what.CAME_BACK), (40, 2, what.WENT_ON), (700_000, 2, what.DONE),
+    ]  # fmt: skip
+    run.parts["population"] = Population(rows=[Visit(*one) for one in visits])
     times, there = users_there(run)
     assert [0, 10, 20, 30, 40, 700_000] == times.tolist()
     assert [2, 1, 2, 3, 3, 2] == there.tolist()
@@ -171,29 +162,24 @@ def test_who_is_there_is_exact(runs, tmp_path):
     assert [3, 2] == found["users_there_at_its_end"].tolist()
     assert [[1, 0], [0, 1]] == [found[name].tolist() for name in ("arrived", "done")]
     write_results(runs["visits"], tmp_path / "run", plots=False)
-    assert (
-        list(runs["visits"].parts["population"].rows)
-        == read_results(tmp_path / "run").parts["population"].rows
-    )
+    read = read_results(tmp_path / "run").parts["population"].rows
+    assert list(runs["visits"].parts["population"].rows) == read
 
 
 def test_marks_are_those_of_the_platform(runs):
     """Changes are in the order of time, with their spans; random failures are left out."""
-    clock, marks = runs["platform"].clock, marks_of(runs["platform"])
+    clock = runs["platform"].clock
     noon = clock.second_at(clock.wall(0) + 12 * HOUR)
     assert [
-        (90000, 90000, "home: 4 to 6 processors"),
-        (100000, 100000, "home: scheduler fcfs"),
-    ] == [mark for mark in marks if mark.begin == mark.end]
-    spans = [mark for mark in marks if mark.end > mark.begin]
-    assert [Mark(noon, noon + 6 * HOUR, "home: maintenance")] == spans
+        Mark(noon, noon + 6 * HOUR, "home: maintenance"),
+        Mark(90000, 90000, "home: 4 to 6 processors"),
+        Mark(100000, 100000, "home: scheduler fcfs"),
+    ] == marks_of(runs["platform"])
     run = story((1, 1, 1, 0, 0, 9))
-    changes = [
-        {"do": "fail", "start": 0},
-        {"do": "down", "at": 5, "processors": 3, "cluster": "north"},
+    run.configuration["platform"] = {"changes": [
+        {"do": "fail", "start": 0}, {"do": "down", "at": 5, "processors": 3, "cluster": "north"},
         {"do": "maintain", "start": "no date", "end": 9},
-    ]
-    run.configuration["platform"] = {"changes": changes}
+    ]}  # fmt: skip
     assert [Mark(5, 5, "north: 3 processors down")] == marks_of(run)
 
 

@@ -63,22 +63,14 @@ def test_every_run_has_a_page(runs, kind):
 INTRUDER = '<b id="in">x</b></script><script>document.title="in"</script><!--'
 
 
-def intruder(folder):
-    """Return a run with the jobs of that user."""
-    head = "JobID|User|Submit|Start|End|State|AllocCPUS|TimelimitRaw"
-    days = [f"2024-01-0{n + 1}" for n in range(5)]
-    lines = [
-        f"{n}|{INTRUDER}|{day}T08:00:00|{day}T08:10:00|{day}T20:00:00|COMPLETED|4|900"
-        for n, day in enumerate(days, 1)
-    ]
-    path = folder / "jobs.txt"
-    path.write_text("\n".join([head, *lines, ""]))
-    return replay(read_trace(path), users="rigid", processors=4)
-
-
 def test_names_cannot_get_into_the_page(tmp_path):
     """Names of users stay data, whatever they contain."""
-    text = report_html([intruder(tmp_path)], interactive=True)
+    head = "JobID|User|Submit|Start|End|State|AllocCPUS|TimelimitRaw"
+    times = "|".join(f"2024-01-0{{}}T{at}:00" for at in ("08:00", "08:10", "20:00"))
+    lines = [f"{n}|{INTRUDER}|{times.format(n, n, n)}|COMPLETED|4|900" for n in range(1, 6)]
+    (tmp_path / "jobs.txt").write_text("\n".join([head, *lines, ""]))
+    run = replay(read_trace(tmp_path / "jobs.txt"), users="rigid", processors=4)
+    text = report_html([run], interactive=True)
     assert "document.title=" in text
     assert 2 == text.count("</script>")
     assert '<b id="in">' not in re.sub(r"<script>.*?</script>", "", text, flags=re.S)
@@ -86,13 +78,11 @@ def test_names_cannot_get_into_the_page(tmp_path):
 
 def test_several_runs_share_their_time_axis(runs):
     """In a report on two runs the charts over time have one axis that covers both."""
-    both = [runs["plain"], runs["platform"]]
-    text = report_html(both, interactive=True)
+    text = report_html([runs["plain"], runs["platform"]], interactive=True)
     assert len(charts_in(text)) >= 4
     document = text[text.rindex('{"report":') :]
     axes = re.findall(r'"x_range":\{"(?:type":"object","name":"Range1d",)?"?id":"(m\d+)"', document)
-    assert len(axes) >= 4
-    assert len(set(axes)) < len(axes)
+    assert len(set(axes)) < len(axes) >= 4
 
 
 def test_local_times_are_on_the_axis():
@@ -176,7 +166,10 @@ def test_what_a_reader_sees_and_does(browser, runs, tmp_path):
     tab.mouse.down()
     point_at(tab, use, 0.3)
     tab.mouse.up()
-    after = range_of(tab, use)
+    for _ in range(100):  # a busy machine answers later
+        if (after := range_of(tab, use)) != before:
+            break
+        tab.wait_for_timeout(50)
     assert after[0] > before[0]
     assert after == range_of(tab, queue) == range_of(tab, so_far)
     assert of_day == range_of(tab, day)

@@ -94,11 +94,11 @@ def test_concentration():
 
 def test_a_replay_says_so_everywhere(make_trace, tmp_path):
     """The remark is in the notes, the summary, the printed lines, the report and the folder."""
-    rare = [{"submit": day * 3 * DAY, "user": 1} for day in range(20)]
-    dense = [{"submit": 10 * DAY + minute * 60, "user": 2} for minute in range(100)]
-    jobs = sorted([*rare, *dense], key=lambda job: job["submit"])
+    rare = [(day * 3 * DAY, 1) for day in range(20)]
+    jobs = sorted([*rare, *((10 * DAY + minute * 60, 2) for minute in range(100))])
     more = {"run": 30, "allocated_processors": 1, "requested_time": 60, "wait": 0, "status": 1}
-    bursts = make_trace(*({**job, **more} for job in jobs), header="; MaxProcs: 4")
+    rows = ({"submit": at, "user": user, **more} for at, user in jobs)
+    bursts = make_trace(*rows, header="; MaxProcs: 4")
     run = hc.replay(bursts, users="think-time")
     (line,) = run.remarks
     assert line.startswith("concentration: one session holds 100 of 120 jobs (83%)")

@@ -8,18 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.validation import foresight
 from hpcrowd.analysis.validation.event_report import COLUMNS
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
-from hpcrowd.analysis.validation.foresight import (
-    HORIZONS,
-    MEASURES,
-    NO_CHANGE,
-    ORDINARY,
-    Verdict,
-    choose_events,
-    foresee_events,
-    verdicts,
-)
+from hpcrowd.analysis.validation.foresight import NO_CHANGE, choose_events, verdicts
 from hpcrowd.analysis.validation.models import UserModel
 from hpcrowd.analysis.validation.parts import Parts
 from hpcrowd.analysis.validation.scores import Estimate
@@ -100,7 +92,7 @@ def test_what_is_refused(monkeypatch):
     with pytest.raises(QuantityError, match=r"the log lasts 49 days; 56 are needed"):
         find_events(log(days=50), CLOCK)
     with pytest.raises(QuantityError, match=r"users generative: .* leave them out"):
-        foresee_events(log(), [UserModel.of("generative")], CLOCK, [outage(40, 5)])
+        foresight.foresee_events(log(), [UserModel.of("generative")], CLOCK, [outage(40, 5)])
     with pytest.raises(ValueError, match="origin 5 s: no session begins in the first part"):
         Parts.of(log(), CLOCK, at=5)
     monkeypatch.setitem(sys.modules, "ruptures", None)
@@ -111,16 +103,16 @@ def test_what_is_refused(monkeypatch):
 
 def test_what_a_header_says(make_trace):
     """Begin, end and notes are listed; filters get the dates of the jobs that they removed."""
+    removed = "user=2 and (job>=2 and job<=9) (8 jobs removed)"
     header = (
         "; UnixStartTime: 954115200\n; StartTime: Mon Mar 27 2000\n; Information: http://there/\n"
-        "; Queue: 1 all\n; Note: THIS IS A CLEANED VERSION OF THE LOG!\n"
-        ";       user=2 and (job>=2 and job<=9) (8 jobs removed)"
+        f"; Queue: 1 all\n; Note: THIS IS A CLEANED VERSION OF THE LOG!\n;       {removed}"
     )
     rows = [{"number": number, "submit": day * DAY} for number, day in ((1, 0), (10, 3), (11, 4))]
     assert [
         "StartTime: Mon Mar 27 2000",
         "Note: THIS IS A CLEANED VERSION OF THE LOG!",
-        "Note: user=2 and (job>=2 and job<=9) (8 jobs removed): 2000-03-30 to 2000-03-30",
+        f"Note: {removed}: 2000-03-30 to 2000-03-30",
     ] == header_notes(make_trace(*rows, header=header), CLOCK)
 
 
@@ -131,12 +123,11 @@ def outage(day, hours):
 
 def test_the_largest_events_are_chosen():
     """They are a week apart, with room before and after; ordinary days are far from all."""
-    events = [outage(10, 90), outage(35, 5), outage(37, 9), outage(50, 7), outage(80, 90)]
-    jobs = log()
+    events, jobs = [outage(*one) for one in ((10, 90), (35, 5), (37, 9), (50, 7), (80, 90))], log()
     assert [events[2], events[3]] == choose_events(events, jobs)
     assert [events[2]] == choose_events(events, jobs, 1)
     (found,) = choose_events([outage(30, 9)], jobs, 0, ordinary=1)
-    assert ORDINARY == found.kind
+    assert foresight.ORDINARY == found.kind
     assert found.begin >= 60 * DAY
     assert [] == choose_events([outage(day, 9) for day in range(0, DAYS, 6)], jobs, 0, ordinary=3)
 
@@ -149,7 +140,7 @@ def asked():
     heard = jobs.take(np.flatnonzero((at <= BROKEN + HOUR) | (at >= BROKEN + LASTS)))
     events = [Event("outage", BROKEN, BROKEN + LASTS, 6.0, 0.0, 1e-9)]
     models = [UserModel.of(name) for name in ("think-time", "adjusted")]
-    return foresee_events(heard, models, CLOCK, events, seeds=1)
+    return foresight.foresee_events(heard, models, CLOCK, events, seeds=1)
 
 
 def kinds(jobs):
@@ -160,7 +151,7 @@ def kinds(jobs):
 def test_verdicts_and_tables_of_the_page(asked):
     """There is a verdict for each model, measure and days, and a table in each part of the page."""
     found = verdicts({"a": asked, "b": asked})
-    assert 3 * len(MEASURES) * len(HORIZONS) == len(found)
+    assert 3 * len(foresight.MEASURES) * len(foresight.HORIZONS) == len(found)
     first = next(one for one in found if (one.model, one.days) == ("adjusted", 1))
     assert abs(asked[0].error(1, "jobs", "adjusted")) == pytest.approx(first.error.value)
     assert first.error.low == pytest.approx(first.error.high)
@@ -168,7 +159,7 @@ def test_verdicts_and_tables_of_the_page(asked):
     assert np.isnan(verdicts({"a": asked})[0].error.low)
     events = find_events(log(), CLOCK)
     notes = ["StartTime: Mon Mar 27 2000", "Note: user=2 (8 jobs removed)"]
-    ordinary = [replace(one, event=replace(one.event, kind=ORDINARY)) for one in asked]
+    ordinary = [replace(one, event=replace(one.event, kind=foresight.ORDINARY)) for one in asked]
     page = Found(events, notes, "", CLOCK, DAYS, [*asked, *ordinary])
     parts = parts_of({"KTH": page, "NASA": replace(page, asked=[])})
     for name, words in {
@@ -182,9 +173,9 @@ def test_verdicts_and_tables_of_the_page(asked):
 
 def test_gains_are_counted():
     """Only intervals on one side of 0 count; "no change" is not compared with itself."""
-    nothing = Estimate(0.0, 0.0, 0.0)
+    none = Estimate(0.0, 0.0, 0.0)
     found = [
-        Verdict(model, "think_time", days, 3, nothing, nothing, Estimate(0, *gain), nothing)
+        foresight.Verdict(model, "think_time", days, 3, none, none, Estimate(0, *gain), none)
         for model, days, *gain in (
             ("adjusted", 1, 0.1, 0.3), ("fluid", 1, 0.2, 0.4), ("fluid", 14, -0.3, -0.1),
             ("linear", 1, -0.1, 0.2), ("linear", 14, np.nan, np.nan), (NO_CHANGE, 1, 0.0, 0.0),
@@ -193,17 +184,11 @@ def test_gains_are_counted():
     assert "| all | 5 | 2 | 1 | think time, 1 d: 2 |" in gains_table({"all": found})
 
 
-@pytest.fixture
-def file(tmp_path):
-    """The made-up log as a file."""
-    path = swf_of(log(), tmp_path / "log.swf")
-    lines = [one for one in path.read_text().splitlines() if "UnixStartTime" not in one]
-    path.write_text("\n".join(["; UnixStartTime: 954115200\n; Note: made up", *lines, ""]))
-    return path
-
-
-def test_the_command_lists_events(call, file):
+def test_the_command_lists_events(call, tmp_path):
     """The header and a table; the same as JSON and as comma-separated values."""
+    file = swf_of(log(), tmp_path / "log.swf")
+    lines = [one for one in file.read_text().splitlines() if "UnixStartTime" not in one]
+    file.write_text("\n".join(["; UnixStartTime: 954115200\n; Note: made up", *lines, ""]))
     code, out, err = call("events", file)
     assert (0, "") == (code, err)
     assert "Note: made up" in out

@@ -8,18 +8,9 @@ import numpy as np
 import pytest
 from hpcrowd import Clock
 from hpcrowd.analysis.curves import decades
+from hpcrowd.analysis.validation import scores
 from hpcrowd.analysis.validation.across import Across, claim_rows, holm, rank_rows
-from hpcrowd.analysis.validation.scores import (
-    BIN,
-    crps,
-    distances,
-    estimate,
-    histogram,
-    mean_over_users,
-    resample,
-    times_histogram,
-    user_means,
-)
+from hpcrowd.analysis.validation.scores import BIN, distances, estimate, resample
 from hpcrowd.analysis.validation.validation import RANKED, Score, Validation
 from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
@@ -39,9 +30,9 @@ def test_intervals_and_decades():
     assert one.tolist() == again.tolist() != other.tolist()
     # Times ten times as long are a decade apart; larger ones are in the last bin.
     seconds, users = np.array([10**5, 10**6, 10**7]), np.zeros(3, np.int64)
-    first, longer = (times_histogram(factor * seconds, users, 1) for factor in (1, 10))
+    first, longer = (scores.times_histogram(factor * seconds, users, 1) for factor in (1, 10))
     assert pytest.approx(1, abs=2 * BIN) == distances(first, longer, np.ones((1, 1)))["w1"][0]
-    assert [[1, 0, 2]] == histogram(np.array([0.9, 2.0, 99.0]), users, 1, 3).tolist()
+    assert [[1, 0, 2]] == scores.histogram(np.array([0.9, 2.0, 99.0]), users, 1, 3).tolist()
     assert 0.0 == decades(0)
     assert pytest.approx(1, abs=1e-3) == float(decades(10**7) - decades(10**6))
 
@@ -54,18 +45,17 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     for _ in range(cases):
         own = random.exponential(size=60)
         user = np.repeat(np.arange(60), 5)
-        found = estimate(
-            mean_over_users(user_means(own[user] + random.normal(size=300), user, 60), weights)
-        )
+        means = scores.user_means(own[user] + random.normal(size=300), user, 60)
+        found = estimate(scores.mean_over_users(means, weights))
         held += found.low <= 1.0 <= found.high
     # Percentile intervals of skewed means hold a little less than they say.
     error = 4 * math.sqrt(0.95 * 0.05 / cases)
     assert 0.95 - 0.02 - error <= held / cases <= 0.95 + error
-    scores, once = np.array([1.0] * 100 + [3.0]), np.ones((1, 3))
-    means = user_means(scores, np.array([0] * 100 + [2]), 3)
-    assert 2.0 == mean_over_users(means, once)[0]
-    busy = mean_over_users(means, once, np.array([100.0, 7.0, 1.0]))[0]
-    assert pytest.approx(scores.mean()) == busy
+    values, once = np.array([1.0] * 100 + [3.0]), np.ones((1, 3))
+    means = scores.user_means(values, np.array([0] * 100 + [2]), 3)
+    assert 2.0 == scores.mean_over_users(means, once)[0]
+    busy = scores.mean_over_users(means, once, np.array([100.0, 7.0, 1.0]))[0]
+    assert pytest.approx(values.mean()) == busy
 
 
 @given(
@@ -80,9 +70,9 @@ def test_scores_are_those_of_all_pairs(forecasts, y):
     for row in forecasts:
         between = [abs(one - other) for one, other in combinations(row, 2)] or [0]
         expected.append(np.mean(np.abs(np.array(row) - y)) - np.mean(between) / 2)
-    assert expected == pytest.approx(crps(draws, np.full(len(draws), float(y))).tolist())
+    assert expected == pytest.approx(scores.crps(draws, np.full(len(draws), float(y))).tolist())
     with pytest.raises(QuantityError, match="forecast without draws"):
-        crps(np.array([[np.nan]]), np.array([0.0]))
+        scores.crps(np.array([[np.nan]]), np.array([0.0]))
 
 
 counts = st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=3, max_size=3)

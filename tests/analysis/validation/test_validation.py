@@ -57,11 +57,8 @@ def validate(jobs, *models, rules=RULES, **choices):
 
 def scores(found, measure):
     """The values of a measure by model."""
-    return {
-        name: each[measure].statistics[RANKED[measure]].value
-        for name, each in found.scores.items()
-        if measure in each
-    }
+    each = {name: one[measure] for name, one in found.scores.items() if measure in one}
+    return {name: one.statistics[RANKED[measure]].value for name, one in each.items()}
 
 
 def test_linear_users_are_found_out(make_jobs):
@@ -70,8 +67,9 @@ def test_linear_users_are_found_out(make_jobs):
     batch = scores(found, "next_batch")
     assert "linear" == min(batch, key=lambda name: batch[name])
     assert batch["linear"] < batch["similar"] < 0.05 < batch["adjusted"]
-    assert not any(found.scores[name]["next_batch"].tied for name in ("rigid", "adjusted", POOLED))
-    assert {"linear"} == {n for n, each in found.scores.items() if each["next_batch"].rank == 1}
+    judged = {name: each["next_batch"] for name, each in found.scores.items()}
+    assert not any(judged[name].tied for name in ("rigid", "adjusted", POOLED))
+    assert ["linear"] == [name for name, one in judged.items() if one.rank == 1]
     found = validate(chain(make_jobs, whatever), "adjusted", "linear")
     assert scores(found, "next_batch")["adjusted"] < scores(found, "next_batch")["linear"]
     assert not found.scores["linear"]["next_batch"].tied
@@ -114,9 +112,8 @@ def test_the_parts_are_kept_apart(make_jobs, name):
 def test_made_up_work_belongs_to_the_second_part(make_jobs, name):
     """Users who make up their work do so in the second part only, and are asked for no forecast."""
     jobs = chain(make_jobs, linear, users=4, jobs=30)
-    found = validate(jobs, name)
+    found, parts = validate(jobs, name), Parts.of(jobs, Clock())
     assert set(MEASURES) == set(found.scores[name])
-    parts = Parts.of(jobs, Clock())
     run = simulate_second(parts, found.models[name])
     sent = run.submit[run.submit >= 0]
     assert parts.since <= sent.min()
@@ -163,11 +160,8 @@ def test_releases_of_the_record(make_jobs, when, seed):
 def test_pauses_are_drawn_from_the_first_part(make_jobs, prior, expected):
     """Users draw their own pauses, with an infinite prior everybody's; what is known stays."""
     # Two users with pauses of 1,000 and 2,000 s in the first part, and of 9,000 s after it.
-    rows = [
-        (int(at), 100, 1, 1, user)
-        for user, pause in ((1, 1000), (2, 2000))
-        for at in np.cumsum([0, *[100 + pause] * 3, 9100])
-    ]
+    at = [np.cumsum([0, *[100 + pause] * 3, 9100]).tolist() for pause in (1000, 2000)]
+    rows = [(one, 100, 1, 1, user) for user, each in enumerate(at, 1) for one in each]
     work = Work.of(make_jobs(*sorted(rows)))
     releases = heldout.recorded_releases(BatchOrder(work))
     users = add_users(Simulation(work.jobs, 2, "recorded"), work, "adjusted")

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hpcrowd import JobTable, State
 from hpcrowd.analysis.views import delays
+from hpcrowd.analysis.views.delays import MOST_CELLS
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column
@@ -20,18 +21,19 @@ from hypothesis import strategies as st
 from tests.analysis.views.view_cases import finished, paused
 from tests.support.simulations import simulation_of
 
+COLUMNS = ("user", "processors", "cluster", "submit", "enqueued", "start", "end")
+
 
 def table_of(*jobs):
     """Return a table of (user, processors, cluster, submit, enqueued, start, end)."""
     made = JobTable(len(jobs))
     made.number[:] = np.arange(1, len(jobs) + 1)
-    for row, job in enumerate(jobs):
-        columns = ("user", "processors", "cluster", "submit", "enqueued", "start", "end")
-        for name, value in zip(columns, job, strict=True):
-            made.column(Column[name.upper()])[row] = value
-        made.estimate[row] = max(1, job[-1] - job[-2])
-        over = job[-1] != UNKNOWN
-        made.column(Column.STATE)[row] = State.COMPLETED if over else State.UNFINISHED
+    if jobs:
+        for name, values in zip(COLUMNS, np.transpose(jobs), strict=True):
+            made.column(Column[name.upper()])[:] = values
+    made.estimate[:] = np.maximum(made.end - made.start, 1)
+    over = made.end != UNKNOWN
+    made.column(Column.STATE)[:] = np.where(over, State.COMPLETED, State.UNFINISHED)
     return made
 
 
@@ -84,19 +86,10 @@ def test_story():
 
 
 #: User, processors, cluster, submission, then s with a broker, waiting and running; outcome.
-JOBS = st.lists(
-    st.tuples(
-        st.integers(UNKNOWN, 3),
-        st.integers(1, 5),
-        st.integers(0, 1),
-        st.integers(0, 30),
-        st.sampled_from([0, 0, 0, 4]),
-        st.integers(0, 12),
-        st.integers(0, 12),
-        st.sampled_from(["ran", "ran", "ran", "runs", "waits", "held", "cancelled"]),
-    ),
-    max_size=12,
-)
+OUTCOMES = st.sampled_from(["ran", "ran", "ran", "runs", "waits", "held", "cancelled"])
+PLACE = st.integers(UNKNOWN, 3), st.integers(1, 5), st.integers(0, 1)
+TIMES = st.integers(0, 30), st.sampled_from([0, 0, 0, 4]), st.integers(0, 12), st.integers(0, 12)
+JOBS = st.lists(st.tuples(*PLACE, *TIMES, OUTCOMES), max_size=12)
 
 
 def random_table(jobs):
@@ -117,8 +110,7 @@ def naive(jobs, begin, now):
     """Return processor-seconds and jobs by pair, added up second by second."""
     seconds: dict[tuple[int | None, int], Fraction] = {}
     waited: dict[tuple[int | None, int], set[int]] = {}
-    names = ("user", "processors", "cluster", "submit", "enqueued", "start", "end")
-    rows = list(zip(*(getattr(jobs, name).tolist() for name in names), strict=True))
+    rows = list(zip(*(getattr(jobs, name).tolist() for name in COLUMNS), strict=True))
     for at in range(begin, now):
         for row, (delayed, asks, cluster, submit, enqueued, start, end) in enumerate(rows):
             until = end if start == UNKNOWN else start
@@ -139,18 +131,11 @@ def naive(jobs, begin, now):
     return {pair: (seconds[pair], len(waited[pair])) for pair in seconds}
 
 
-@given(
-    jobs=JOBS,
-    now=st.integers(0, 60),
-    window=st.sampled_from([None, 1, 15]),
-    cells=st.sampled_from([1, delays.MOST_CELLS]),
-)
+@given(JOBS, st.integers(0, 60), st.sampled_from([None, 1, 15]), st.sampled_from([1, MOST_CELLS]))
 @example(
-    jobs=[(0, 1, 0, 0, 0, 0, 5, "ran"), (0, 1, 0, 0, 0, 5, 5, "ran"), (1, 2, 0, 0, 0, 8, 1, "ran")],
-    now=60,
-    window=None,
-    cells=1,
-)
+    [(0, 1, 0, 0, 0, 0, 5, "ran"), (0, 1, 0, 0, 0, 5, 5, "ran"), (1, 2, 0, 0, 0, 8, 1, "ran")],
+    60, None, 1,
+)  # fmt: skip
 @settings(max_examples=50)
 def test_second_by_second(jobs, now, window, cells):
     """The table is what one gets from adding up second by second, and sums to what was waited."""
@@ -171,13 +156,8 @@ def test_second_by_second(jobs, now, window, cells):
 @pytest.fixture
 def waiting(make_jobs):
     """Job 3 asks for all 10 processors, 1 is free; 4 fits but is long, 5 does not fit."""
-    return make_jobs(
-        (0, 100, 6, 100, 1),
-        (0, 50, 3, 50, 2),
-        (1, 10, 10, 10, 3),
-        (2, 500, 1, 500, 4),
-        (3, 500, 2, 500, 1),
-    )
+    running, head = ((0, 100, 6, 100, 1), (0, 50, 3, 50, 2)), (1, 10, 10, 10, 3)
+    return make_jobs(*running, head, (2, 500, 1, 500, 4), (3, 500, 2, 500, 1))
 
 
 def held_by(found):
@@ -252,37 +232,26 @@ def test_overdue_jobs_and_outages(make_jobs):
 
 def test_own_cluster():
     """With several clusters, only jobs of the same one are in the way; with a broker none is."""
-    jobs = table_of(
-        (1, 8, 0, 0, 0, 0, 50),
-        (2, 6, 1, 0, 0, 0, 60),
-        (3, 4, 1, 5, 5, UNKNOWN, UNKNOWN),
-        (4, 4, 1, 6, UNKNOWN, UNKNOWN, UNKNOWN),
-        (5, 4, 0, 4, 4, UNKNOWN, UNKNOWN),
-    )
-    moment = moment_of(jobs, 10)
-    found = blockers_of(moment, 2)
+    never = UNKNOWN, UNKNOWN
+    moment = moment_of(table_of(
+        (1, 8, 0, 0, 0, 0, 50), (2, 6, 1, 0, 0, 0, 60), (3, 4, 1, 5, 5, *never),
+        (4, 4, 1, 6, UNKNOWN, *never), (5, 4, 0, 4, 4, *never),
+    ), 10)  # fmt: skip
+    found, held = blockers_of(moment, 2), blockers_of(moment, 3)
     assert ("away", 2, False) == (found.cluster, found.free, found.held)
-    assert [(2, 60, 2)] == held_by(found)
-    assert () == found.ahead
-    held = blockers_of(moment, 3)
+    assert ([(2, 60, 2)], ()) == (held_by(found), found.ahead)
     assert ("", True, (), ()) == (held.cluster, held.held, held.running, held.ahead)
 
 
 def test_partitions(make_jobs):
     """On a machine of nodes, jobs of other partitions are not in the way."""
-    site = Machine(
-        nodes=(NodeType(name="a1", cores=4), NodeType(name="b1", cores=4)),
-        partitions=(
-            Partition(name="a", nodes=("a1",), default=True),
-            Partition(name="b", nodes=("b1",)),
-        ),
-    )
+    parts = Partition(name="a", nodes=("a1",), default=True), Partition(name="b", nodes=("b1",))
+    nodes = NodeType(name="a1", cores=4), NodeType(name="b1", cores=4)
+    site = Machine(nodes=nodes, partitions=parts)
     jobs = make_jobs((0, 50, 4, 50, 1), (0, 100, 4, 100, 2), (1, 10, 2, 10, 3))
-    jobs.names = {"queue": {1: "a", 2: "b"}}
-    jobs.queue[:] = [1, 2, 2]
+    jobs.names, jobs.queue[:] = {"queue": {1: "a", 2: "b"}}, [1, 2, 2]
     model = simulation_of(jobs, site.cores, "easy", machine=site)
     model.cluster.submit([0, 1, 2], [0, 0, 1])
     model.run(until=10)
     found = blockers_of(Moment.of_model(model), 2)
-    assert 0 == found.free
-    assert [(2, 100, 2)] == held_by(found)
+    assert (0, [(2, 100, 2)]) == (found.free, held_by(found))

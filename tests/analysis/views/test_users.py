@@ -12,13 +12,9 @@ from tests.analysis.views.view_cases import paused
 
 #: One processor; sessions 0 to 4 of user 1 and 5 of user 2: 2 waits for 0 and 1, 3 and 4 for 2.
 STORY = (
-    (0, 4000, 1, 4000, 1),
-    (3700, 5000, 1, 5000, 1),
-    (9000, 1000, 1, 1000, 1),
-    (20000, 9000, 1, 9000, 1),
-    (25000, 500, 1, 500, 1),
-    (100, 50, 1, 60, 2),
-)
+    (0, 4000, 1, 4000, 1), (3700, 5000, 1, 5000, 1), (9000, 1000, 1, 1000, 1),
+    (20000, 9000, 1, 9000, 1), (25000, 500, 1, 500, 1), (100, 50, 1, 60, 2),
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +79,12 @@ def test_window_of_many_sessions(make_jobs):
     jobs = make_jobs(*((2 * HOUR * n, 100, 1) for n in range(5000)))
     moment = paused(jobs, 1, until=2 * HOUR * 2333 + 1)
     frame, graph = views.graph_table(moment, 1), views.graph_network(moment, 1)
-    assert [2310, 2369] == [frame.place.iloc[0], frame.place.iloc[-1]]
-    assert "running" == frame.set_index("place").state[2334]
-    assert "sessions 2,310 to 2,369 of 5,000" == graph.graph["units"]
-    assert 60 == len(graph)
-    assert 5000 == len(views.graph_table(moment, 1, None))
     last = views.graph_table(paused(jobs, 1, until=None), 1)
-    assert [4941, 5000] == [last.place.iloc[0], last.place.iloc[-1]]
+    assert (2310, 2369) == (frame.place.iloc[0], frame.place.iloc[-1])
+    assert (4941, 5000) == (last.place.iloc[0], last.place.iloc[-1])
+    assert "running" == frame.set_index("place").state[2334]
+    assert ("sessions 2,310 to 2,369 of 5,000", 60) == (graph.graph["units"], len(graph))
+    assert 5000 == len(views.graph_table(moment, 1, None))
 
 
 def test_week_shows_windows(story):
@@ -120,35 +115,27 @@ def test_decisions_are_those_before_now(story):
 
 def test_next_event_and_gantt_table(story):
     """The next event is the end of a running job or a foreseen submission, whichever is first."""
-    assert 3701 == views.next_event_of(paused(story, 1, until=1), 1)
-    assert 4000 == views.next_event_of(paused(story, 1, until=3701), 1)
-    assert views.next_event_of(paused(story, 1, until=3701), 2) is None
+    for until, user, expected in ((1, 1, 3701), (3701, 1, 4000), (3701, 2, None)):
+        assert expected == views.next_event_of(paused(story, 1, until=until), user)
     # A running job has no end yet, only the one that is expected.
     frame = views.gantt_table(paused(story, 1, until=4100)).set_index("job")
     assert [1, 6, 2] == frame.index.tolist()
-    assert 4000 == frame.end_s[1]
-    assert frame.end_s.isna()[2]
+    assert (4000, True) == (frame.end_s[1], frame.end_s.isna()[2])
     assert 4050 + 5000 == frame.expected_end_s[2]
     assert [2] == views.gantt_table(paused(story, 1, until=4100), back=40).job.tolist()
 
 
-def simulated(jobs, users):
-    """A simulation of some jobs on one processor, and its users."""
-    casting = Casting.of(Work.of(jobs.copy()), users, Streams(0))
-    model = Simulation(casting.jobs, 1)
-    replaying, generated = casting.join(model)
-    return model, [*replaying, *generated]
-
-
 def test_made_up_units(fortnight):
     """Users who make up their work have a graph of what they have submitted, each after one."""
-    model, users = simulated(fortnight, "shmueli-feitelson")
+    casting = Casting.of(Work.of(fortnight.copy()), "shmueli-feitelson", Streams(0))
+    model = Simulation(casting.jobs, 1)
+    replaying, generated = casting.join(model)
     model.run(until=8 * DAY)
     moment = views.Moment.of_model(model)
-    frame = views.graph_table(moment, 1)
+    frame, shown = views.graph_table(moment, 1), views.users_table(moment)
     assert len(frame) > 3
     assert frame.submitted_s.notna().all()
     assert len(frame) - 1 == views.graph_network(moment, 1, None).number_of_edges()
     assert len(views.pauses_table(moment, 1)) == len(frame) - 1
-    assert set(views.users_table(moment).user) == {user.number for user in users}
-    assert views.users_table(moment).set_index("user").state[1] in ("away", "thinking", "running")
+    assert set(shown.user) == {user.number for user in (*replaying, *generated)}
+    assert shown.set_index("user").state[1] in ("away", "thinking", "running")

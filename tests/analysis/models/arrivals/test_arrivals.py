@@ -7,19 +7,11 @@ from statistics import variance
 import numpy as np
 import pytest
 import pywt
+from hpcrowd.analysis.models.arrivals import wavelet
 from hpcrowd.analysis.models.arrivals.auto import Auto, Evidence
 from hpcrowd.analysis.models.arrivals.lublin import BUCKET_S, PUBLISHED, Lublin, _mean_gap
 from hpcrowd.analysis.models.arrivals.poisson import Poisson
-from hpcrowd.analysis.models.arrivals.wavelet import (
-    Wavelet,
-    WaveletZeros,
-    integrate_and_fire,
-    random_events,
-    scales_of,
-    split,
-    zero_runs,
-    zero_shares,
-)
+from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.model import arrival_model
 from hpcrowd.analysis.models.parts.cycle import Cycle, operational_times
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
@@ -30,10 +22,7 @@ from scipy.stats import gamma
 from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
 
 #: Fresh counts, 37 intervals: cut to 4 x 2^3.
-COUNTS = [int(digit) for digit in "31415926535897932384626433832795"]
-
-
-CUT = [0, 2, 8, 8, 4]
+COUNTS, CUT = [int(digit) for digit in "31415926535897932384626433832795"], [0, 2, 8, 8, 4]
 
 
 def counted(counts, scale=900.0):
@@ -57,18 +46,19 @@ def plain_loop(counts):
     return sum(scaling) / len(scaling), math.sqrt(variance(scaling)), p
 
 
-@pytest.mark.parametrize(
-    ("length", "coarse", "splits"),
-    [(8, 4, 1), (15, 7, 1), (16, 4, 2), (52, 6, 3), (121_760, 7, 14)],
-)
+@pytest.mark.parametrize(("length", "coarse", "splits"), [
+    (8, 4, 1), (15, 7, 1), (16, 4, 2), (52, 6, 3), (121_760, 7, 14),
+])  # fmt: skip
 def test_a_length_is_cut_to_a_power_of_two(length, coarse, splits):
     """C of 4 to 7 times 2^S, the longest that fits; the synthesis takes the transform back."""
-    scales = scales_of(counted([1, 3, 2, 5] * (length // 4) + [1] * (length % 4)), "wavelet")
+    scales = wavelet.scales_of(
+        counted([1, 3, 2, 5] * (length // 4) + [1] * (length % 4)), "wavelet"
+    )
     found = (scales.intervals, len(scales.scaling[0]), len(scales.scaling), len(scales.counts))
     assert (length, coarse, splits, coarse << splits) == found
     again = scales.scaling[0]
     for detail in scales.wavelet:
-        again = split(again, detail / again)
+        again = wavelet.split(again, detail / again)
     np.testing.assert_allclose(again, scales.counts)
 
 
@@ -82,7 +72,7 @@ def test_long_draws_go_on_with_further_syntheses(events):
     assert (np.diff(many, prepend=0) >= 0).all()
     assert many[-1] / len(many) == pytest.approx(900 * 32 / sum(COUNTS), rel=0.05)
     if events == "poisson":
-        times = random_events(np.tile([0.0, 3.0], 20_000), 60, np.random.default_rng(3))
+        times = wavelet.random_events(np.tile([0.0, 3.0], 20_000), 60, np.random.default_rng(3))
         assert (np.diff(times) >= 0).all()
         found = np.bincount((times // 60).astype(int), minlength=40_000)
         assert 0 == found[0::2].sum()
@@ -141,17 +131,17 @@ def test_a_parameter_that_is_not_positive_is_named(counts, message):
 
 def test_events_are_where_the_integral_is_whole():
     """Interpolated inside intervals, none in empty ones; what is left over is carried on."""
-    expected = np.array([1.5, 0, 0.5, 2.0, 0.25])
-    times, left = integrate_and_fire(expected, 10)
+    fire, expected = wavelet.integrate_and_fire, np.array([1.5, 0, 0.5, 2.0, 0.25])
+    times, left = fire(expected, 10)
     assert [10 / 1.5, 30, 35, 40] == pytest.approx(times.tolist())
     assert left == pytest.approx(0.25)
     parts, carried = [], 0.0
     for place, one in enumerate(expected):
-        found, carried = integrate_and_fire(np.array([one]), 10, carried)
+        found, carried = fire(np.array([one]), 10, carried)
         parts += (found + 10 * place).tolist()
     assert times.tolist() == pytest.approx(parts)
-    assert integrate_and_fire(np.zeros(0), 10, 0.5)[1] == 0.5
-    times, _ = integrate_and_fire(np.array(COUNTS + CUT, np.float64), 900)
+    assert fire(np.zeros(0), 10, 0.5)[1] == 0.5
+    times, _ = fire(np.array(COUNTS + CUT, np.float64), 900)
     inside = np.bincount(np.ceil(times / 900 - 1e-9).astype(int) - 1, minlength=37)
     assert COUNTS + CUT == inside.tolist()
 
@@ -159,14 +149,15 @@ def test_events_are_where_the_integral_is_whole():
 def test_runs_of_empty_intervals():
     """The example of section 4.4 has runs of 4, 3 and 1; each goes to its scale."""
     data = np.array([0.01, 0.02, 0, 0, 0, 0, 0.09, 0, 0, 0, 0.02, 0.03, 0])
-    assert [4, 3, 1] == zero_runs(data).tolist()
+    assert [4, 3, 1] == wavelet.zero_runs(data).tolist()
     # M = 4: runs of 4 and 3 belong to scale 2 (4 - 2 and 4 - 1.58), a single one to scale 4.
-    z = 8 / 13
-    assert (z * 2 / 3, 0, z / 3) == pytest.approx(zero_shares(data, 3, "number"))
-    assert (z * 7 / 8, 0, z / 8) == pytest.approx(zero_shares(data, 3, "length"))
     # With M = 2 all are kept in scale 2; a series without empty intervals has no zeros.
-    assert (z,) == pytest.approx(zero_shares(data, 1, "number"))
-    assert (0.0, 0.0) == zero_shares(np.ones(8), 2, "length")
+    z = 8 / 13
+    for values, scales, weighing, expected in (
+        (data, 3, "number", (z * 2 / 3, 0, z / 3)), (data, 3, "length", (z * 7 / 8, 0, z / 8)),
+        (data, 1, "number", (z,)), (np.ones(8), 2, "length", (0, 0)),
+    ):  # fmt: skip
+        assert expected == pytest.approx(wavelet.zero_shares(values, scales, weighing))
 
 
 def test_zeros_are_as_many_and_as_long_as_asked():
@@ -321,8 +312,7 @@ def test_what_cannot_be_fitted():
     for submit in ([0.0], [0.0, 5.0], [7.0] * 50, list(np.arange(0, 86_400 * 2, 1800.0))):
         with pytest.raises(ModelFitError, match=r"arrivals lublin: .*poisson"):
             Lublin.fit(Workload.of(submit, 1))
-    short = Lublin.fit(poisson_workload(200, 30, 1))
-    assert {1.0} == set(short.weights)
+    assert {1.0} == set(Lublin.fit(poisson_workload(200, 30, 1)).weights)
     with pytest.raises(QuantityError, match="kind 'soup': not known; choose batch"):
         Lublin.published("soup")
     submit = np.repeat(np.arange(60) * 2.5 * DAY, 3000)

@@ -27,9 +27,8 @@ from tests.analysis.features.feature_cases import bursty_workload, near
 
 def two_classes(*processors):
     """Return classes of short and long jobs, which need what is given."""
-    return JobClasses(
-        weights=(0.25, 0.75), means_s=(5.0, 1000.0), sds_s=(10.0, 50.0), processors=processors
-    )
+    made = {"weights": (0.25, 0.75), "means_s": (5.0, 1000.0), "sds_s": (10.0, 50.0)}
+    return JobClasses(**made, processors=processors)
 
 
 def test_processors_are_drawn_by_class():
@@ -41,12 +40,10 @@ def test_processors_are_drawn_by_class():
         near(jobs / of_class[label], drawn == processors)
 
 
-@given(
-    st.lists(st.integers(0, 250), min_size=1, max_size=200),
-    st.sampled_from([0.0, 0.3, 1.0]),
-    st.booleans(),
-    st.integers(0, 99),
-)
+gaps = st.lists(st.integers(0, 250), min_size=1, max_size=100)
+
+
+@given(gaps, st.sampled_from([0.0, 0.3, 1.0]), st.booleans(), st.integers(0, 99))
 def test_bags_keep_sizes_and_gaps(gaps, leave, wait, seed):
     """No bag gets more jobs than its size, within the gap; of bags that wait none is cut."""
     arrivals = np.cumsum(gaps).astype(float)
@@ -68,8 +65,8 @@ def test_bags_keep_sizes_and_gaps(gaps, leave, wait, seed):
 
 def test_what_classes_draw():
     """Whole seconds; mean of the class; where it reaches below 0, that of the part above."""
-    classes = two_classes((0, 1, 1), (1, 1, 1))
-    drawn = classes.draw_run_times(np.repeat([0, 1], 40_000), np.random.default_rng(2))
+    random = np.random.default_rng(2)
+    drawn = two_classes((0, 1, 1), (1, 1, 1)).draw_run_times(np.repeat([0, 1], 40_000), random)
     assert (drawn == np.floor(drawn)).all()
     assert 0 == drawn.min()
     short, long = drawn[:40_000], drawn[40_000:]
@@ -79,16 +76,13 @@ def test_what_classes_draw():
     assert pytest.approx(5 + 10 * 0.342944 / 0.708840, abs=5 * 7 / 200) == short.mean()
     # What exceeds the machine is left out; a class of nothing else gets the whole machine.
     classes = two_classes((0, 1, 1), (0, 32, 99), (1, 64, 5))
-    drawn = classes.draw_processors(np.array([0, 0, 1, 1]), 8, np.random.default_rng(1))
+    drawn = classes.draw_processors(np.array([0, 0, 1, 1]), 8, random)
     assert [1, 1, 8, 8] == drawn.tolist()
     assert "99 % of the jobs of the trace need more than 8 processors" in classes.notes_on(8)[0]
     assert [] == classes.notes_on(64)
 
 
-@given(
-    st.lists(st.integers(0, 250), min_size=1, max_size=40),
-    st.lists(st.integers(1, 5), min_size=40, max_size=40),
-)
+@given(gaps, st.lists(st.integers(1, 5), min_size=100, max_size=100))
 def test_bags_are_those_of_algorithm_1(gaps, sizes):
     """Compiled, bags are those of the loop as printed."""
     arrivals = np.cumsum(gaps).astype(float)
@@ -105,16 +99,11 @@ def test_bags_are_those_of_algorithm_1(gaps, sizes):
 
 def test_the_largest_bag_that_fits_is_next():
     """A bag of three waits for three jobs in time; bags left take turns, the oldest are closed."""
-    arrivals = np.array([0.0, 500, 1000, 1001, 1002, 1003, 2000])
-    sizes = np.array([3, 1, 2, 9, 9, 1, 1])
-    random = np.random.default_rng(0)
-    found = bag_places(arrivals, sizes, 100, random, wait=True)
+    arrivals, random = np.array([0.0, 500, 1000, 1001, 1002, 1003, 2000]), np.random.default_rng(0)
+    found = bag_places(arrivals, np.array([3, 1, 2, 9, 9, 1, 1]), 100, random, wait=True)
     assert [0, 1, 2, 2, 2, 3, 4] == found.tolist()
-    cut = bag_places(arrivals, sizes, 100, random)
-    assert [0, 1, 2, 2, 3, 3, 4] == cut.tolist()
-    sizes = np.array([2, 2, 2, 9])
-    assert [0, 1, 0, 1] == bag_places(np.zeros(4), sizes, 100, random, leave=1.0).tolist()
-    assert [0, 0, 1, 1] == bag_places(np.zeros(4), sizes, 100, random).tolist()
+    turns = bag_places(np.zeros(4), np.array([2, 2, 2, 9]), 100, random, leave=1.0)
+    assert [0, 1, 0, 1] == turns.tolist()
     many = bag_places(np.zeros(3000), np.full(3000, 50), 100, random, leave=0.9)
     assert np.bincount(many).max() <= 50
 
@@ -181,8 +170,7 @@ def test_jobs_of_a_bag_are_alike(options):
     # A load and a number of days are met.
     fitted = fit("comprehensive", bursts, arrivals="poisson", options=options)
     made = generate(fitted, days=40, load=0.6)
-    assert pytest.approx(0.6, rel=0.01) == made.load
-    assert pytest.approx(40 * DAY, rel=0.01) == made.drawn.submit[-1]
+    assert (0.6, 40 * DAY) == pytest.approx((made.load, made.drawn.submit[-1]), rel=0.01)
 
 
 def test_runs_are_as_long_as_in_the_table():
@@ -205,25 +193,19 @@ def test_runs_are_as_long_as_in_the_table():
 def test_two_kinds_of_jobs_come_back_in_runs():
     """Run times, their runs and their processors are those of the workload."""
     long = np.repeat(np.arange(8) % 2, [3, 5, 3, 1, 3, 5, 3, 5])
-    columns = {"user": 1, "machine": 8}
-    recorded = Workload.of(
-        np.arange(len(long)) * 60, np.where(long, 5000, 10), np.where(long, 4, 1), **columns
-    )
-    model = Locality.fit(recorded)
+    times, sizes = np.where(long, 5000, 10), np.where(long, 4, 1)
+    model = Locality.fit(Workload.of(np.arange(len(long)) * 60, times, sizes, user=1, machine=8))
     assert ((0, 3, 4), (1, 1, 1), (1, 5, 3)) == model.run_lengths
     assert ((0, 1, 4), (1, 0, 4)) == model.next_classes
     made = model.jobs(np.arange(3000) * 60.0, 8, Streams(0))
     assert {(10, 1), (5000, 4)} == {*zip(made.run_time, made.processors, strict=True)}
     assert {3, 1, 5} == {*run_lengths(made.run_time)[:-1].tolist()}
-
-
-def test_jobs_of_a_run_have_one_user():
-    """A run is a bag: user, group and executable are those of all its jobs."""
+    # A run is a bag: user, group and executable are those of all its jobs.
     recorded = bursty_workload(400, 3)
     assert_alike(Locality.fit(recorded), recorded)
 
 
-def two_kinds(jobs, seed, **columns):
+def two_kinds(jobs, seed):
     """Return short serial jobs of users 1 to 8, and long parallel ones of users 11 to 18."""
     random = np.random.default_rng(seed)
     large = random.random(jobs) < 0.3
@@ -231,9 +213,8 @@ def two_kinds(jobs, seed, **columns):
         "run_time": np.exp2(np.where(large, 14, 5) + random.normal(0, 0.5, jobs)),
         "processors": np.where(large, random.integers(12, 21, jobs), 1),
         "user": np.where(large, 10, 0) + random.integers(1, 9, jobs),
-        "machine": 64,
-    } | columns
-    return Workload.of(np.sort(random.uniform(0, 1e6, jobs)), **made)
+    }
+    return Workload.of(np.sort(random.uniform(0, 1e6, jobs)), **made, machine=64)
 
 
 def group(**changes):
@@ -265,9 +246,8 @@ def test_users_who_submit_alike_are_a_group():
 
 def test_the_share_of_powers_of_two_is_met_or_overshoots():
     """(f - h) / (1 - h) meets f; the probability f of the paper gives h + (1 - h) f."""
-    base = group()
     random = np.random.default_rng(4)
-    _, sizes = base.mixture.draw(200_000, random, machine=64, longest_s=1e5)
+    _, sizes = group().mixture.draw(200_000, random, machine=64, longest_s=1e5)
     one = group(powers_drawn=float(is_power_of_two(sizes).mean()))
     before = one.powers_drawn
     assert 0 < before < one.powers
@@ -276,8 +256,8 @@ def test_the_share_of_powers_of_two_is_met_or_overshoots():
         # Two shares with chance errors: the one drawn, and the one measured before.
         error = 0.5 / np.sqrt(100_000)
         assert is_power_of_two(drawn).mean() == pytest.approx(expected, abs=6 * error)
-    assert 0 == group(powers=0.1, powers_drawn=0.4).rounded_share("met")
-    assert 0 == group(powers=1.0, powers_drawn=1.0).rounded_share("met")
+    for powers, drawn in ((0.1, 0.4), (1.0, 1.0)):
+        assert 0 == group(powers=powers, powers_drawn=drawn).rounded_share("met")
     sizes = np.array([1, 2, 3, 5, 11, 12, 90, 96, 100])
     assert [1, 2, 4, 4, 8, 16, 64, 64, 64] == nearest_power(sizes, 100).tolist()
     assert [1] == nearest_power(np.array([1]), 1).tolist()

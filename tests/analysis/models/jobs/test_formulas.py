@@ -5,23 +5,9 @@ import pytest
 from hpcrowd import Streams, generate
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.models.arrivals.lublin import INTERACTIVE, Lublin, LublinTypes
+from hpcrowd.analysis.models.jobs import feitelson, lublin
 from hpcrowd.analysis.models.jobs.downey import Downey, speedup
-from hpcrowd.analysis.models.jobs.feitelson import (
-    Feitelson1996,
-    find_runs,
-    fit_sizes,
-    length_shares,
-    size_shares,
-)
-from hpcrowd.analysis.models.jobs.lublin import (
-    PUBLISHED,
-    Exponentials,
-    HyperGamma,
-    TwoStage,
-    fit_hyper_gamma,
-    fit_linear_mixture,
-    fit_two_stage,
-)
+from hpcrowd.analysis.models.jobs.feitelson import Feitelson1996, find_runs, fit_sizes
 from hpcrowd.analysis.models.model import fit, published
 from hpcrowd.analysis.models.parts.users import draw_from
 from hpcrowd.environment.errors import QuantityError
@@ -30,7 +16,7 @@ from scipy.stats import gamma
 
 from tests.analysis.features.feature_cases import FAR, bursty_workload, near, poisson_workload
 
-kinds = pytest.mark.parametrize("kind", PUBLISHED)
+kinds = pytest.mark.parametrize("kind", lublin.PUBLISHED)
 
 
 def probability(sizes, machine):
@@ -43,7 +29,7 @@ def probability(sizes, machine):
 @pytest.mark.parametrize("machine", [1, 3, 100, 128])
 def test_sizes_are_as_the_formula_says(kind, machine):
     """Drawn sizes have the probabilities of the model, which add up to 1; none is too large."""
-    model = PUBLISHED[kind].sizes
+    model = lublin.PUBLISHED[kind].sizes
     expected = probability(model, machine)
     assert 1 == pytest.approx(expected.sum())
     drawn = model.draw(50_000, machine, np.random.default_rng(1))
@@ -62,7 +48,7 @@ def test_sizes_are_as_the_formula_says(kind, machine):
 @pytest.mark.parametrize("size", [1, 64])
 def test_run_times_are_as_the_formula_says(kind, size):
     """Logs of run times are a mixture of two gammas, cut off at the cap; run times are whole."""
-    model = PUBLISHED[kind].run_times
+    model = lublin.PUBLISHED[kind].run_times
     first = float(model.share(np.array([size]))[0])
     parts = ((first, model.a1, model.b1), (1 - first, model.a2, model.b2))
 
@@ -82,8 +68,10 @@ def test_run_times_are_as_the_formula_says(kind, size):
 @pytest.mark.parametrize("machine", [128, 500])
 def test_two_stage_is_found_again(machine):
     """Shares and bounds of the sizes come out of what the model draws."""
-    made = TwoStage(serial=0.25, power=0.5, low=1.1, med_below_high=2.6, lower_probability=0.85)
-    found, _ = fit_two_stage(made.draw(60_000, machine, np.random.default_rng(3)), machine)
+    shares = {"serial": 0.25, "power": 0.5, "lower_probability": 0.85}
+    made = lublin.TwoStage(low=1.1, med_below_high=2.6, **shares)
+    drawn = made.draw(60_000, machine, np.random.default_rng(3))
+    found, _ = lublin.fit_two_stage(drawn, machine)
     assert (0.25, 0.5) == pytest.approx((found.serial, found.power), abs=0.02)
     assert made.bounds(machine) == pytest.approx(found.bounds(machine), abs=0.15)
     assert made.lower_probability == pytest.approx(found.lower_probability, abs=0.03)
@@ -91,9 +79,9 @@ def test_two_stage_is_found_again(machine):
 
 def test_mixtures_are_found_again():
     """Gammas, and how the first one's probability goes with the size."""
-    made = HyperGamma(a1=9, b1=0.5, a2=300, b2=0.033, pa=-0.004, pb=0.8)
+    made = lublin.HyperGamma(a1=9, b1=0.5, a2=300, b2=0.033, pa=-0.004, pb=0.8)
     sizes = np.random.default_rng(4).integers(1, 101, 60_000)
-    found, notes = fit_hyper_gamma(made.draw(sizes, np.random.default_rng(5)), sizes, 100)
+    found, notes = lublin.fit_hyper_gamma(made.draw(sizes, np.random.default_rng(5)), sizes, 100)
     assert [] == notes
     assert 9 * 0.5 == pytest.approx(found.a1 * found.b1, rel=0.02)
     assert 300 * 0.033 == pytest.approx(found.a2 * found.b2, rel=0.01)
@@ -104,7 +92,7 @@ def test_mixtures_are_found_again():
     size = random.random(40_000)
     long = random.random(40_000) < 0.1 + 0.6 * size
     times = random.exponential(np.where(long, 5000.0, 100.0))
-    found = fit_linear_mixture(times, size, Exponentials(0.5), 2)
+    found = lublin.fit_linear_mixture(times, size, lublin.Exponentials(0.5), 2)
     assert found.converged
     assert [100, 5000] == pytest.approx(found.parameters.tolist(), rel=0.05)
     assert [0.9, 0.1] == pytest.approx(found.small.tolist(), abs=0.03)
@@ -142,8 +130,7 @@ def test_kinds_are_distinguished_by_the_queue():
     quick = drawn.queue == INTERACTIVE
     assert np.median(drawn.run_time[quick]) < 100 < np.median(drawn.run_time[~quick])
     one = fit("lublin", workload, options={"kinds": "one"}).jobs
-    same = fit("lublin-typeless", workload)
-    assert (None, same.jobs.batch) == (one.interactive, one.batch)
+    assert (None, fit("lublin-typeless", workload).jobs.batch) == (one.interactive, one.batch)
     assert isinstance(fit("lublin", poisson_workload(500, 300, 1)).arrivals, Lublin)
 
 
@@ -185,28 +172,24 @@ def test_ranges_are_found_again():
     made = Downey.published(128).model_copy(update={"work_min": 500.0, "work_max": 5e5})
     drawn = made.jobs(np.arange(50_000.0), 128, Streams(2))
     found = Downey.fit(Workload.of(drawn.submit, drawn.run_time, drawn.processors))
-    assert made.parallelism_max == pytest.approx(found.parallelism_max, rel=0.1)
     assert 1.0 == pytest.approx(found.parallelism_min, abs=0.1)
-    assert made.work_min == pytest.approx(found.work_min, rel=0.15)
-    assert made.work_max == pytest.approx(found.work_max, rel=0.15)
+    for name, far in (("parallelism_max", 0.1), ("work_min", 0.15), ("work_max", 0.15)):
+        assert getattr(made, name) == pytest.approx(getattr(found, name), rel=far)
     assert (0, 2) == (found.sigma_min, found.sigma_max)
     with pytest.raises(QuantityError, match="model downey: published_gap_s is unknown"):
         found.published_arrivals()
 
 
-versions = pytest.mark.parametrize("name", ["feitelson96", "feitelson97"])
-
-
 def test_shares_of_sizes_and_run_lengths():
     """Of n^-1.5 over 1 to 128, 0.4105 is serial; r^-2.5 has a known beginning and mean."""
-    found = size_shares(128, 1.5, 9, 1.0, 1.0)
-    assert 0.4105 == pytest.approx(found[0], abs=5e-5)
-    lengths = length_shares(2.5, 100_000)
-    assert [0.745, 0.132, 0.048, 0.023, 0.013] == pytest.approx(lengths[:5].tolist(), abs=5e-4)
-    mean = length_shares(2.5, 10**6) @ np.arange(1, 10**6 + 1)
+    sizes, lengths = feitelson.size_shares, feitelson.length_shares
+    assert 0.4105 == pytest.approx(sizes(128, 1.5, 9, 1.0, 1.0)[0], abs=5e-5)
+    found = lengths(2.5, 100_000)[:5].tolist()
+    assert [0.745, 0.132, 0.048, 0.023, 0.013] == pytest.approx(found, abs=5e-4)
+    mean = lengths(2.5, 10**6) @ np.arange(1, 10**6 + 1)
     assert 1.9473 == pytest.approx(mean, abs=2e-3)
-    assert [1.0] == length_shares(2.5, 1).tolist()
-    odds = size_shares(100, 1.5, 4, 2, 3) / size_shares(100, 1.5, 4, 1, 1)
+    assert [1.0] == lengths(2.5, 1).tolist()
+    odds = sizes(100, 1.5, 4, 2, 3) / sizes(100, 1.5, 4, 1, 1)
     expected = np.where(np.arange(1, 101) <= 4, 2.0, 1.0)
     expected[[0, 1, 3, 7, 15, 31, 63]] *= 3
     assert (expected * odds[4]).tolist() == pytest.approx(odds.tolist())
@@ -267,19 +250,19 @@ def test_generated_jobs_are_as_the_formulas_say():
     assert 1000 * (0.95 + 0.05 * 7 + 6 * 0.2 / 64) == pytest.approx(serial)
 
 
-@versions
+@pytest.mark.parametrize("name", ["feitelson96", "feitelson97"])
 def test_a_load_stretches_first_executions_only(name):
     """Series stay the same, and first executions come to the end, without a tail of repetitions."""
     model = published(name, 64)
     assert 0.7 == pytest.approx(model.jobs.work(64) / (64 * model.arrivals.mean_gap_s))
     low, high = (generate(model, jobs=20_000, load=load) for load in (0.4, 0.8))
     assert (0.4, 0.8) == pytest.approx((low.load, high.load), rel=0.01)
-    lengths = [
+    one, other = (
         dict(zip(each.drawn.executable, each.drawn.run_time, strict=True)) for each in (low, high)
-    ]
-    both = lengths[0].keys() & lengths[1].keys()
-    assert len(both) > 0.95 * len(lengths[0])
-    assert [] == [series for series in both if lengths[0][series] != lengths[1][series]]
+    )
+    both = one.keys() & other.keys()
+    assert len(both) > 0.95 * len(one)
+    assert [] == [series for series in both if one[series] != other[series]]
     found = generate(model, days=60, load=0.7)
     assert 0.7 == pytest.approx(found.load, rel=0.1)
     assert 60 * 86400 == pytest.approx(found.drawn.submit[found.drawn.follows < 0][-1], rel=0.05)

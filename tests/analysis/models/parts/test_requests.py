@@ -53,10 +53,8 @@ def models(workload):
 
 def gpus_of(requests):
     """Return the GPUs of each job, however it asks for them; 0 for none."""
-    nodes = np.maximum(requests[Ask.NODES], 1)
-    return np.maximum.reduce(
-        [requests[Ask.GPUS], requests[Ask.GPUS_PER_NODE] * nodes, np.zeros(len(nodes), np.int64)]
-    )
+    by_node = requests[Ask.GPUS_PER_NODE] * np.maximum(requests[Ask.NODES], 1)
+    return np.maximum(np.maximum(requests[Ask.GPUS], by_node), 0)
 
 
 def refusals(made, machine):
@@ -81,16 +79,15 @@ def test_size_run_time_and_requests_stay_together(workload, models):
         sides = (recorded, then == one), (made.requests, now == one)
         assert sides[0][1].sum() > 20
         assert sides[1][1].sum() > 50
-        for name in ("normal", "long", "gpu", "scavenger"):
-            shares = [
-                np.mean(np.array(asked.texts(Ask.PARTITIONS))[which] == name)
-                for asked, which in sides
-            ]
-            assert abs(shares[0] - shares[1]) < 0.12, (one, name)
-        gpu = [(gpus_of(asked)[which] > 0).mean() for asked, which in sides]
-        assert abs(gpu[0] - gpu[1]) < 0.12, one
+        partitions = [np.array(asked.texts(Ask.PARTITIONS))[which] for asked, which in sides]
+        shares = [
+            [np.mean(each == name) for name in ("normal", "long", "gpu", "scavenger")]
+            + [(gpus_of(asked)[which] > 0).mean()]
+            for each, (asked, which) in zip(partitions, sides, strict=True)
+        ]
+        assert shares[0] == pytest.approx(shares[1], abs=0.12), one
         memory = [asked[Ask.MEMORY_PER_CORE][which] for asked, which in sides]
-        assert abs(memory[0].mean() - memory[1].mean()) < 0.12 * memory[0].mean(), one
+        assert memory[0].mean() == pytest.approx(memory[1].mean(), rel=0.12), one
         assert set(memory[1].tolist()) <= set(memory[0].tolist()) | {2 * GB, 3 * GB, 6 * GB}
     assert gpus_of(made.requests).max() <= gpus_of(recorded).max()
 
@@ -122,10 +119,10 @@ def test_kinds_of_jobs_draw_from_their_own_kind(models):
 def test_jobs_of_a_bag_and_repetitions_ask_for_the_same(models):
     """Equal jobs of a bag have equal requests, and so have repetitions of a job."""
     made = generate(models("feitelson97"), jobs=3000, seed=1)
-    drawn, partitions = made.drawn, np.array(made.requests.texts(Ask.PARTITIONS))
-    repeated = np.flatnonzero(drawn.follows >= 0)
-    before = drawn.follows[repeated]
-    like = steps_of(drawn.run_time[repeated]) == steps_of(drawn.run_time[before])
+    partitions, steps = np.array(made.requests.texts(Ask.PARTITIONS)), steps_of(made.drawn.run_time)
+    repeated = np.flatnonzero(made.drawn.follows >= 0)
+    before = made.drawn.follows[repeated]
+    like = steps[repeated] == steps[before]
     assert like.sum() > 100
     assert (partitions[repeated] == partitions[before])[like].all()
 
@@ -184,15 +181,11 @@ def test_another_machine_accepts_jobs_that_are_cut_to_it(models):
     normal = Partition(name="normal", nodes=("a[1-2]",), default=True, max_time=DAY // 4)
     gpu = Partition(name="gpu", nodes=("b1",), allow_accounts=("two",), allow_qos=("standard",),
                     max_time=2 * HOUR, max_nodes=1)  # fmt: skip
-    machine = Machine(
-        nodes=(
-            NodeType(name="a[1-2]", cores=4, memory=8 * GB),
-            NodeType(name="b1", cores=8, memory=12 * GB, gpus={"v100": 1}),
-        ),
-        qos=(Qos(name="standard"),),
-        accounts=(Account(account="one"), Account(account="two")),
-        partitions=(normal, gpu),
-    )
+    small = NodeType(name="a[1-2]", cores=4, memory=8 * GB)
+    large = NodeType(name="b1", cores=8, memory=12 * GB, gpus={"v100": 1})
+    accounts = Account(account="one"), Account(account="two")
+    machine = Machine(nodes=(small, large), qos=(Qos(name="standard"),), accounts=accounts,
+                      partitions=(normal, gpu))  # fmt: skip
     model = models("locality")
     assert refusals(generate(model, jobs=500, seed=3), machine)
     made = generate(model, jobs=500, seed=3, machine=machine)
@@ -280,10 +273,8 @@ def test_models_keep_requests_in_their_files(models, tmp_path):
     """A model that was read generates the same; a damaged one is one line."""
     path = tmp_path / "model.json"
     write_model(models("locality"), path)
-    first, again = (
-        generate(model, jobs=200, seed=1).requests
-        for model in (models("locality"), read_model(path))
-    )
+    both = models("locality"), read_model(path)
+    first, again = (generate(model, jobs=200, seed=1).requests for model in both)
     assert (first.matrix.tobytes(), first.words) == (again.matrix.tobytes(), again.words)
     wire = json.loads(path.read_text())
     wire["machine_requests"]["profiles"][0][0] = ["begin", 3]

@@ -78,10 +78,10 @@ def test_workloads_of_more_users(name):
 def test_more_users_have_the_same_distribution_of_shares():
     """Of ten times as many ten are like each; groups of users keep their shares."""
     users = UserShares(weights=(0.6, 0.3, 0.1), groups=(2, 1, 2))
-    more = users.resized(30)
+    more, one = users.resized(30), users.resized(1)
     np.testing.assert_allclose(more.weights, np.repeat([0.06, 0.03, 0.01], 10))
     assert (2,) * 10 + (1,) * 10 + (2,) * 10 == more.groups
-    assert ((1.0,), (1,)) == (users.resized(1).weights, users.resized(1).groups)
+    assert ((1.0,), (1,)) == (one.weights, one.groups)
     model = fit("mugm", bursty_workload(400, 3), arrivals="poisson", options={"groups": 2})
     few, many = (generate(model, jobs=3000, users=users).drawn for users in (None, "4x"))
     assert len(np.unique(many.user)) > 2 * len(np.unique(few.user))
