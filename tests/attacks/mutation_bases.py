@@ -9,31 +9,21 @@ from dataclasses import dataclass
 from hpcrowd.environment.traces.formats.registry import FORMATS
 
 #: A log of a day, with four users on 16 processors.
-LOG = "\n".join(
-    [
-        "; Version: 2.2",
-        "; MaxProcs: 16",
-        "; UnixStartTime: 843480000",
-        "; TimeZoneString: Europe/Stockholm",
-        *(
-            f"{n} {n * n * 900 % 40_000 + n * 3000} {n % 5 * 60} {n * 137 % 4000} {1 << n % 5} -1 "
-            f"-1 {1 << n % 5} {n * 137 % 4000 * 2 + 60} -1 1 {n % 4 + 1} {n % 2 + 1} {n % 3 + 1} "
-            "1 -1 -1 -1"
-            for n in range(1, 25)
-        ),
-    ]
+LOG = """; Version: 2.2
+; MaxProcs: 16
+; UnixStartTime: 843480000
+; TimeZoneString: Europe/Stockholm
+""" + "\n".join(
+    f"{n} {n * n * 900 % 40_000 + n * 3000} {n % 5 * 60} {n * 137 % 4000} {1 << n % 5} -1 "
+    f"-1 {1 << n % 5} {n * 137 % 4000 * 2 + 60} -1 1 {n % 4 + 1} {n % 2 + 1} {n % 3 + 1} 1 -1 -1 -1"
+    for n in range(1, 25)
 )
 
 #: The same, over three weeks.
-WEEKS = "\n".join(
-    [
-        "; MaxProcs: 8",
-        *(
-            f"{n} {n * 40_000} {n % 5 * 60} {n * 137 % 4000 + 1} {n % 4 + 1} -1 -1 -1 9000 -1 1 "
-            f"{n % 3 + 1} 1 1 1 -1 -1 -1"
-            for n in range(1, 46)
-        ),
-    ]
+WEEKS = "; MaxProcs: 8\n" + "\n".join(
+    f"{n} {n * 40_000} {n % 5 * 60} {n * 137 % 4000 + 1} {n % 4 + 1} -1 -1 -1 9000 -1 1 "
+    f"{n % 3 + 1} 1 1 1 -1 -1 -1"
+    for n in range(1, 46)
 )
 
 POPULATION = """

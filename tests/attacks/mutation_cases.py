@@ -103,9 +103,6 @@ def called(arguments: list[str]) -> tuple[Any, str, str, BaseException | None]:
     return code, texts[0], texts[1], error
 
 
-# ---- mutations -----------------------------------------------------------------------------------
-
-
 def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the way to each value below another."""
     if isinstance(value, dict | list):
@@ -246,9 +243,6 @@ def mutated_parquet(data: bytes, draw: random.Random) -> bytes:
     into = io.BytesIO()
     pq.write_table(table, into)
     return into.getvalue()
-
-
-# ---- the worker ----------------------------------------------------------------------------------
 
 
 class Hangs(BaseException):

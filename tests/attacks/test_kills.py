@@ -33,12 +33,6 @@ def files(folder):
     }
 
 
-def wait_until_it_writes(process, folder):
-    """Wait until a process has a temporary file or folder, or ends."""
-    while process.poll() is None and not any(folder.glob(".out*.tmp")):
-        time.sleep(0.001)
-
-
 #: What Python prints if it is interrupted before it runs the program. The last: in a callback of
 #: its own import, where the program's hook would have raised the interruption again.
 BEFORE_US = (
@@ -79,7 +73,8 @@ def test_killed_at_random(tmp_path, command):
         )
         delay = draw.uniform(0.15, 1.0) * longest
         if attempt % 2:
-            wait_until_it_writes(process, tmp_path)
+            while process.poll() is None and not any(tmp_path.glob(".out*.tmp")):
+                time.sleep(0.001)  # until it writes
             delay = draw.choice((0, draw.uniform(0, 0.02), draw.uniform(0, 0.3)))
         with suppress(subprocess.TimeoutExpired):
             process.wait(delay)

@@ -53,13 +53,11 @@ FREE = "calibrate known.toml log.swf --free users.0.line.slope=0..1"
 
 #: What cannot be done: the request, and words of the one line that says so.
 MISTAKES = [
-    # --anonymise
     ("forecast log.swf --machine site.toml --anonymise", "a machine knows users and accounts"),
     ("replay log.swf --machine site.toml --anonymise", "a machine knows users and accounts"),
     ("stats run --anonymise", "results have the names of their trace; run it with anonymise"),
     ("compare run log.swf --anonymise", "results have the names of their trace; run it with ano"),
     ("inspect run --anonymise", "is not a trace"),
-    # calibrate
     ("calibrate known.toml log.swf", "nothing is free; add a table [free], or give --free"),
     ("calibrate known.toml log.swf --free users.0.line.slope", "write NAME=LOW..HIGH"),
     ("calibrate known.toml log.swf --free users.0.line.slope=2..1", "must be less than the second"),
@@ -70,17 +68,14 @@ MISTAKES = [
     (f"{FREE} --compare thin,night,x", "compare 'x': not known"),
     (f"{FREE} --draws 5", "draws 5: must be from 40"),
     (f"{FREE} --check 9 --method smc", "tests the method regression"),
-    # clean
     ("clean log.swf -o out.swf", "no rule is given; choose --flurries"),
     ("clean log.swf --no-user -o .", "is a folder; -o names a file"),
     ("clean log.swf --no-user -o no/out.swf", "no folder no to write it in"),
     ("clean log.swf --flurries many", "flurries 'many': not jobs per time"),
-    # compare
     ("compare run", "two or more"),
     ("compare run nowhere", "nowhere: no such folder of results"),
     ("compare run both", "contains several runs"),
     ("compare run log.swf --out run", "--out run"),
-    # convert
     ("convert", "needs IN and OUT"),
     ("convert log.swf log.xyz", "--output-format"),
     ("convert log.swf log.csv --output-format excel", "'excel': not known"),
@@ -88,27 +83,23 @@ MISTAKES = [
     ("convert log.swf none/a.csv", "no folder none"),
     ("convert log.swf - --output-format csv --json", "name a file"),
     ("convert both x.csv", "no trace.swf.gz in it"),
-    # explain
     ("explain run --user 17", "nearest of 3 users: 1, 2, 3"),
     ("explain run --user 1 --from 2h --to 1h", "2h to 1h: is empty; --to has to come after"),
     ("explain both/bare --user 1", "no decisions.parquet in it; run it again with "),
     ("replay log.swf --log-decisions", "the log is part of the results; give --out FOLDER"),
     ("run run.toml --log-decisions", "--out"),
-    # fit, generate, judge, populate
     ("fit feitelson97 log.swf -o .", "is a folder; --out names a file"),
     ("generate feitelson96 -o x.swf", "need the size of the machine, in processors"),
     ("generate feitelson96 --processors 8 -o x.swf", "include an amount; give --jobs or --days"),
     ("generate feitelson96 --processors 8 -o x.txt", "ends in .swf, .csv or .parquet"),
     ("judge feitelson96 log.swf --seeds 0", "seeds 0: must be 1"),
     ("populate feitelson96", "need the size of the machine"),
-    # inspect
     ("inspect a b c", "3 runs: a page shows 2 at most"),
     ("inspect log.swf --host 203.0.113.7 --port 0", "port 0 on 203.0.113.7"),
     ("inspect none.toml", "none.toml: no such file; give a trace, a scenario"),
     ("inspect bad.toml", "none.swf"),
     ("inspect keyless.toml", "keyless.toml"),
     ("inspect both", "both: contains several runs"),
-    # predict
     ("predict log.swf --model history", "model 'history': has not been trained; add --train"),
     ("predict log.swf --model last-two --train", '--train trains the model "history"'),
     ("predict log.swf --out model.json", "only a trained model is written; add --train"),
@@ -116,7 +107,6 @@ MISTAKES = [
     ("predict log.swf --train --out none/m.json", "none is not a writable folder"),
     ("predict log.swf --split 200", "split '200': trains with 200 jobs of 60"),
     ("predict log.swf --years now", "years 'now'"),
-    # replay
     ("replay log.swf --users nobody", "users 'nobody': not known; choose rigid, think-time"),
     ("replay log.swf --scheduler magic", "scheduler 'magic': not known; choose fcfs, easy"),
     ("replay log.swf --scheduler ordr:by=submit", "not known; did you mean order? choose fcfs"),
@@ -132,9 +122,7 @@ MISTAKES = [
     ("replay none.swf --users crowd.yaml", "crowd.yaml': not known; choose rigid, think-time"),
     # replay and sessions of what is not a trace
     *((f"{command} {name}", name) for command in ("replay", "sessions") for name in BROKEN),
-    # replay --estimates
     ("replay log.swf --estimates history", "history: used before it was trained; name published"),
-    # replay --gantt
     ("replay log.swf --gantt a.txt", ".png, .svg, .pdf"),
     ("replay log.swf --gantt nowhere/a.png", "no folder nowhere"),
     ("replay log.swf --gantt folder.png", "folder.png is a folder"),
@@ -142,14 +130,12 @@ MISTAKES = [
     ("replay log.swf --gantt a.png --window 1..2..3", "FROM..TO"),
     ("replay log.swf --gantt a.png --window soon..2d", "1996-10-14 16:00"),
     ("replay log.swf --gantt a.png --window 2d..1d", "is empty"),
-    # report
     ("report run/summary.json", "summary.json"),
     ("report run -o mine.html", "mine.html: exists, and nothing in it shows"),
     ("report run -o both", "both: is a folder; --out names a file"),
     ("report run --figures mine", "choose another --figures"),
     ("report sweep", "keeps the metrics of its runs but not what a report draws; see its summary"),
     ("report run --figures run", "--figures run"),
-    # resample
     ("resample log.swf --population 0x", "population '0x': not a positive number and an x"),
     ("resample log.swf --population 0", "population '0': at least 1"),
     ("resample log.swf --users rigid --satisfaction alea", "alea: has no effect on rigid users"),
@@ -159,25 +145,20 @@ MISTAKES = [
     ("resample log.swf --consequences leave", "cannot read 'leave'; write NAME=NUMBER"),
     ("resample log.swf --consequences away=0", "away 0: at least 1"),
     ("resample weeks.swf --pool least=50", "a pool of 12 users; at least 50 are needed"),
-    # sessions
     ("sessions log.swf --user 99", "user 99: not in the trace; its 3 users"),
     ("sessions log.swf --dot -", "give --user"),
     ("sessions log.swf --user 1 --json --dot -", "give --dot a file"),
     ("sessions log.swf --sessions x", "sessions 'x': not known; write for example arrival:60m"),
-    # stats
     ("stats", "no trace given"),
     ("stats log.swf --distance", "--distance: 1 trace given; it compares two"),
     ("stats log.swf --out no/where.html", "no folder no to write it in"),
     ("stats log.swf run --distance --out x", "--out: no report is drawn with --distance"),
-    # validate
     ("validate log.swf --origins 0", "origins 0: shares of the submissions before each origin"),
     ("validate log.swf --origins half", "origins 'half': shares of"),
     ("validate log.swf --elsewhere", "elsewhere: there is one trace only"),
     ("validate log.swf --pauses none", "pauses 'none'"),
-    # sweep
     ("sweep study.toml", "give a folder"),
     ("sweep study.toml --out absent --status", "no such folder"),
-    # window
     ("window log.swf -o p.swf", "no part is given; choose one with --from, --to, --only-users or"),
     ("window log.swf --from 2d --to 1d -o p.swf", "empty; it must end after it begins"),
     ("window log.swf --only-users 7 -o p.swf", "user 7: has no job in log.swf"),

@@ -23,6 +23,7 @@ from hpcrowd.scenarios.forecasts import judging, watching
 from hpcrowd.scenarios.forecasts.forecast import Forecast
 from hpcrowd.scenarios.forecasts.inputs import parse_job, state_from
 
+from tests.environment.state.test_slurm import PAST
 from tests.scenarios.forecasts.forecast_cases import (
     CLOCK,
     PROCESSORS,
@@ -49,12 +50,6 @@ QUEUE = """JOBID|USER|ACCOUNT|PARTITION|STATE|CPUS|TIME_LIMIT|TIME|START_TIME|SU
 22|bob|physics|long|PENDING|16|2:00:00|0:00|N/A|2024-01-31T13:45:00|Priority|normal
 23|bob|physics|long|PENDING|16|9:00:00|0:00|N/A|2024-01-31T13:50:00|Priority|low
 """
-
-#: What is over, as sacct prints it.
-PAST = """JobID|User|Account|Partition|Submit|Start|End|ElapsedRaw|State|AllocCPUS|ReqCPUS|TimelimitRaw
-5|ada|science|long|2024-01-31T08:00:00|2024-01-31T08:10:00|2024-01-31T09:10:00|3600|COMPLETED|8|8|90
-6|eve|arts|long|2024-01-31T08:30:00|2024-01-31T08:30:00|2024-01-31T08:31:00|60|FAILED|2|2|10
-"""  # noqa: E501
 
 
 @pytest.fixture
@@ -282,9 +277,9 @@ def test_words_of_jobs():
     for text, expected in {
         "8 processors for 6 h": (8, 6 * HOUR, -1, -1, 1),
         "8 cores for 6 hours": (8, 6 * HOUR, -1, -1, 1),
+        "8 x 30 minutes": (8, 1800, -1, -1, 1),
         "1 processor for 90m": (1, 5400, -1, -1, 1),
         "8 x 6h": (8, 6 * HOUR, -1, -1, 1),
-        "8 x 30 minutes": (8, 1800, -1, -1, 1),
         "8 x 0.5 hours": (8, 1800, -1, -1, 1),
         "4 x 8 processors for 30 min": (8, 1800, -1, -1, 4),
         "8 cpus for 1d, user ada": (8, DAY, 1, -1, 1),

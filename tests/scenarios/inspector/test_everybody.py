@@ -3,14 +3,8 @@
 import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 
-from tests.support.page import BUSY, find_browser
-
-pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
-pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(find_browser() is None, reason="no chromium: apt-get install chromium"),
-]
+from tests.scenarios.inspector.test_page import pytestmark as pytestmark
+from tests.support.page import BUSY
 
 #: The parts of the page.
 PARTS = ("cluster", "users", "user", "delays", "forecast", "differences")

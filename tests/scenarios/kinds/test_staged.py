@@ -1,8 +1,8 @@
 """Runs that are staged: looked on piece by piece they come out as run at once."""
 
+import tomllib
 from copy import deepcopy
 from pickle import dumps, loads
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,52 +10,31 @@ from hpcrowd import ReplayConfig, write_swf
 from hpcrowd.behaviours import PRESETS, DecisionLog
 from hpcrowd.scenarios.kinds.files import scenario_of
 
+from tests.scenarios.inspector.subjects.kind_cases import KINDS, LOG
 from tests.support.populations import small_log
 
-#: Settings of a small scenario by kind.
-KINDS: dict[str, dict[str, Any]] = {
-    "replay": {"trace": "log.swf", "users": "think-time"},
-    "rigid": {"kind": "replay", "trace": "log.swf", "users": "rigid"},
-    "resample": {"trace": "log.swf"},
-    "populate": {"model": "lublin", "days": 2, "model_processors": 64},
-    "grid": {
-        "clusters": {
-            "a": {"processors": 64, "trace": "log.swf"},
-            "b": {"processors": 64, "trace": "log.swf", "grid_share": 0.5},
-        },
-        "users": "think-time",
-    },
-}
+#: Kinds of runs that are staged; more are copied, with own state in engines, policies and parts.
+STAGED = ("think-time-windows", "rigid", "resample", "populate", "grid-at-once")
+FORKED = (
+    *STAGED, "conservative", "fair-share", "adaptive", "last-two", "generative", "fluid",
+    "platform-fail", "platform-requeue", "grid-components",
+)  # fmt: skip
 
-#: More runs that are copied: own state in engines, schedulers, predictors, platforms and brokers.
-FORKED: dict[str, dict[str, Any]] = {
-    **KINDS,
-    "plan": {"kind": "replay", "trace": "log.swf", "scheduler": "conservative"},
-    "order": {"kind": "replay", "trace": "log.swf", "users": "fluid", "scheduler": "fair-share"},
-    "adaptive": {"kind": "replay", "trace": "log.swf", "scheduler": "adaptive"},
-    "predictor": {"kind": "replay", "trace": "log.swf", "estimates": "last-two"},
-    "generative": {"kind": "replay", "trace": "log.swf", "users": "generative"},
-    "failures": {"kind": "replay", "trace": "log.swf", "platform": "changes.toml"},
-    "broker": {**KINDS["grid"], "kind": "grid", "broker": "worst-fit"},
-}
-
-CHANGES = """
-changes = [
-    {do = "fail", mean = "2d", repair_mean = "3h"},
-    {do = "down", at = "20d", until = "22d", processors = 2},
-]
-"""
+#: Kinds that the page has not.
+MORE = {"adaptive": f'{LOG}scheduler = "adaptive"\n', "last-two": f'{LOG}estimates = "last-two"\n'}
 
 
 @pytest.fixture
 def made(tmp_path, make_trace):
-    """Return a function that makes a scenario of a kind, or with other settings, on a small log."""
+    """Return a function that makes a scenario of a kind on a small log."""
     write_swf(small_log(make_trace), tmp_path / "log.swf")
-    (tmp_path / "changes.toml").write_text(CHANGES)
-    return lambda name: scenario_of({"kind": name, **FORKED[name]}, tmp_path)
+    texts = {**KINDS, **MORE}
+    return lambda name: scenario_of(
+        tomllib.loads(f"[scenario]\n{texts[name]}")["scenario"], tmp_path
+    )
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", STAGED)
 def test_pieces_come_to_the_same(made, name):
     """Run in steps of an hour and logged, the table is that of one run without."""
     scenario = made(name)

@@ -34,9 +34,6 @@ def shown(study: PublishedStudy) -> str:
     return text
 
 
-# ---- logs ------------------------------------------------------------------------------------
-
-
 def job(submit: int, run: int, processors: int, user: int, **more: int) -> dict[str, float]:
     """Return a completed job without a wait."""
     common = {"submit": submit, "run": run, "wait": 0, "requested_time": 3600, "user": user}
@@ -89,8 +86,6 @@ def grouped_log(make_trace: Maker, seed: int, jobs: int = 400) -> Trace:
     return make_trace(*made, header="; MaxProcs: 20")
 
 
-# ---- a recorded run of Slurm -----------------------------------------------------------------
-
 #: Two nodes of four cores, in two partitions of different tiers.
 CONF = """ClusterName=made
 SlurmctldHost=made
@@ -141,8 +136,6 @@ def write_recorded_run(folder: Path) -> None:
     ):  # fmt: skip
         (folder / name).write_text("\n".join([*lines, ""]))
 
-
-# ---- the studies -----------------------------------------------------------------------------
 
 #: Plans that take a second, and the tasks of the first.
 SMALL_ARRIVALS = ArrivalsPlan(

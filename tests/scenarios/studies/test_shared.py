@@ -13,7 +13,7 @@ from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.options import Option, arguments_of, options_of, parse_loads
 from hpcrowd.scenarios.studies.refresh import MEASURED, page_of, refresh
 from hpcrowd.scenarios.studies.refresh import command as refresh_command
-from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, log_name, swap_ties
+from hpcrowd.scenarios.studies.running import LOGS, find_logs, log_name, swap_ties
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, Rule, as_data
 from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
 from matplotlib.figure import Figure
@@ -178,16 +178,6 @@ def test_what_is_not_found_is_one_line(tmp_path):
         assert message.startswith(f"{tmp_path}{begins}")
         assert place in message
         assert "\n" not in message
-
-
-def test_steps_are_counted_from_nothing_done():
-    """Each step is reported with those done before it; the last call says done."""
-    calls: list[tuple[str, int, int]] = []
-    steps = Steps(2, lambda *call: calls.append(call))
-    for label in ("a", "b"):
-        steps.begin(label)
-    steps.end()
-    assert [("a", 0, 2), ("b", 1, 2), ("done", 2, 2)] == calls
 
 
 def test_ties_change_places_and_nothing_else(make_trace):

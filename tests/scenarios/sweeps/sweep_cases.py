@@ -24,12 +24,14 @@ metrics = ["utilization", "wait_mean_s"]
 """
 
 
-def write_busy(folder: Path, jobs: int = 250) -> Path:
-    """Write a log of users on 8 processors that are nearly always in use; return its path."""
+def write_busy(
+    folder: Path, jobs: int = 250, *, name: str = "busy.swf", gap: int = 1000, size: int = 8
+) -> Path:
+    """Write a log of six users, jobs ``gap`` s apart, on a machine nearly always in use."""
     random = np.random.default_rng(3)
-    submit = np.sort(random.integers(0, 1000 * jobs, jobs))
+    submit = np.sort(random.integers(0, max(gap * jobs, 1), jobs))
     run = random.integers(60, 3600, jobs)
-    processors = random.integers(1, 8, jobs)
+    processors = random.integers(1, size, jobs)
     columns = {name: np.full(jobs, -1) for name in FIELDS}
     columns |= {
         "number": np.arange(1, jobs + 1),
@@ -41,8 +43,8 @@ def write_busy(folder: Path, jobs: int = 250) -> Path:
         "status": np.ones(jobs, np.int64),
         "user": random.integers(1, 7, jobs),
     }
-    path = folder / "busy.swf"
-    write_swf(Trace(Header([b"; MaxProcs: 8"]), columns), path)
+    path = folder / name
+    write_swf(Trace(Header([f"; MaxProcs: {size}".encode()]), columns), path)
     return path
 
 

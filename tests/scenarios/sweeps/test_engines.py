@@ -1,6 +1,7 @@
 """Who does the runs makes no difference, nor how many, nor if some are killed."""
 
 import contextlib
+import multiprocessing
 import os
 import random
 import shutil
@@ -18,6 +19,7 @@ from hpcrowd import HpcrowdError, read_study, sweep
 from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes, engine_of
+from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, landed, results, write_study
 
@@ -177,16 +179,11 @@ def test_floating_errors_raise_in_workers_too():
 
 @pytest.fixture(scope="module")
 def longer(tmp_path_factory):
-    """Return the file of a study of 88 runs, so that every kill finds something to disturb."""
+    """Return the file of a study of 88 runs, and its results if nobody disturbs it."""
     text = SCENARIO + STUDY.replace("seed = 5", "seed = 22")
-    return write_study(tmp_path_factory.mktemp("killed"), text)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(longer):
-    """Return the results of a sweep that nobody disturbs, in one process."""
-    sweep(read_study(longer), longer.parent / "undisturbed", engine=Inline())
-    return results(longer.parent / "undisturbed")
+    path = write_study(tmp_path_factory.mktemp("killed"), text)
+    sweep(read_study(path), path.parent / "undisturbed", engine=Inline())
+    return path, results(path.parent / "undisturbed")
 
 
 def test_torn_index_is_made_again(study, alone, tmp_path):
@@ -217,7 +214,7 @@ def pids_of(engine):
 @pytest.mark.parametrize(
     ("made", "times"), [(Processes, 2), pytest.param(Dask, 3, marks=needs_dask)]
 )
-def test_workers_may_die(longer, undisturbed, tmp_path, made, times):
+def test_workers_may_die(longer, tmp_path, made, times):
     """Workers that are killed now and then are replaced; no run is lost or failed for it."""
     engine = made(workers=2)
     chance, killed = random.Random(11), []
@@ -231,9 +228,48 @@ def test_workers_may_die(longer, undisturbed, tmp_path, made, times):
                 killed.append(over)
 
     try:
-        found = sweep(read_study(longer), tmp_path / "out", engine=engine, progress=tell)
+        found = sweep(read_study(longer[0]), tmp_path / "out", engine=engine, progress=tell)
     finally:
         engine.close()
     assert (0, 88) == (found.failed, found.over)
     assert killed
-    assert undisturbed == results(tmp_path / "out")
+    assert longer[1] == results(tmp_path / "out")
+
+
+def divided(by):
+    """Return 12 over a number, rounded down."""
+    if by == 0:
+        raise QuantityError("by 0: must not be 0")
+    return 12 // by
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2, 9])
+def test_every_task_is_done_once(processes):
+    """However many share it, each task comes with its result, and errors come as they are."""
+    found = dict(each_in_processes(divided, [1, 2, 3, 4], processes))
+    assert {1: 12, 2: 6, 3: 4, 4: 3} == found
+    assert [] == list(each_in_processes(divided, [], processes))
+    with pytest.raises(QuantityError, match="by 0: must not be 0"):
+        list(each_in_processes(divided, [1, 0, 2], processes))
+    assert [] == multiprocessing.active_children()
+
+
+def end_process(task):
+    """Return the task; 0 kills the process, as a lack of memory does."""
+    if task == 0:
+        os._exit(1)
+    return task
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_named():
+    """A task that kills its process again and again ends the loop instead of making it wait."""
+    with pytest.raises(HpcrowdError, match="0: its process died 3 times"):
+        list(each_in_processes(end_process, [1, 0, 2], 2))
+    assert [] == multiprocessing.active_children()
+    results = each_in_processes(divided, list(range(1, 100)), 2)
+    next(results)
+    with pytest.raises(KeyboardInterrupt):
+        results.throw(KeyboardInterrupt)
+    assert [] == multiprocessing.active_children()

@@ -1,8 +1,6 @@
 """What-if scripts: what all have in common, and small stories of those that print a table."""
 
 import importlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from hpcrowd.scenarios.whatif import (
     policy_fairness,
     shorter_jobs,
 )
-from hpcrowd.scenarios.whatif.machine import made_up
 from hpcrowd.scenarios.whatif.scripts import SHOWN, USERS, what_if
 
 from tests.scenarios.sweeps.sweep_cases import write_busy
@@ -99,33 +96,6 @@ def test_mistakes_are_one_line(name, tmp_path, capsys):
     assert rule in error
 
 
-@pytest.mark.slow
-def test_scripts_run_as_programs(log, root, tmp_path):
-    """``python -m`` of a script works, by its path too, and its exit code is the script's."""
-
-    def run(*command):
-        line = [sys.executable, "-W", "error", *map(str, command)]
-        return subprocess.run(line, cwd=root, capture_output=True, text=True, check=False)
-
-    whatif = "hpcrowd.scenarios.whatif.double_nodes"
-    done = run("-m", whatif, log)
-    assert (0, "", 2) == (done.returncode, done.stderr, run("-m", whatif).returncode)
-    made_up.main([str(tmp_path)])
-    path = root / "scenarios" / "whatif" / "machine" / "jobs_per_user.py"
-    machine = f"{tmp_path / 'machine.toml'}:scheduling.bf-interval=1200"
-    done = run(path, tmp_path / "jobs.txt", machine)
-    assert (0, "") == (done.returncode, done.stderr)
-    assert "At most 4 running jobs of a user: jobs.txt" in done.stdout
-
-
-def finished(*jobs):
-    """Return jobs that ran: submission, start, end, processors."""
-    table = JobTable(len(jobs))
-    table.submit[:], table.start[:], table.end[:], table.processors[:] = np.array(jobs).T
-    table.state[:] = State.COMPLETED
-    return table
-
-
 @pytest.mark.parametrize("zone", [Clock(), Clock(1704870000)])
 def test_outage_is_a_week_from_a_monday_morning(zone):
     """The outage begins on a Monday at 8:00 local time, and has ended seven days later."""
@@ -157,7 +127,9 @@ def test_nothing_ends_in_the_outage(busy, monkeypatch):
 
 def test_queue_and_fairness():
     """A job that starts at once is never in the queue; fairness is 1 if all are alike."""
-    times, level = outage_week.queue(finished((0, 0, 9, 1), (2, 5, 9, 1), (3, 5, 9, 1)))
+    jobs = JobTable()
+    jobs.append(3, submit=[0, 2, 3], start=[0, 5, 5], end=9, processors=1, state=State.COMPLETED)
+    times, level = outage_week.queue(jobs)
     assert [(0, 0), (2, 1), (3, 2), (5, 0)] == list(zip(times, level, strict=True))
     assert 1.0 == pytest.approx(policy_fairness.fairness(np.array([3.0, 3.0, 3.0])))
     assert 0.25 == pytest.approx(policy_fairness.fairness(np.array([1, 1e9, 1e9, 1e9])))

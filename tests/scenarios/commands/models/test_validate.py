@@ -128,9 +128,6 @@ def test_several_logs_are_compared(call, trace, tmp_path):
     assert [model["name"] for model in wire["models"]] == [row["model"] for row in rows]
 
 
-# ---- the page --------------------------------------------------------------------------------
-
-
 def test_every_part_of_the_page_is_made(trace, tmp_path, root, monkeypatch):
     """Every generated part has its place on the page, and so has the picture; logs are kept."""
     trace.rename(tmp_path / "KTH-SP2-1996-2.1-cln.swf")

@@ -32,11 +32,7 @@ def log(make_trace, tmp_path, monkeypatch):
 def test_clean_writes_what_is_left(call, log):
     """A true header; all that is counted as JSON; without MaxProcs the size is no rule."""
     code, out, _ = call("clean", "log.swf", "--larger", "--last", "1", "-o", "out.swf.gz")
-    assert 0 == code
-    assert "out.swf.gz: 2 jobs; 1 reference to removed jobs set to -1" == out.splitlines()[-1]
-    rows = [" ".join(line.split()) for line in out.splitlines()]
-    assert "larger larger than 4 processors 1 1 25.0 % 80.0 %" in rows
-    assert "together 2 1 50.0 % 90.0 %" in rows
+    assert (0, "together 2 1 50.0 % 90.0 %") == (code, " ".join(out.splitlines()[-2].split()))
     left = read_swf("out.swf.gz")
     assert ([1, 3], 2) == (left["number"].tolist(), left.header.integer("MaxJobs"))
     code, out, _ = call("clean", "log.swf", "--flurries", "1/2d", "--json")
@@ -54,16 +50,8 @@ def test_clean_writes_what_is_left(call, log):
 
 def test_window(call, log):
     """Local dates, or durations from the origin and ranges of users; no date without a start."""
-    code, out, err = call(
-        "window", "log.swf", "--from", "2004-01-03", "--to", "2004-01-04 12:00", "-o", "part.swf"
-    )
-    assert (0, "") == (code, err)
-    assert (
-        "log.swf: 4 jobs, 2 users\n"
-        "  2 jobs left out: submitted before the window\n"
-        "  1 reference to jobs left out set to -1\n"
-        "part.swf: 2 jobs, 1 user, origin Sat 2004-01-03 00:00:00\n"
-    ) == out
+    dates = ("--from", "2004-01-03", "--to", "2004-01-04 12:00")
+    assert 0 == call("window", "log.swf", *dates, "-o", "part.swf")[0]
     part = read_swf("part.swf")
     assert ([0, DAY], 1073084400) == (part["submit"].tolist(), part.header.integer("UnixStartTime"))
     edges = ("--from", "1d", "--to", "2d 1h")

@@ -101,6 +101,7 @@ def test_going_on_from_here_with_a_changed_user(client):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
+        ({"user": 3, "kind": "behaviour", "value": "own.py:X"}, "not known"),
         ({"user": 3, "kind": "remove_edge", "before": 1, "after": 2}, "there is none"),
         ({"user": 3, "kind": "add_edge", "before": 1, "after": 2}, "give seconds"),
     ],

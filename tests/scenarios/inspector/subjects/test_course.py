@@ -60,6 +60,7 @@ def test_settings_that_are_offered(subject):
     ("name", "text"),
     [
         ("trace", "/etc/passwd"),
+        *((setting, "own.py:X") for setting in ("users", "scheduler", "processors", "seed")),
         ("users", "mixed.toml"),
         ("scheduler", "multi-queue:file=/etc/passwd"),
         ("processors", "two"),
@@ -108,24 +109,6 @@ def test_stepping_to_the_events_of_a_user(subject, user):
     assert not course.advance_to_event(user)
     assert (0, 0) == (other.now, np.count_nonzero(other.moment().submitted))
     assert course.moment() is course.moment()
-
-
-def test_reasons_live_and_played_back(tmp_path, make_trace):
-    """The first in the queue and one that does not fit, told alike in both."""
-    trace = make_trace(
-        {"submit": 0, "run": 600, "requested_processors": 4, "requested_time": 600, "user": 1},
-        {"submit": 10, "run": 60, "requested_processors": 4, "requested_time": 60, "user": 2},
-        {"submit": 20, "run": 60, "requested_processors": 2, "requested_time": 60, "user": 3},
-        header="; MaxProcs: 4",
-    )
-    course = live(written(trace, tmp_path))
-    course.advance(30)
-    told = course.reasons([1, 2])
-    assert "first in the queue: requests 4 processors, none is free" in told[1]
-    assert "requests 2 processors, none is free" in told[2]
-    back = played_back(course, tmp_path)
-    back.advance(30)
-    assert told == back.reasons([1, 2])
 
 
 def test_a_log_that_begins_late_opens_when_it_begins(tmp_path, make_trace):

@@ -13,30 +13,11 @@ from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.streams import Streams
 from hpcrowd.features import Workload
+from hpcrowd.scenarios.studies.minh2012_arrivals import measures
 from hpcrowd.scenarios.studies.minh2012_arrivals import study as declared
 from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
-from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
-    LOG,
-    MEASURES,
-    PATTERNS,
-    QUICK,
-    Arrivals,
-    GridRun,
-    Plan,
-    Task,
-    Work,
-    arrivals_of,
-    drawn,
-    fit_arrivals,
-    grid_workloads,
-    log_ratio,
-    stored_arrivals,
-)
-from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
-    Minh2012Arrivals,
-    reproduce_minh2012_arrivals,
-    whole_plan,
-)
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import PATTERNS, Plan, stored_arrivals
+from hpcrowd.scenarios.studies.minh2012_arrivals.study import reproduce_minh2012_arrivals
 from hpcrowd.scenarios.studies.refresh import stored_study
 from hpcrowd.scenarios.unfinished import ENDING, Interrupted, Unfinished
 
@@ -45,7 +26,7 @@ from tests.scenarios.studies.study_cases import ARRIVALS_TASKS, SMALL_ARRIVALS
 NAME = "minh2012-arrivals"
 
 #: How near a stored figure is to the computed one.
-NEAR = 10.0 ** (1 - Minh2012Arrivals.stored_digits)
+NEAR = 10.0 ** (1 - declared.Minh2012Arrivals.stored_digits)
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +38,21 @@ def study():
 def test_everything_is_run(small):
     """Every policy, load, pattern, replication; a task alone gives the same; bars are means."""
     assert (3, 2, 3, 3) == small.cluster.slowdown.shape
-    assert (len(MEASURES), 2, 3, 3, 2) == small.grid.slowdown.shape
+    assert (len(measures.MEASURES), 2, 3, 3, 2) == small.grid.slowdown.shape
     assert min(small.cluster.slowdown.min(), small.grid.slowdown.min()) >= 1
-    work = Work(SMALL_ARRIVALS, stored_arrivals())
-    again = np.array(work(Task("grid", 1, 1)))
+    work = measures.Work(SMALL_ARRIVALS, stored_arrivals())
+    again = np.array(work(measures.Task("grid", 1, 1)))
     assert (small.grid.slowdown[:, 1, :, :, 1] == again).all()
-    again = np.array(work(Task("cluster", 2, 1)))
+    again = np.array(work(measures.Task("cluster", 2, 1)))
     assert (small.cluster.slowdown[:, :, 2, 1] == again).all()
-    other = Work(replace(SMALL_ARRIVALS, seed=1), stored_arrivals())(Task("cluster", 1, 0))
+    other = measures.Work(replace(SMALL_ARRIVALS, seed=1), stored_arrivals())(
+        measures.Task("cluster", 1, 0)
+    )
     assert (small.cluster.slowdown[:, :, 1, 0] != np.array(other)).any()
     figure = FIGURES[-1](small)
     bars = [bar for container in figure.axes[1].containers for bar in container]
     assert 2 * 3 * 3 == len(bars)
-    means = small.grid.slowdown[MEASURES.index("grid")].mean(axis=-1)
+    means = small.grid.slowdown[measures.MEASURES.index("grid")].mean(axis=-1)
     tops = sorted(bar.get_y() + bar.get_height() for bar in bars)
     assert np.allclose(np.sort(means.ravel()), tops)
 
@@ -86,16 +69,15 @@ def test_stored_study_has_its_full_size(study):
 @pytest.mark.parametrize(("pattern", "replication"), [("N", 3), ("LB", 7)])
 def test_stored_runs_come_out_again(study, pattern, replication):
     """A workload run again under every policy at a load, and on the grid, gives what is stored."""
-    work = Work(replace(Plan(), loads=(0.7,)), stored_arrivals())
+    work = measures.Work(replace(Plan(), loads=(0.7,)), stored_arrivals())
     number = [*PATTERNS].index(pattern)
-    found = np.array(work(Task("cluster", number, replication)))
+    found = np.array(work(measures.Task("cluster", number, replication)))
     kept = study.cluster.slowdown[:, study.cluster.loads.index(0.7), number, replication]
     assert np.allclose(kept, found[:, 0], rtol=NEAR)
-    found = np.array(Work(Plan(), stored_arrivals())(Task("grid", 0, replication)))
+    found = np.array(
+        measures.Work(Plan(), stored_arrivals())(measures.Task("grid", 0, replication))
+    )
     assert np.allclose(study.grid.slowdown[:, 0, :, :, replication], found, rtol=NEAR)
-
-
-# ---- ending and going on ---------------------------------------------------------------------
 
 
 def test_interrupted_run_says_what_it_kept(tmp_path):
@@ -114,9 +96,9 @@ def test_interrupted_run_says_what_it_kept(tmp_path):
 
 def test_kept_results_are_taken(tmp_path):
     """A task that is kept is not done again; what is written removes it; other plans refuse it."""
-    work, out = Work(SMALL_ARRIVALS, stored_arrivals()), tmp_path / "out"
-    kept = Unfinished.beside(out, whole_plan(work))
-    sizes = {"cluster": (3, 2), "grid": (len(MEASURES), 3, 3)}
+    work, out = measures.Work(SMALL_ARRIVALS, stored_arrivals()), tmp_path / "out"
+    kept = Unfinished.beside(out, declared.whole_plan(work))
+    sizes = {"cluster": (3, 2), "grid": (len(measures.MEASURES), 3, 3)}
     for task in work.tasks():
         kept.keep(task.name, np.full(sizes[task.experiment], 7.0).tolist())
     study = reproduce_minh2012_arrivals(plan=SMALL_ARRIVALS, workers=1, out=out)
@@ -144,7 +126,7 @@ def test_command_line_makes_the_plan(monkeypatch, call):
 def test_quick_form_has_fewer_workloads_of_as_many_jobs():
     """An explicit option goes before what the quick form has."""
     full, quick = Plan(), Plan(quick=True)
-    assert QUICK == {name: getattr(quick, name) for name in QUICK}
+    assert measures.QUICK == {name: getattr(quick, name) for name in measures.QUICK}
     assert full.jobs == quick.jobs
     assert quick.grid_replications < full.grid_replications
     assert 3 == Plan(quick=True, cluster_replications=3).cluster_replications
@@ -169,15 +151,13 @@ def test_wrong_plans_are_refused(changes, words):
         Plan(**changes)
 
 
-# ---- workloads with their arrivals, and the grid that runs them ------------------------------
-
 #: A plan that takes a moment.
 BRIEF = Plan(jobs=2_000)
 
 
 def test_patterns_share_everything_but_arrivals():
     """Uniform run times and sizes, the same load; Poisson gaps have a CV of 1, others more."""
-    workload = drawn(stored_arrivals().models, 5_000, 64, Streams(1), longest_s=100)
+    workload = measures.drawn(stored_arrivals().models, 5_000, 64, Streams(1), longest_s=100)
     for values, most in ((workload.run_time, 100), (workload.processors, 64)):
         assert (1, most) == (values.min(), values.max())
         error = (most - 1) / np.sqrt(12 * 5_000)
@@ -190,12 +170,14 @@ def test_patterns_share_everything_but_arrivals():
         assert round(5_000 * gap) == submits[-1]
     work = (workload.run_time * workload.processors).sum()
     assert pytest.approx(0.8, rel=1e-3) == work / (64 * submits[-1])
-    again = drawn(stored_arrivals().models, 5_000, 64, Streams(1), longest_s=100)
+    again = measures.drawn(stored_arrivals().models, 5_000, 64, Streams(1), longest_s=100)
     assert (workload.run_time == again.run_time).all()
     cvs = {}
     for pattern in PATTERNS:
         gaps = [
-            np.diff(drawn(stored_arrivals().models, 20_000, 4, Streams(seed)).arrivals[pattern])
+            np.diff(
+                measures.drawn(stored_arrivals().models, 20_000, 4, Streams(seed)).arrivals[pattern]
+            )
             for seed in range(4)
         ]
         cvs[pattern] = float(np.mean([one.std() / one.mean() for one in gaps]))
@@ -206,8 +188,8 @@ def test_patterns_share_everything_but_arrivals():
 
 def test_loads_on_the_grid_are_what_they_are_called():
     """Offered work is the load at home and on the rest; the background is always the same."""
-    workloads = grid_workloads(BRIEF, stored_arrivals(), 0)
-    run = GridRun(BRIEF, workloads, 0.4, "LB", "L")
+    workloads = measures.grid_workloads(BRIEF, stored_arrivals(), 0)
+    run = measures.GridRun(BRIEF, workloads, 0.4, "LB", "L")
     jobs, clusters = run.model.jobs, das3_clusters()
     for name, one in clusters.items():
         rows = run.rows[name]
@@ -221,7 +203,7 @@ def test_loads_on_the_grid_are_what_they_are_called():
     work = float((jobs.run_time[rows] * jobs.processors[rows]).sum())
     assert pytest.approx(0.4, rel=1e-3) == work / (free * float(jobs.recorded_submit[rows[-1]]))
     assert jobs.processors[rows].max() <= 64
-    other = GridRun(BRIEF, workloads, 0.8, "N", "L")
+    other = measures.GridRun(BRIEF, workloads, 0.8, "N", "L")
     for name in clusters:
         both = [one.model.jobs.recorded_submit[one.rows[name]] for one in (run, other)]
         assert (both[0] == both[1]).all()
@@ -229,14 +211,16 @@ def test_loads_on_the_grid_are_what_they_are_called():
 
 def test_grid_jobs_run_everywhere_and_local_jobs_at_home():
     """Every job completes; what begins after another has ended has nothing to measure."""
-    run = GridRun(BRIEF, grid_workloads(BRIEF, stored_arrivals(), 1), 0.8, "N", "LB")
+    run = measures.GridRun(
+        BRIEF, measures.grid_workloads(BRIEF, stored_arrivals(), 1), 0.8, "N", "LB"
+    )
     run.model.run()
     jobs = run.model.jobs
     assert len(jobs) == jobs.count(State.COMPLETED) == 6 * BRIEF.jobs
     for number, name in enumerate(das3_clusters()):
         assert (jobs.cluster[run.rows[name]] == number).all()
     assert {0, 1, 2, 3, 4} == set(jobs.cluster[run.rows[GRID]].tolist())
-    found = dict(zip(MEASURES, run.slowdowns(), strict=True))
+    found = dict(zip(measures.MEASURES, run.slowdowns(), strict=True))
     rows = run.rows[GRID]
     waits = (jobs.start - jobs.submit)[rows].mean()
     assert pytest.approx(1 + waits / jobs.run_time[rows].mean()) == found["grid all"]
@@ -244,7 +228,9 @@ def test_grid_jobs_run_everywhere_and_local_jobs_at_home():
     assert 0 < len(rows) < BRIEF.jobs
     waits = (jobs.start - jobs.submit)[rows].mean()
     assert pytest.approx(1 + waits / jobs.run_time[rows].mean()) == found["LU"]
-    run = GridRun(BRIEF, grid_workloads(BRIEF, stored_arrivals(), 0), 0.4, "N", "N")
+    run = measures.GridRun(
+        BRIEF, measures.grid_workloads(BRIEF, stored_arrivals(), 0), 0.4, "N", "N"
+    )
     run.model.run()
     run.together = -1
     with pytest.raises(QuantityError, match=r"jobs 2,000: no job of some workload .* take more"):
@@ -253,19 +239,21 @@ def test_grid_jobs_run_everywhere_and_local_jobs_at_home():
 
 def test_arrivals_are_stored(tmp_path):
     """Another log needs its trace; what is damaged is named."""
-    assert stored_arrivals() == arrivals_of(None)
+    assert stored_arrivals() == measures.arrivals_of(None)
     with pytest.raises(QuantityError, match="log HPC2N: only the arrivals of Thunder are stored"):
-        arrivals_of(None, "HPC2N")
+        measures.arrivals_of(None, "HPC2N")
     with pytest.raises(QuantityError, match="log 'Mira': not known; choose HPC2N, "):
-        arrivals_of(None, "Mira")
+        measures.arrivals_of(None, "Mira")
     with pytest.raises(TraceError, match=r"LLNL-Thunder.*not found; fetch it from"):
-        arrivals_of(tmp_path)
+        measures.arrivals_of(tmp_path)
     data = stored_arrivals().to_json()
     with pytest.raises(ModelFileError, match="mine: damaged, 'LB'; fit them again"):
-        Arrivals.from_json({**data, "models": {k: data["models"][k] for k in "NL"}}, "mine")
+        measures.Arrivals.from_json(
+            {**data, "models": {k: data["models"][k] for k in "NL"}}, "mine"
+        )
     data["models"]["L"]["sd"] = -1.0
     with pytest.raises(ModelFileError, match="mine: damaged, 1 validation error"):
-        Arrivals.from_json(data, "mine")
+        measures.Arrivals.from_json(data, "mine")
 
 
 @pytest.mark.slow
@@ -275,8 +263,8 @@ def test_stored_arrivals_are_those_of_thunder(read_trace):
     trace = read_trace("LLNL-Thunder-2007-1.1-cln")
     stored = stored_arrivals()
     assert trace.sha256 == stored.log["sha256"]
-    fitted = fit_arrivals(Workload.from_trace(trace).submit, stored.log)
-    assert LOG == stored.log["name"]
+    fitted = measures.fit_arrivals(Workload.from_trace(trace).submit, stored.log)
+    assert measures.LOG == stored.log["name"]
     for pattern in PATTERNS:
         both = (one.models[pattern].model_dump() for one in (stored, fitted))
         first, second = ({**one, "notes": ()} for one in both)
@@ -286,9 +274,6 @@ def test_stored_arrivals_are_those_of_thunder(read_trace):
                 assert value == second[name]
             else:
                 assert np.allclose(value, second[name], rtol=1e-9)
-
-
-# ---- statements and required orders on made-up results ---------------------------------------
 
 
 #: Replications of made-up results.
@@ -321,9 +306,9 @@ def test_one_ratio_that_contradicts_decides():
 def test_ratios_are_geometric_and_paired():
     """Halves and doubles cancel, common factors do not widen; each rule has loads to apply to."""
     halved, doubled = np.array([2.0, 8.0]), np.array([4.0, 4.0])
-    assert pytest.approx(0.0, abs=1e-12) == log_ratio(halved, doubled).mean
+    assert pytest.approx(0.0, abs=1e-12) == measures.log_ratio(halved, doubled).mean
     wide = np.array([1.0, 10.0, 1000.0])
-    estimate = log_ratio(3 * wide, wide)
+    estimate = measures.log_ratio(3 * wide, wide)
     assert pytest.approx([log(3.0)] * 2) == [estimate.low, estimate.high]
     for tried, loads in ((declared.CLUSTER_RULES, LOADS), (declared.GRID_RULES, GRID_LOADS)):
         applies = [rule.applies for rule in tried if rule.applies is not None]

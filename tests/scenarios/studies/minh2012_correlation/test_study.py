@@ -11,13 +11,7 @@ from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.streams import Streams
 from hpcrowd.scenarios.studies.minh2012_correlation import measures
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
-    DEGREES,
-    CorrelationRuns,
-    Workload,
-    modelled,
-    slowdown,
-)
+from hpcrowd.scenarios.studies.minh2012_correlation.measures import DEGREES, modelled, slowdown
 from hpcrowd.scenarios.studies.minh2012_correlation.study import (
     CATEGORIZED,
     LOAD_RULES,
@@ -125,7 +119,7 @@ def test_degrading_more_than_both(fcfs, expected):
     """FIFO has to rise more than Aggressive and than Categorized; less than one refutes it."""
     rises = {"fcfs": fcfs, "easy": 2.0, CATEGORIZED: 4.0}
     slowdown = np.array([[[[1.0] * 4] * 2 + [[rise] * 4]] for rise in rises.values()])
-    runs = CorrelationRuns((-1.0, 0.0, 1.0), (0.8,), (*rises,), np.zeros((3, 4)), slowdown)
+    runs = measures.CorrelationRuns((-1.0, 0.0, 1.0), (0.8,), (*rises,), np.zeros((3, 4)), slowdown)
     (rule,) = (one for one in LOAD_RULES if one.name == "fragmentation: fcfs")
     assert expected is rule.check(runs, 0.8)[2]
 
@@ -159,7 +153,7 @@ def model():
 def every_second(*jobs):
     """Return jobs of (run time, processors) with equal gaps."""
     run_time, processors = np.array(jobs).T
-    return Workload(run_time, processors, np.ones(len(jobs)))
+    return measures.Workload(run_time, processors, np.ones(len(jobs)))
 
 
 def test_load_decides_the_rate():

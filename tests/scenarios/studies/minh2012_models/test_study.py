@@ -8,38 +8,10 @@ from hpcrowd.analysis.features.sizes import normalized_entropy
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.scenarios.studies.minh2012_models.experiments import (
-    PLANNED,
-    REQUIRED_WAY,
-    TraceModels,
-    fitted,
-    simulated,
-    slowdown_on,
-)
-from hpcrowd.scenarios.studies.minh2012_models.measures import (
-    CHOSEN,
-    FITS,
-    LOADS,
-    REQUIRED_LOADS,
-    TIME_SCALES_S,
-    ArrivalRuns,
-    Arrivals,
-    JobRuns,
-    Points,
-    Schedule,
-    measured_jobs,
-    study_arrivals,
-    study_jobs,
-    system_of,
-    uniform,
-)
-from hpcrowd.scenarios.studies.minh2012_models.study import (
-    SEEDS,
-    Minh2012Models,
-    arrival_table,
-    distance_table,
-    schedule_table,
-)
+from hpcrowd.scenarios.studies.minh2012_models import experiments, measures, study
+from hpcrowd.scenarios.studies.minh2012_models.experiments import PLANNED, REQUIRED_WAY, simulated
+from hpcrowd.scenarios.studies.minh2012_models.measures import LOADS, study_arrivals, system_of
+from hpcrowd.scenarios.studies.minh2012_models.study import SEEDS, Minh2012Models, arrival_table
 
 from tests.scenarios.studies.study_cases import shown
 
@@ -54,22 +26,22 @@ def bursts(jobs=400, seed=1):
 
 def flat(cv, hurst=0.7, zeros=0.3):
     """Return arrivals of which only these figures are known."""
-    return Arrivals(cv, zeros, zeros, hurst, 0.05, 0.1, None, None)
+    return measures.Arrivals(cv, zeros, zeros, hurst, 0.05, 0.1, None, None)
 
 
 def points(*slowdowns):
     """Return points that are the same at all loads, one for each policy."""
     found = np.repeat(np.array(slowdowns)[:, None], len(LOADS), axis=1)
-    return Points(found, np.full(len(LOADS), 10), np.zeros(len(LOADS)))
+    return measures.Points(found, np.full(len(LOADS), 10), np.zeros(len(LOADS)))
 
 
 def test_arrivals_are_generated_from_every_model():
     """A workload for each seed, which alone decides; the chosen model is one; zeros are counted."""
     workload = bursts(2_000)
     runs = study_arrivals(workload.submit, 900.0, range(3))
-    assert {*FITS, CHOSEN} == set(runs.models)
+    assert {*measures.FITS, measures.CHOSEN} == set(runs.models)
     assert {3} == {len(made) for made in runs.models.values()}
-    assert runs.models[runs.choice] is runs.models[CHOSEN]
+    assert runs.models[runs.choice] is runs.models[measures.CHOSEN]
     assert runs.trace.zeros == runs.trace.empty
     assert 0 == runs.mean("plain", "zeros") < runs.mean("modified", "zeros")
     assert 0 == runs.trace.ks < runs.mean("plain", "ks")
@@ -82,8 +54,8 @@ def test_arrivals_are_generated_from_every_model():
 def test_a_short_trace_shows_why_no_model_fits():
     """Five jobs in an hour are too few intervals: Poisson is chosen, the others have reasons."""
     runs = study_arrivals(np.array([0.0, 10, 500, 1500, 3600]), 900.0, range(2))
-    assert ("poisson", {CHOSEN}) == (runs.choice, set(runs.models))
-    assert set(FITS) == set(runs.reasons)
+    assert ("poisson", {measures.CHOSEN}) == (runs.choice, set(runs.models))
+    assert set(measures.FITS) == set(runs.reasons)
     assert "intervals" in runs.reasons["plain"]
     with pytest.raises(UnavailableError, match=r"plain: .*intervals"):
         runs.mean("plain", "cv")
@@ -94,12 +66,12 @@ def test_a_short_trace_shows_why_no_model_fits():
 def test_a_workload_is_not_a_distance_from_itself():
     """Longer jobs are at some distance; sizes of bags as drawn are compared too."""
     workload = bursts()
-    assert {0.0} == set(measured_jobs(workload, workload).distances.values())
+    assert {0.0} == set(measures.measured_jobs(workload, workload).distances.values())
     longer = replace(workload, run_time=workload.run_time * 10, _known={})
-    found = measured_jobs(longer, workload).distances
+    found = measures.measured_jobs(longer, workload).distances
     assert (0.0, True) == (found["processors"], found["run_time"] > 0.5)
     workload = Workload.of([0, 5, 500, 900], [10.0, 10.0, 20.0, 30.0], user=[1, 1, 2, 3])
-    found = measured_jobs(workload, workload, np.array([1.0, 1.0, 1.0, 2.0]))
+    found = measures.measured_jobs(workload, workload, np.array([1.0, 1.0, 1.0, 2.0]))
     assert 0 == found.distances["bags"]
     assert pytest.approx(3 / 4 - 2 / 3) == found.distances["bags_drawn"]
     assert (2.0, 2.0) == (found.figures["bag_mean"], found.figures["bag_largest"])
@@ -108,7 +80,7 @@ def test_a_workload_is_not_a_distance_from_itself():
 def test_the_naive_model_is_uniform():
     """Entropy is near 1, run times and processors stay within those of the trace."""
     trace = bursts(5_000)
-    made = uniform(trace, 1)
+    made = measures.uniform(trace, 1)
     assert normalized_entropy(made) > 0.99
     assert (1, 16) == (made.processors.min(), made.processors.max())
     assert 0 <= made.run_time.min() < made.run_time.max() <= trace.run_time.max()
@@ -122,8 +94,8 @@ def test_a_system_is_as_large_as_the_load_wants():
     assert (40, 80) == tuple(system_of(workload, load).processors for load in (1, 0.5))
     assert system_of(workload, 1).fits.all()
     workload = Workload.of([7, 7], [10.0, 10.0], 1)
-    assert 1.5 == slowdown_on(workload, 1, "fcfs")
-    assert 1.0 == slowdown_on(workload, 2, "easy")
+    assert 1.5 == experiments.slowdown_on(workload, 1, "fcfs")
+    assert 1.0 == experiments.slowdown_on(workload, 2, "easy")
 
 
 def test_jobs_wider_than_the_system_are_left_out():
@@ -148,10 +120,13 @@ def test_points_in_the_band_are_counted():
     for trace, inside, known in (
         (points(3.0, 4.9), 1, 2), (points(1.0, 5.5), 2, 2), (points(0.9, np.nan), 0, 1),
     ):  # fmt: skip
-        schedule = Schedule(trace, made)
+        schedule = measures.Schedule(trace, made)
         assert (inside * len(LOADS), known * len(LOADS)) == schedule.count_inside()
-        assert inside * len(REQUIRED_LOADS) == schedule.count_inside(REQUIRED_LOADS)[0]
-    assert [2.0, 5.5] == Schedule(points(1, 1), made).mean[:, 0].tolist()
+        assert (
+            inside * len(measures.REQUIRED_LOADS)
+            == schedule.count_inside(measures.REQUIRED_LOADS)[0]
+        )
+    assert [2.0, 5.5] == measures.Schedule(points(1, 1), made).mean[:, 0].tolist()
 
 
 OVER = "CV of times between jobs over the trace's, {}"
@@ -180,9 +155,9 @@ def test_what_is_required_of_arrivals(small, monkeypatch, trace, models, held):
     one = small.traces[trace]
     module = "hpcrowd.scenarios.studies.minh2012_features.measures.published_jobs"
     monkeypatch.setattr(module, lambda _: len(one.workload))
-    names = ("plain", "modified", CHOSEN)
+    names = ("plain", "modified", measures.CHOSEN)
     made = {name: [model] for name, model in zip(names, models, strict=True)}
-    runs = ArrivalRuns(900.0, flat(10.0), made, "plain", {})
+    runs = measures.ArrivalRuns(900.0, flat(10.0), made, "plain", {})
     changed = replace(one, arrivals={**one.arrivals, 900.0: runs})
     found = {need.what: need.holds for need in changed.requirements}
     assert held == {name: found[words[name]] for name in held}
@@ -219,16 +194,18 @@ NOT_HOLDING = {
 def required_study(name, workload):
     """Return the study on a trace, in the required way only."""
     plan = PLANNED[REQUIRED_WAY]
-    model = fitted(workload, plan)
-    jobs = [study_jobs(model, workload, seed) for seed in range(SEEDS)]
+    model = experiments.fitted(workload, plan)
+    jobs = [measures.study_jobs(model, workload, seed) for seed in range(SEEDS)]
     made = [simulated(generated(model, workload, seed), plan) for seed in range(SEEDS)]
     naive = [naive for _, naive in jobs if naive is not None]
-    itself = measured_jobs(workload, workload)
-    arrivals = {t: study_arrivals(workload.submit, float(t), range(SEEDS)) for t in TIME_SCALES_S}
-    runs = JobRuns(itself, [one for one, _ in jobs], naive, model.arrivals.name)
-    schedules = {REQUIRED_WAY: Schedule(simulated(workload, plan), made)}
+    itself = measures.measured_jobs(workload, workload)
+    arrivals = {
+        t: study_arrivals(workload.submit, float(t), range(SEEDS)) for t in measures.TIME_SCALES_S
+    }
+    runs = measures.JobRuns(itself, [one for one, _ in jobs], naive, model.arrivals.name)
+    schedules = {REQUIRED_WAY: measures.Schedule(simulated(workload, plan), made)}
     parts = {"arrivals": arrivals, "jobs": {REQUIRED_WAY: runs}, "schedules": schedules}
-    one = TraceModels(trace=name, workload=workload, **parts)
+    one = experiments.TraceModels(trace=name, workload=workload, **parts)
     return Minh2012Models({name: one}, SEEDS)
 
 
@@ -242,12 +219,12 @@ def test_the_study_on_a_trace(read_trace, name, page):
     assert {"HPC": 9, "LLN": 20}[name] == len(found.requirements)
     assert [] == [one.what for one in found.failures]
     assert NOT_HOLDING[name] == {one.name for one in found.claims if not one.holds}
-    for table in (arrival_table, schedule_table):
+    for table in (arrival_table, study.schedule_table):
         for row in table(found)[1]:
             assert f"| {' | '.join(row)} |" in page
-    for what, trace, data, ours, _ in distance_table(found)[1]:
+    for what, trace, data, ours, _ in study.distance_table(found)[1]:
         assert f"| {what} | {trace} | {data} | {ours} | " in page
     if name == "LLN":  # in the band at loads of 0.7 to 0.9, and below it on large systems
         schedule = found.traces["LLN"].schedules[REQUIRED_WAY]
-        assert (10, 10) == schedule.count_inside(REQUIRED_LOADS)
+        assert (10, 10) == schedule.count_inside(measures.REQUIRED_LOADS)
         assert (schedule.trace.slowdown < schedule.least)[:, LOADS.index(0.5)].all()

@@ -34,14 +34,17 @@ SITE = Machine(
 )
 
 
-def running(*processors):
-    """Return jobs that run since 0 s for 1,000 s, one for each number."""
-    jobs = JobTable()
-    jobs.append(
-        len(processors), number=np.arange(len(processors)) + 1, processors=processors,
-        run_time=1000, requested_time=2000, recorded_submit=0, recorded_start=0,
-    )  # fmt: skip
+def table(*processors, recorded_start=0, **columns):
+    """Return jobs that were submitted at 0 s, one for each number."""
+    jobs, number = JobTable(), np.arange(len(processors)) + 1
+    times = {"recorded_submit": 0, "recorded_start": recorded_start}
+    jobs.append(len(processors), number=number, processors=processors, **times, **columns)
     return jobs
+
+
+def running(*processors):
+    """Return jobs that run since 0 s for 1,000 s."""
+    return table(*processors, run_time=1000, requested_time=2000)
 
 
 @pytest.mark.parametrize("by", [Slurm, BruteSlurm])
@@ -78,11 +81,8 @@ def test_nodes_without_shares(by):
 
 def test_dependent_jobs_join_the_queue():
     """Held jobs start once those that they wait for are over as asked; others never do."""
-    jobs = JobTable()
-    jobs.append(
-        5, number=np.arange(5) + 1, user=1, processors=[8, 8, 8, 8, 8], requested_time=500,
-        recorded_submit=0, recorded_start=[0, -1, -1, -1, -1],
-    )  # fmt: skip
+    start = [0, -1, -1, -1, -1]
+    jobs = table(8, 8, 8, 8, 8, recorded_start=start, user=1, requested_time=500)
     awaits = {
         1: (Parent(0, Condition.ANY),),
         2: (Parent(1, Condition.OK),),
@@ -111,11 +111,8 @@ def test_the_first_start_of_a_job_that_is_stopped():
         ),
         scheduling=SchedulingSettings(preempt_type="partition", preempt_mode=Preempt.REQUEUE),
     )
-    jobs = JobTable()
-    jobs.append(
-        3, number=np.arange(3) + 1, user=[1, 2, 1], queue=[0, 1, 0], processors=8,
-        requested_time=[500, 5000, 500], recorded_submit=0, recorded_start=[0, -1, -1],
-    )  # fmt: skip
+    who = {"user": [1, 2, 1], "queue": [0, 1, 0]}
+    jobs = table(8, 8, 8, recorded_start=[0, -1, -1], requested_time=[500, 5000, 500], **who)
     jobs.names = {"queue": {0: "high", 1: "low"}}
     jobs.requests = Requests(3)
     jobs.requests.set(2, Ask.BEGIN, 1500)

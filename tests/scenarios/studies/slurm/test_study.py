@@ -10,12 +10,8 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.features.series import pearson, spearman
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.machine.model import (
-    Machine,
-    NodeType,
-    PrioritySettings,
-    SchedulingSettings,
-)
+from hpcrowd.environment.machine import model
+from hpcrowd.environment.machine.model import Machine, NodeType, PrioritySettings
 from hpcrowd.scenarios.studies.slurm import measures
 from hpcrowd.scenarios.studies.slurm.differences import by_cause, differences, parting
 from hpcrowd.scenarios.studies.slurm.measures import mean
@@ -191,9 +187,6 @@ def test_a_run_without_samples_is_compared_by_its_starts(referee_runs, recorded,
     assert json.loads((tmp_path / "study" / "slurm.json").read_text())["plans"]["run"]
 
 
-# ---- simulations of the recorded runs ---------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_simulations_are_as_near_as_the_page_says(referee_runs):
     """Starts, waits, order of users and priorities, with two draws and loose bounds."""
@@ -242,7 +235,7 @@ def test_phases_are_anywhere_in_their_periods():
     """Seed and number alone decide; a spread is the median and the range of what is known."""
     site = Machine(
         nodes=(NodeType(name="n1", cores=1),),
-        scheduling=SchedulingSettings(bf_interval=10, time_limit_period=7),
+        scheduling=model.SchedulingSettings(bf_interval=10, time_limit_period=7),
         priority=PrioritySettings(calculation_period=100),
     )
     draws = [drawn_phases(site, number) for number in range(300)]

@@ -16,13 +16,6 @@ from hpcrowd.scenarios.studies.zakay2015.study import RULES, SEEDS, Zakay2015, s
 
 from tests.scenarios.studies.study_cases import KTH_FILE, log_of_one_job, small_log
 
-#: Statements that hold on KTH.
-HOLDING = (
-    "identity", "adjusted flattens the week", "distribution has peaks", "fluid keeps the week",
-    "fluid keeps the throughput", "FIFO far from EASY without", "feedback narrows the gap",
-    "shorter queues with feedback",
-)  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def study(kth):
@@ -32,15 +25,13 @@ def study(kth):
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_what_is_required_and_stated_of_kth(study):
-    """Fluid / adjusted is 0.76 within 0.05; what the text says of all logs holds on KTH."""
+def test_what_is_required_of_kth(study):
+    """Fluid / adjusted is 0.76 within 0.05; the page has what is stated."""
     required = list(study.traces["KTH"].requirements)
     assert 3 == len(required)
     assert [] == study.failures
     fluid = study.traces["KTH"].ratio("fluid", "adjusted").mean
     assert pytest.approx(0.76, abs=0.05) == fluid
-    claims = {one.name: one.holds for one in claims_of(RULES, study.traces)}
-    assert [] == [name for name in HOLDING if not claims[name]]
 
 
 @pytest.mark.slow
