@@ -9,6 +9,8 @@ from hpcrowd.behaviours import Rigid, ThinkTime
 from hpcrowd.errors import QuantityError
 from hpcrowd.populations import Mixture, Part
 
+from tests.support.simulations import both
+
 
 def crowd(make_jobs, numbers):
     """The work of users with these numbers, two jobs each; groups of ten."""
@@ -32,10 +34,8 @@ def test_shares_are_met(make_jobs):
 
 def test_users_go_before_groups_and_groups_before_shares(make_jobs):
     """Who is named goes first, then who has its first job in a named group; the others draw."""
-    mixture = Mixture(
-        [Part("rigid", users=(5, 11)), Part("fluid", groups=(1,)), Part("adjusted", 1.0)]
-    )
-    found = mixture.assign(crowd(make_jobs, range(30)), Streams())
+    parts = Part("rigid", users=(5, 11)), Part("fluid", groups=(1,)), Part("adjusted", 1.0)
+    found = Mixture(parts).assign(crowd(make_jobs, range(30)), Streams())
     expected = np.repeat([2, 1, 2], 10)
     expected[[5, 11]] = 0
     assert expected.tolist() == found.tolist()
@@ -79,16 +79,11 @@ def test_what_parts_may_be(make_jobs):
     assert 2 == len({id(user.behaviour) for user in users})
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@both
 def test_each_user_behaves_as_its_part_says(make_jobs, plain):
     """Units of work of different kinds side by side: each user as in its own population."""
-    jobs = make_jobs(
-        *(
-            (at + user, run, 1, run, user)
-            for at, run in ((0, 100), (50, 700), (900, 30), (9000, 50), (9900, 20))
-            for user in (1, 2, 3, 4)
-        )
-    )
+    units = (0, 100), (50, 700), (900, 30), (9000, 50), (9900, 20)
+    jobs = make_jobs(*((at + u, run, 1, run, u) for at, run in units for u in (1, 2, 3, 4)))
     jobs.run_time[:] *= 3
     kinds: list[Any] = ["rigid", "think-time", "adjusted", "fluid"]
 

@@ -5,18 +5,9 @@ from typing import Any
 
 import pytest
 from hpcrowd import Recipe, Work
-from hpcrowd.behaviours import (
-    PRESETS,
-    ActivityWindow,
-    Composed,
-    ContinuationLaw,
-    Fitted,
-    LinearThink,
-    Rigid,
-    SameWindow,
-    Shifts,
-    ThinkTime,
-)
+from hpcrowd.agents.behaviours.activity import ActivityWindow, SameWindow, Shifts
+from hpcrowd.agents.behaviours.composed import Composed, Rigid, ThinkTime
+from hpcrowd.behaviours import PRESETS, ContinuationLaw, Fitted, LinearThink
 from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 

@@ -1,40 +1,28 @@
 """What the contract of behaviours is compared with: all of them, workloads, and what must hold."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from functools import partial
 from itertools import product
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd import (
-    Clock,
-    HpcrowdError,
-    JobTable,
-    Recipe,
-    ReplayUser,
-    SessionDefinition,
-    Simulation,
-    State,
-    Work,
-    add_users,
-)
-from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd import Clock, JobTable, Recipe, SessionDefinition, Simulation, State, Work, add_users
+from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.presets import THINK, WHEN, WINDOWS
 from hpcrowd.behaviours import PRESETS, Composed, DecisionLog, LinearThink, Recorded
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.parts.part import Part
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.reactions import Reaction
 from hypothesis import strategies as st
 
 from tests.support.simulations import recorded, simulation_of
 
-Factory = Callable[[Work], Behaviour[Any]]
 Rows = list[tuple[int, ...]]
 
 #: A user whose think times grow with the response times, for those that fit a line.
@@ -42,18 +30,16 @@ TEACHER = [(100_000 * place, 100 * (place + 1), 1) for place in range(4)] + [
     (100_000 * place + 300 * (place + 1), 1, 1) for place in range(4)
 ]
 
-#: The origin is the Thursday before clocks are put forward.
-SPRING = Clock(
-    int(datetime(1997, 3, 27, tzinfo=ZoneInfo("Europe/Stockholm")).timestamp()),
-    ZoneInfo("Europe/Stockholm"),
-    known=True,
-)
+#: The origin is Thursday 1997-03-27, 0:00, before clocks are put forward.
+SPRING = Clock(859417200, ZoneInfo("Europe/Stockholm"), known=True)
 
 #: The origin is Monday 2024-01-08, 8:00.
 STOCKHOLM = Clock(1704697200, ZoneInfo("Europe/Stockholm"), known=True)
 
 EVERY_JOB = SessionDefinition("arrival", None)
 
+#: Processors draw 1 kW each, but only while they are busy.
+ONE_KILOWATT = Power((NodePower("node", 0.0, 1000.0),))
 
 OUTCOME = ("submit", "start", "end", "state", "cluster")
 
@@ -72,13 +58,6 @@ def recipes() -> dict[str, Recipe]:
 
 
 RECIPES = recipes()
-
-
-def factory(recipe: Recipe) -> Factory:
-    """What makes the behaviour, a line fitted to the teacher."""
-    if recipe.think == "linear":
-        return lambda work: recipe(work, Work.of(table([(*row, 1, 1) for row in TEACHER])))
-    return recipe
 
 
 def draws(recipe: Recipe) -> bool:
@@ -103,13 +82,14 @@ def run(
     definition: str = "arrival:60m",
     seed: int = 0,
     plain: bool = False,
-    clock: Clock = SPRING,
     log: DecisionLog | None = None,
 ) -> tuple[JobTable, Work]:
-    """The jobs after a run on a copy of the table, and the recorded work."""
+    """The jobs after a run on a copy of the table, and the recorded work; lines have a teacher."""
     jobs = jobs.copy()
     work = Work.of(jobs, SessionDefinition.parse(definition))
-    model = Simulation(jobs, processors, scheduler, plain=plain, clock=clock, seed=seed)
+    model = Simulation(jobs, processors, scheduler, plain=plain, clock=SPRING, seed=seed)
+    if isinstance(make, Recipe) and make.think == "linear":
+        make = partial(make, fit=Work.of(table([(*row, 1, 1) for row in TEACHER])))
     users = add_users(model, work, make, log=log)
     model.run()
     assert sum(user.submitted for user in users) == sum(len(user.units) for user in users)
@@ -123,7 +103,6 @@ def outcome(jobs: JobTable) -> dict[str, bytes]:
 
 def holds(recipe: Recipe, jobs: JobTable, work: Work, processors: int) -> None:
     """Check everything that a behaviour promises of any run."""
-    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job ends at once
     rejected = jobs.processors > processors
     expected = np.where(rejected, State.REJECTED, State.COMPLETED)
     assert expected.tolist() == jobs.state.tolist()
@@ -147,59 +126,33 @@ def holds(recipe: Recipe, jobs: JobTable, work: Work, processors: int) -> None:
     if batches:
         same = jobs.user[first[1:]] == jobs.user[last[:-1]]
         assert np.all((jobs.submit[last[:-1]] <= jobs.submit[first[1:]])[same])
-    waits_for_all(jobs, over, sessions, bounds, batches)
+    assert [] == broken(jobs, work.by_batch if batches else work.by_session)
 
 
-def waits_for_all(
-    jobs: JobTable, over: np.ndarray, sessions: Any, bounds: np.ndarray, batches: bool
-) -> None:
-    """Check the full relation of Definition 5 or 12, pair by pair, for each user.
-
-    A session begins after all sessions of its user that had ended before it are over, as recorded;
-    a batch after the one before in its session, if that had ended.
-    """
-    begins = jobs.submit[sessions.rows[bounds[:-1]]]
-    ends = np.maximum.reduceat(over[sessions.rows], bounds[:-1])
-    if batches:
-        rows = sessions.rows
-        inside = np.flatnonzero(np.diff(jobs.session[rows[bounds[:-1]]]) == 0) + 1
-        had_ended = np.maximum.reduceat(jobs.recorded_end[rows], bounds[:-1])
-        start = jobs.recorded_submit[rows[bounds[:-1]]]
-        inside = inside[had_ended[inside - 1] <= start[inside]]
-        assert np.all(ends[inside - 1] <= begins[inside])
-        opening = np.searchsorted(bounds[:-1], sessions.session_first[:-1])
-        begins = begins[opening]
-        ends = np.maximum.reduceat(over[rows], sessions.session_first[:-1])
-    for first, behind in zip(sessions.user_first[:-1], sessions.user_first[1:], strict=True):
-        mine = slice(first, behind)
-        start, end = sessions.start[mine], sessions.end[mine]
-        by_end = np.argsort(end, kind="stable")
-        before = np.searchsorted(end[by_end], start)  # ended before the second of the start
-        latest = np.maximum.accumulate(ends[mine][by_end])
-        has = before > 0
-        assert np.all(latest[before[has] - 1] <= begins[mine][has])
-        if behind - first < 300:
-            touching = (end[:, None] == start) & (start[:, None] < start)  # with some length
-            for s, after in np.argwhere(touching):
-                assert ends[first + s] <= begins[first + after]
+def broken(jobs: JobTable, units: Any) -> list[tuple[int, int]]:
+    """Dependencies whose second unit was submitted before the first one was over."""
+    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job ends at once
+    rows, edges, found = np.split(units.rows, units.first[1:-1]), units.dependencies, []
+    for before, after in zip(edges.predecessor.tolist(), edges.successor.tolist(), strict=True):
+        came = jobs.submit[rows[after]]
+        if (came[came >= 0] < over[rows[before]].max()).any():
+            found.append((before, after))
+    return found
 
 
 def react(
-    jobs: JobTable,
-    *reactions: Reaction,
-    when: Any = Recorded,
-    processors: int = 8,
-    sessions: SessionDefinition = EVERY_JOB,
-    log: DecisionLog | None = None,
-    parts: dict[str, Any] | None = None,
-    acting: Sequence[Part] = (),
-    **options: Any,
+    jobs: JobTable, *reactions: Reaction, processors: int = 8, acting: Any = (), **options: Any
 ) -> list[ReplayUser]:
     """Replay jobs with users who react; return the users. Beside them, ``acting`` parts act."""
+    of_users = {name: options.pop(name) for name in JOIN & options.keys()}
     model = simulation_of(jobs, processors, parts=acting, **options)
-    users = join(model, *reactions, when=when, sessions=sessions, log=log, parts=parts)
+    users = join(model, *reactions, **of_users)
     model.run()
     return users
+
+
+#: What users may be told beside their reactions.
+JOIN = {"when", "sessions", "log", "parts"}
 
 
 def join(
@@ -275,23 +228,14 @@ EXTREMES: dict[str, tuple[Rows, int]] = {
     "one-job users": ([(7 * user, 100, 1, user) for user in range(60)], 4),
     "all rejected": ([(600 * place, 60, 9, 1 + place % 2) for place in range(40)], 8),
     "every other rejected": (
-        [(600 * place, 900, 9 if place % 2 else 3, 1 + place % 3) for place in range(60)],
-        8,
-    ),
+        [(600 * place, 900, 3 + 6 * (place % 2), 1 + place % 3) for place in range(60)], 8),
     "no run times": ([(900 * (place // 3), 0, 2, 1 + place % 2) for place in range(60)], 4),
     "no time at all": ([(3, 0, 1, 1 + place % 2) for place in range(300)], 2),
     "all at one second": ([(10, 50, 1 + place % 8, 1 + place % 5) for place in range(200)], 8),
-    "recorded without length": (
-        [(40 * place, 0, 1, 1 + place % 2, 90) for place in range(80)],
-        2,
-    ),
+    "recorded without length": ([(40 * place, 0, 1, 1 + place % 2, 90) for place in range(80)], 2),
     "widths of Curie": (
-        [(120 * place, 600, 2 ** (place % 17), 1 + place % 7) for place in range(200)],
-        93_312,
-    ),
+        [(120 * place, 600, 2 ** (place % 17), 1 + place % 7) for place in range(200)], 93_312),
     "over a year": ([(1_000_003 * place, 9 * HOUR, 2, 1) for place in range(40)], 2),
     "far slower than recorded": (
-        [(1800 * place, 60, 4, 1 + place % 3, 30_000) for place in range(60)],
-        4,
-    ),
-}
+        [(1800 * place, 60, 4, 1 + place % 3, 30_000) for place in range(60)], 4),
+}  # fmt: skip

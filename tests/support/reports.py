@@ -62,20 +62,12 @@ class Page(HTMLParser):
 
 def busy_trace(make_trace: Callable[..., Trace], jobs: int = 90, header: str = HEADER) -> Trace:
     """Return two days of three users on a small machine."""
-    return make_trace(
-        *(
-            {
-                "submit": 1800 * n,
-                "wait": 600 * (n % 4),
-                "run": 7200,
-                "requested_processors": 1 + n % 3,
-                "requested_time": 7200 if n % 2 else 36000,
-                "user": 10 + n % 3,
-            }
-            for n in range(jobs)
-        ),
-        header=header,
-    )
+    rows = [
+        {"submit": 1800 * n, "wait": 600 * (n % 4), "run": 7200, "user": 10 + n % 3}
+        | {"requested_processors": 1 + n % 3, "requested_time": 7200 if n % 2 else 36000}
+        for n in range(jobs)
+    ]
+    return make_trace(*rows, header=header)
 
 
 def texts(figure: Figure) -> str:

@@ -6,42 +6,26 @@ from hpcrowd import Trace
 from hpcrowd.environment.traces.trace import FIELDS
 from hpcrowd.formats import FormatOptions, parse_sacct
 
+
+def told_by(columns: str, values: str) -> dict[str, str]:
+    """Return what a row tells, as sacct writes it."""
+    return dict(zip(columns.split("|"), values.split("|"), strict=True))
+
+
 #: What the rows of the tests tell unless they say something else: one processor for ten minutes.
-JOB = {
-    "JobID": "1",
-    "User": "ada",
-    "Account": "physics",
-    "JobName": "relax",
-    "Partition": "long",
-    "QOS": "normal",
-    "Cluster": "hal",
-    "Submit": "2024-01-31T12:00:00",
-    "Start": "2024-01-31T12:05:00",
-    "End": "2024-01-31T12:15:00",
-    "ElapsedRaw": "600",
-    "State": "COMPLETED",
-    "AllocCPUS": "1",
-    "ReqCPUS": "1",
-    "NNodes": "1",
-    "TimelimitRaw": "60",
-    "ReqMem": "4G",
-    "MaxRSS": "",
-    "NTasks": "",
-    "TotalCPU": "05:00",
-}
+JOB = told_by(
+    "JobID|User|Account|JobName|Partition|QOS|Cluster", "1|ada|physics|relax|long|normal|hal"
+) | told_by(
+    "Submit|Start|End|ElapsedRaw|State|AllocCPUS|ReqCPUS|NNodes|TimelimitRaw|ReqMem|MaxRSS|NTasks|"
+    "TotalCPU",
+    "2024-01-31T12:00:00|2024-01-31T12:05:00|2024-01-31T12:15:00|600|COMPLETED|1|1|1|60|4G|||05:00",
+)
 
 #: What rows of steps tell unless they say something else.
-STEP = {
-    "JobID": "1.batch",
-    "User": "",
-    "JobName": "batch",
-    "Partition": "",
-    "QOS": "",
-    "Submit": "2024-01-31T12:05:00",
-    "TimelimitRaw": "",
-    "ReqMem": "",
-    "MaxRSS": "20480K",
-}
+STEP = told_by(
+    "JobID|User|JobName|Partition|QOS|Submit|TimelimitRaw|ReqMem|MaxRSS",
+    "1.batch||batch|||2024-01-31T12:05:00|||20480K",
+)
 
 UTC = FormatOptions(zone="UTC")
 

@@ -3,7 +3,7 @@
 The log of decisions is true, complete, and changes nothing.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,7 @@ from hpcrowd.reactions import Delay, During, Renounce
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.behaviours import (
-    EXTREMES,
-    RECIPES,
-    draws,
-    factory,
-    holds,
-    lively,
-    outcome,
-    run,
-    table,
-    workloads,
-)
+from tests.support.behaviours import RECIPES, draws, holds, lively, outcome, run, table, workloads
 
 every = pytest.mark.parametrize("name", RECIPES)
 
@@ -46,26 +35,24 @@ def told_truly(recipe, jobs, work, found):
     units = work.by_batch if recipe.when == "batches" else work.by_session
     submitted = {one.unit: one for one in found if one.what == What.SUBMITTED}
     assert len(units) == len(submitted) == sum(one.what == What.SUBMITTED for one in found)
-    waits: dict[int, int] = defaultdict(int)
+    waits = Counter[int]()
     for one in found:
         if one.what == What.WAITS:
             waits[one.unit] += one.seconds
             assert one.time <= submitted[one.unit].time
 
-    def rows_of(unit):
-        return units.rows[units.first[unit] : units.first[unit + 1]]
-
+    rows_of = np.split(units.rows, units.first[1:-1])
     for unit, one in submitted.items():
-        rows = rows_of(unit)
+        rows = rows_of[unit]
         first = int(jobs.submit[rows].min())
         assert (int(jobs.user[rows[0]]), first) == (one.user, one.time)
         if one.why == Why.RECORDED:
             assert int(jobs.recorded_submit[rows].min()) == first
         elif one.why in (Why.ENDED, Why.BREAK):
-            assert first == over(jobs, rows_of(one.cause)) + one.seconds + waits[unit]
+            assert first == over(jobs, rows_of[one.cause]) + one.seconds + waits[unit]
         else:
             assert (Why.FOLLOWS, unit - 1) == (one.why, one.cause)
-            assert first == jobs.submit[rows_of(unit - 1)].max() + one.seconds + waits[unit]
+            assert first == jobs.submit[rows_of[unit - 1]].max() + one.seconds + waits[unit]
 
 
 def comes_exactly(recipe, jobs, work):
@@ -104,14 +91,13 @@ def comes_exactly(recipe, jobs, work):
 def test_contract(name, rows, definition, scheduler):
     """On random workloads all promises hold; engine and log change nothing, a seed only chance."""
     recipe, jobs, log = RECIPES[name], table(rows), DecisionLog()
-    make = factory(recipe)
     how: dict[str, Any] = {"processors": 5, "definition": definition, "scheduler": scheduler}
-    found, work = run(jobs, make, **how, log=log)
+    found, work = run(jobs, recipe, **how, log=log)
     holds(recipe, found, work, 5)
     told_truly(recipe, found, work, Decisions.of(log))
-    plain, _ = run(jobs, make, **how, plain=True)
+    plain, _ = run(jobs, recipe, **how, plain=True)
     assert outcome(plain) == outcome(found)
-    other, work = run(jobs, make, **how, seed=1)
+    other, work = run(jobs, recipe, **how, seed=1)
     holds(recipe, other, work, 5)
     if not draws(recipe):
         assert outcome(found) == outcome(other)
@@ -139,19 +125,6 @@ def test_recorded_pauses_are_exact(when, rows, definition, processors):
     comes_exactly(recipe, *run(table(rows), recipe, **how))
 
 
-@every
-def test_extremes(name):
-    """On made workloads at the edge of what there is, all promises hold."""
-    recipe = RECIPES[name]
-    make = factory(recipe)
-    for case, (rows, processors) in EXTREMES.items():
-        jobs = table(rows)
-        found, work = run(jobs, make, processors=processors)
-        holds(recipe, found, work, processors)
-        plain, _ = run(jobs, make, processors=processors, plain=True)
-        assert outcome(plain) == outcome(found), case
-
-
 PRESETS = [name for name in RECIPES if " x " not in name]
 
 
@@ -159,9 +132,7 @@ def keeps_the_record(recipe):
     """Whether nothing moves as long as nothing runs other than recorded."""
     if recipe.think != "recorded":
         return False
-    return recipe.window in ("always", "fitted") or (
-        recipe.window == "sessions" and not recipe.waits
-    )
+    return recipe.window in ("always", "fitted", *(() if recipe.waits else ("sessions",)))
 
 
 @pytest.mark.parametrize("name", [name for name, each in RECIPES.items() if keeps_the_record(each)])
@@ -175,7 +146,7 @@ def test_as_recorded_if_it_runs_as_recorded(name):
     columns = submit, run_time, np.full(400, 2), user, run_time, wait
     jobs = table([tuple(row) for row in np.transpose(columns).tolist()])
     for definition in ("arrival:60m", "arrival:job", "last:20m", "max:20m", "last:20m+cut:1h"):
-        found, _ = run(jobs, factory(recipe), scheduler="recorded", definition=definition)
+        found, _ = run(jobs, recipe, scheduler="recorded", definition=definition)
         assert jobs.recorded_submit.tolist() == found.submit.tolist(), definition
 
 
@@ -207,7 +178,7 @@ def test_record_is_a_fixed_point(read_trace, log, sessions):
 def test_chance_is_used_where_it_is_said(name):
     """With pauses and sessions to choose from, another seed makes another run where it may."""
     recipe, jobs = RECIPES[name], table(lively(1, 2))
-    first, second = (run(jobs, factory(recipe), seed=seed)[0] for seed in (0, 1))
+    first, second = (run(jobs, recipe, seed=seed)[0] for seed in (0, 1))
     assert draws(recipe) == (outcome(first) != outcome(second))
 
 
@@ -249,26 +220,24 @@ def test_reactions_are_noted_once(rows, seconds):
     jobs, work = run(table(rows), make, log=log)
     assert outcome(run(table(rows), make)[0]) == outcome(jobs)
     units, found = work.by_batch, list(Decisions.of(log))
-    noted = [decision for decision in found if decision.why == Why.REACTION]
-    submitted = [decision.unit for decision in found if decision.what == What.SUBMITTED]
+    rows_of = np.split(units.rows, units.first[1:-1])
+    noted = {what: [one for one in found if one.what == what] for what in What}
+    submitted = [one.unit for one in noted[What.SUBMITTED]]
     assert len(submitted) == len(set(submitted))
-    gone = {decision.unit for decision in noted if decision.what == What.RENOUNCED}
+    renounced = noted[What.RENOUNCED]
+    gone = {one.unit for one in renounced}
     everything = set(range(len(units)))
     assert everything - gone <= set(submitted) <= everything
-    late: dict[int, int] = defaultdict(int)
-    for decision in noted:
-        if decision.what == What.DELAYED:
-            late[decision.cause] += decision.seconds
-    renounced = [decision.cause for decision in noted if decision.what == What.RENOUNCED]
-    assert sorted(jobs.number[jobs.state == State.RENOUNCED].tolist()) == sorted(renounced)
-    for decision in found:
-        if decision.what != What.SUBMITTED or decision.why != Why.ENDED or decision.cause in gone:
+    numbers = jobs.number[jobs.state == State.RENOUNCED]
+    assert sorted(numbers.tolist()) == sorted(one.cause for one in renounced)
+    late = Counter[int]()
+    for one in noted[What.DELAYED]:
+        late[one.cause] += one.seconds
+    for one in noted[What.SUBMITTED]:
+        if one.why != Why.ENDED or one.cause in gone:
             continue  # the table does not hold the end of a renounced job
-        mine, before = (
-            units.rows[units.first[unit] : units.first[unit + 1]]
-            for unit in (decision.unit, decision.cause)
-        )
-        due = over(jobs, before) + decision.seconds - int(jobs.recorded_submit[mine[0]])
+        mine = rows_of[one.unit]
+        due = over(jobs, rows_of[one.cause]) + one.seconds - int(jobs.recorded_submit[mine[0]])
         for row in mine[jobs.state[mine] != State.RENOUNCED].tolist():
             expected = due + jobs.recorded_submit[row] + late[int(jobs.number[row])]
             assert expected == jobs.submit[row]

@@ -6,26 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd import (
-    Behaviour,
-    ClusterSpec,
-    JobTable,
-    ReplayUser,
-    Simulation,
-    Streams,
-    Work,
-    add_users,
-)
+from hpcrowd import Behaviour, ClusterSpec, JobTable, Simulation, Streams, Work, add_users
+from hpcrowd.agents.behaviours.activity import ActivityWindow, SameWindow
 from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, Kind, What, Why
 from hpcrowd.agents.behaviours.hooks import note_generating
 from hpcrowd.agents.generative.archetypes import (
-    ARCHETYPES,
-    Debugger,
+    DEMO_USERS,
     DebuggerHabits,
-    NightScript,
     NightScriptHabits,
     Stage,
-    demo_population,
 )
 from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.generative.pool_users import BatchPool, DrawFromPool, PoolMember
@@ -37,24 +26,16 @@ from hpcrowd.agents.populations.openness import Openness, PoolRules
 from hpcrowd.agents.populations.satisfaction import Habit, Requested
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.presets import PRESETS
-from hpcrowd.behaviours import (
-    ActivityWindow,
-    BatchOrder,
-    Composed,
-    ContinuationLaw,
-    LinearThink,
-    SameWindow,
-    SessionGraph,
-)
+from hpcrowd.behaviours import BatchOrder, Composed, ContinuationLaw, LinearThink, SessionGraph
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.platform import NodesDown
-from hpcrowd.populations import Consequences
+from hpcrowd.populations import Consequences, Debugger, NightScript, demo_population
 from hpcrowd.reactions import Delay, During, Renounce, Switch
 from hpcrowd.scenarios.kinds.populations.resample import resample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.agents.generative.archetype_cases import PLAIN_OFFICE, fixed
+from tests.agents.generative.test_archetypes import PLAIN_OFFICE, fixed
 from tests.support.behaviours import EVERY_JOB, SPRING
 from tests.support.populations import record, small_log
 from tests.support.simulations import simulation_of
@@ -67,7 +48,7 @@ RECORDED, ENDED, OWN = Why.RECORDED, Why.ENDED, Why.OWN
 TWO = ((0, 60, 1), (70, 10, 2))
 
 
-class AtOnce(Behaviour[ReplayUser]):
+class AtOnce(Behaviour[Any]):
     """Submits everything at 5 s, and does not say why."""
 
     def begin(self, user):
@@ -256,9 +237,6 @@ def check_gone(found):
             assert not away[one.user]
 
 
-# ---- stories ----------------------------------------------------------------------------------
-
-
 def test_satisfaction(make_trace):
     """Who minds has its mood in the log, and away users have waits; the log changes nothing."""
     # On a machine of a third of the speed everybody is discontent.
@@ -289,26 +267,25 @@ BREAKS = DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), law=ContinuationLaw(0.0
 SECOND, THIRD = 15 * HOUR + 60, 14 * HOUR + 60
 
 
-ARCHETYPE: dict[str, tuple[Callable[[], Behaviour[GeneratedUser]], list[Any]]] = {
+ARCHETYPE: list[tuple[Behaviour[GeneratedUser], list[Any]]] = [
     # Who does not continue takes a break, and comes back in its hours.
-    "break": (lambda: Debugger(BREAKS), [
+    (Debugger(BREAKS), [
         *MORNING, (THIRD, SUBMITTED, Why.BREAK, 1, 0, 6 * HOUR),
         (THIRD + 60 + 6 * HOUR, What.WAITS, Why.WINDOW, 2, 1, 12 * HOUR - 120),
         (DAY + 8 * HOUR, SUBMITTED, Why.BREAK, 2, 1, 6 * HOUR)]),
     # A script comes at its hour, and continues as soon as a stage has ended.
-    "script": (lambda: NightScript(NightScriptHabits(hour=21 * HOUR, shift=0, stages=STAGES)), [
+    (NightScript(NightScriptHabits(hour=21 * HOUR, shift=0, stages=STAGES)), [
         (21 * HOUR, SUBMITTED, Why.HOUR, 0, -1, -1),
         (21 * HOUR + 60, SUBMITTED, Why.ENDED, 1, 0, 0),
         (DAY + 21 * HOUR, SUBMITTED, Why.HOUR, 2, -1, -1),
         (DAY + 21 * HOUR + 60, SUBMITTED, Why.ENDED, 3, 2, 0)]),
-}  # fmt: skip
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ARCHETYPE)
-def test_archetype(name):
+@pytest.mark.parametrize(("made", "expected"), ARCHETYPE)
+def test_archetype(made, expected):
     """Rows of one user on an empty machine: time, what, why, unit, cause, seconds."""
-    make, expected = ARCHETYPE[name]
-    model, made, book = Simulation(JobTable(), 128, "fcfs", seed=0), make(), DecisionLog()
+    model, book = Simulation(JobTable(), 128, "fcfs", seed=0), DecisionLog()
     user = GeneratedUser(model, 1, made, horizon=2 * DAY, hears=True)
     made.begin(user)
     note_generating(book, [user])
@@ -393,14 +370,10 @@ def lived(jobs, make, *, formula, log, seed):
     living = make(pool)
     model = Simulation(JobTable(), 4, clock=SPRING, seed=seed)
     living.visits.log = log
-    users = add_members(
-        model,
-        living,
-        draw_roster(living.pool, WEEKS, Openness(), Streams(seed)),
-        horizon=SPRING.second_at(SPRING.wall(0) + WEEKS * WEEK),
-        formula=formula,
-        consequences=TOUCHY,
-    )
+    roster = draw_roster(living.pool, WEEKS, Openness(), Streams(seed))
+    horizon = SPRING.second_at(SPRING.wall(0) + WEEKS * WEEK)
+    how: dict[str, Any] = {"horizon": horizon, "formula": formula, "consequences": TOUCHY}
+    users = add_members(model, living, roster, **how)
     if log is not None:
         note_generating(log, users)
     model.run()
@@ -433,7 +406,7 @@ def test_populations(doing, jobs, minds, seed):
 
 @pytest.mark.parametrize("hears", [True, False])
 @settings(max_examples=12)
-@given(counts=st.fixed_dictionaries({name: st.integers(0, 2) for name in ARCHETYPES}),
+@given(counts=st.fixed_dictionaries({name: st.integers(0, 2) for name in DEMO_USERS}),
        seed=st.integers(0, 99), processors=st.sampled_from([32, 128]))  # fmt: skip
 def test_archetypes(hears, counts, seed, processors):
     """People with office hours and nightly scripts, whether they hear of their results or not."""

@@ -7,45 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.agents.behaviours.machine.requests import (
-    FewerGpus,
-    LessMemory,
-    LessTime,
-    SwitchPartition,
-)
-from hpcrowd.agents.behaviours.machine.standing import FairShareBelow
+from hpcrowd.agents.behaviours.energy.sufficiency import Degrade, Reconfigure, Renounce
+from hpcrowd.agents.behaviours.machine.requests import FewerGpus, LessMemory, LessTime
 from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
-from hpcrowd.agents.behaviours.profiles import check_prior
+from hpcrowd.agents.behaviours.patience import Patience
+from hpcrowd.agents.behaviours.profiles import WeeklyProfile, check_prior
+from hpcrowd.agents.behaviours.triggers import Always, During, OnSignal, RecentWaits, WeekHours
 from hpcrowd.agents.populations.openness import Consequences
-from hpcrowd.behaviours import (
-    ActivityWindow,
-    ContinuationLaw,
-    LinearThink,
-    Patience,
-    Shifts,
-    WeeklyProfile,
-    WeeklyWindow,
-)
+from hpcrowd.behaviours import ActivityWindow, ContinuationLaw, LinearThink, Shifts, WeeklyWindow
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.errors import QuantityError, SignalError
 from hpcrowd.power import Signal
-from hpcrowd.reactions import (
-    Always,
-    Budget,
-    Cut,
-    Degrade,
-    Delay,
-    During,
-    OnSignal,
-    Reaction,
-    RecentWaits,
-    Reconfigure,
-    Renounce,
-    WeekHours,
-    reaction_from,
-)
+from hpcrowd.reactions import Budget, Cut, Delay, FairShareBelow, Reaction, SwitchPartition
 from hpcrowd.scenarios.kinds.fields import parse_moment
-from hpcrowd.scenarios.kinds.part_files import settings_model, trigger_settings
+from hpcrowd.scenarios.kinds.part_files import reaction_from, settings_model, trigger_settings
 
 from tests.support.behaviours import refused
 

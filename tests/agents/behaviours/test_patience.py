@@ -8,21 +8,14 @@ from typing import Any, override
 import numpy as np
 import pytest
 from hpcrowd import ClusterSpec, Recipe, Simulation, State, Work, add_users, jobs_from_trace, replay
+from hpcrowd.agents.behaviours.reactions import Reaction
 from hpcrowd.analysis.accounts.reactions import account, notes_of
 from hpcrowd.behaviours import DecisionLog, Decisions, Patience, SessionGraph
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.grids import Grid
-from hpcrowd.reactions import (
-    Delay,
-    During,
-    ExpectedWait,
-    LookAgain,
-    QueueLonger,
-    Reaction,
-    Renounce,
-)
+from hpcrowd.reactions import Delay, During, ExpectedWait, LookAgain, QueueLonger, Renounce
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 from tests.support.behaviours import react
@@ -105,7 +98,7 @@ def test_jobs_that_would_wait_are_renounced(make_jobs, plain):
 
 
 class Hasty(Reaction):
-    """Looks again at once, which never ends."""
+    """Looks again at once."""
 
     @override
     def react(self, user, intention):

@@ -10,35 +10,24 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from hpcrowd import ClusterSpec, SessionDefinition, State, read_results, write_results
-from hpcrowd.analysis.accounts.reactions import MEANING, Reactions
+from hpcrowd.agents.behaviours.energy.sufficiency import Degrade, Reconfigure, Renounce
+from hpcrowd.agents.behaviours.triggers import RecentWaits, Trigger
+from hpcrowd.analysis.accounts.reactions import MEANING, Reactions, account, notes_of
 from hpcrowd.analysis.run import headline
 from hpcrowd.analysis.tables import write_jobs
 from hpcrowd.behaviours import BatchOrder, Composed, Recorded, SessionGraph
+from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.errors import QuantityError, ResultsError
 from hpcrowd.power import Signal
-from hpcrowd.reactions import (
-    Cut,
-    Degrade,
-    Delay,
-    During,
-    OnSignal,
-    Reaction,
-    RecentWaits,
-    Reconfigure,
-    Renounce,
-    Switch,
-    Trigger,
-    account,
-    notes_of,
-)
+from hpcrowd.reactions import Budget, Cut, Delay, During, OnSignal, Reaction, Switch
 from hpcrowd.scenarios.commands.summary import summary_table
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tests.support.behaviours import EVERY_JOB, react
+from tests.support.behaviours import EVERY_JOB, ONE_KILOWATT, broken, react
 from tests.support.simulations import both
 
 HOUR_LONG = SessionDefinition("arrival", 60)
@@ -178,10 +167,13 @@ TRIGGERS: tuple[Callable[[], Trigger], ...] = (
     lambda: OnSignal(Signal([0, 10, 20, 30], [1, 3, 1, 3]), above=2, outside="off"),
     lambda: RecentWaits(2, last=2),
     lambda: RecentWaits(times=0.5, last=1, memory=20),
+    lambda: Budget(0.005, per="week"),
 )
 RESPONSES: tuple[Callable[..., Reaction], ...] = (
     lambda trigger, **more: Delay(trigger, by=None if trigger.ends else 7, **more),
     partial(Degrade, factor=0.4),
+    partial(Degrade, factor=0.4, rebound=1.0, rebound_after=5, fatigue=0.5),
+    partial(Renounce, rebound=0.6, rebound_after=20, fatigue=0.0, recovery=10),
     partial(Reconfigure, efficiency=0.7),
     partial(Reconfigure, efficiency=1.3),
     Renounce,
@@ -190,6 +182,7 @@ RESPONSES: tuple[Callable[..., Reaction], ...] = (
     partial(Cut, limit=5, overhead=1),
     partial(Cut, how="adaptive", limit=4, pause=2),
     partial(Cut, how="at-once", processors=3, most=2),
+    partial(Cut, limit=7, time=7, overhead=2, pause=3, most=1),
 )
 CLUSTERS = {"slow": ClusterSpec(4, "fcfs", speed=0.7), "fast": ClusterSpec(3, speed=3.0)}
 
@@ -202,23 +195,10 @@ mechanics = st.sampled_from([Recorded, SessionGraph, BatchOrder])
 definitions = st.sampled_from([EVERY_JOB, SessionDefinition("max", 5)])
 
 
-def broken(jobs, units):
-    """Dependencies whose second unit was submitted before the first one had ended."""
-    found = []
-    edges = units.dependencies
-    for before, after in zip(edges.predecessor.tolist(), edges.successor.tolist(), strict=True):
-        rows = [units.rows[units.first[u] : units.first[u + 1]] for u in (before, after)]
-        submit = jobs.submit[rows[1]]
-        submit = submit[submit >= 0]
-        if len(submit) and submit.min() < jobs.end[rows[0]].max():
-            found.append((before, after))
-    return found
-
-
 @settings(max_examples=80)
 @given(jobs_of_a_run, reactions_of_users, mechanics, definitions)
 def test_jobs_work_and_dependencies_are_kept(make_jobs, rows, chosen, when, definition):
-    """All work is submitted, and nothing before what it depends on; recorded work adds up.
+    """All work is submitted, nothing before what it depends on, and adds up, with what comes back.
 
     Both engines have the same table and notes; so has a run with a reaction that never happens.
     """
@@ -232,17 +212,22 @@ def test_jobs_work_and_dependencies_are_kept(make_jobs, rows, chosen, when, defi
             for respond, trigger, share, probability in chosen
         ]
         how = {"when": when, "sessions": definition, "processors": 4, "others": CLUSTERS}
-        users = run(jobs, *made, *more, plain=plain, **how)
-        seen.append((jobs.matrix.tolist(), notes_of(users)))
+        users = run(jobs, *made, *more, plain=plain, acting=[PowerInUse(ONE_KILOWATT)], **how)
+        seen.append((jobs.matrix[:, : len(jobs)].tolist(), notes_of(users)))
     assert seen[0] == seen[1] == seen[2]
     assert len(jobs) == sum(map(jobs.count, (State.COMPLETED, State.REJECTED, State.RENOUNCED)))
+    assert len(jobs) == len(set(jobs.number.tolist()))
     accounts = account(jobs, notes_of(users))
+    new = sum(note.request == "task" for note in notes_of(users))  # pieces
+    assert len(jobs) == len(rows) + new + accounts["jobs_returned"]
     rejected = jobs.state == State.REJECTED
-    done, lost, added, recorded = (
-        accounts[f"work_{one}_processor_s"] for one in ("done", "lost", "added", "recorded")
+    done, lost, added, recorded, returned = (
+        accounts[f"work_{one}_processor_s"]
+        for one in ("done", "lost", "added", "recorded", "returned")
     )
+    assert returned <= lost
     not_run = int((jobs.processors * jobs.run_time)[rejected].sum())
-    assert work == recorded == done + not_run + lost - added
+    assert work == recorded == done + not_run + lost - added - returned
     for name in ("work_lost", "work_moved", "work_switched", "work_added"):
         name += "_processor_s"
         assert accounts[name] == sum(each[name] for each in accounts["by_reaction"].values())

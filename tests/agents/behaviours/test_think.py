@@ -5,24 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd import Recipe, Simulation, Work, add_users
+from hpcrowd import Recipe, Work
 from hpcrowd.agents.behaviours.think import Samples, response_time, think_time_pairs
-from hpcrowd.behaviours import (
-    BatchOrder,
-    Composed,
-    Continuation,
-    ContinuationLaw,
-    LinearThink,
-    OwnPauses,
-    Reason,
-    Recorded,
-    Release,
-    SessionGraph,
-)
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Recorded, Release, SessionGraph
+from hpcrowd.behaviours import Composed, Continuation, ContinuationLaw, LinearThink, OwnPauses
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
-
-from tests.support.simulations import both
 
 ENDED, FOLLOWS = Reason.ENDED, Reason.FOLLOWS
 
@@ -80,17 +68,6 @@ def test_linear_pause(reason, pause, response, expected):
     assert (expected, False) == found
 
 
-@both
-def test_linear_story(make_jobs, plain):
-    """The response is the simulated one, waiting included, of the job that ended last."""
-    # Job 1 holds the machine; job 2 of user 2 waits for it; job 3 comes after the response of 2.
-    jobs = make_jobs((0, 400, 1, 400, 1), (100, 50, 1, 50, 2), (200, 10, 1, 10, 2))
-    model = Simulation(jobs, 1, "fcfs", plain=plain)
-    add_users(model, Work.of(jobs), lambda work: Composed(BatchOrder(work), LinearThink(2.0, 7)))
-    model.run()
-    assert [0, 400, 450 + 2 * 350 + 7] == jobs.start.tolist()
-
-
 def test_fitted_line_by_hand(make_jobs):
     """Least squares over pairs of response and think time, those from 8 h on left out."""
     pairs = [(10, 25), (20, 45), (60, 125), (30, 65)]  # 2 * response + 5
@@ -124,7 +101,7 @@ def test_lines_that_cannot_be_fitted(make_jobs, pairs, told):
      ([3, 9], [-1, -1], 0)],
 )  # fmt: skip
 def test_response_of_a_unit(submit, end, expected):
-    """Of several jobs the one to end last, of those the later; nothing ran: answered at once."""
+    """Waiting included, of the job to end last, of those the later; nothing ran: at once."""
     jobs: Any = SimpleNamespace(submit=np.array(submit), end=np.array(end))
     assert expected == response_time(jobs, np.arange(len(submit)))
 
@@ -148,13 +125,11 @@ def test_own_pauses_by_reason(units):
 
 
 def test_own_pauses_are_drawn_alike(make_jobs, units):
-    """Each own pause comes as often as the others; the user stays at work for it."""
+    """Each own pause comes as often as the others; the user stays for it; without any it is 0."""
     own, user, count = OwnPauses(units), user_of(seed=4), 4000
     found = [own.pause(user, release(ENDED)) for _ in range(count)]
     assert {(100, True), (200, True)} == set(found)
-    shorter = found.count((100, True)) / count
-    assert abs(shorter - 0.5) < 5 * np.sqrt(0.25 / count)
-    # If nobody has one, pauses are 0.
+    assert abs(found.count((100, True)) / count - 0.5) < 5 * np.sqrt(0.25 / count)
     nobody = OwnPauses(Work.of(make_jobs((0, 1, 1))).by_batch)
     assert (0, True) == nobody.pause(user_of(), release(ENDED))
 
@@ -169,15 +144,11 @@ def test_probability_to_go_on(units, minutes, expected):
     assert {(100, True), (200, True), (2 * HOUR, False)} == set(found)
     went_on = sum(pause.stays for pause in found) / count
     assert abs(went_on - expected) < 5 * np.sqrt(expected * (1 - expected) / count)
-
-
-def test_who_waited_for_nothing_is_not_disappointed(units):
-    """A unit that waited for none counts as answered at once."""
-    part = Continuation(units, ContinuationLaw(limit=1.0, decline=1e9))
-    user = user_of(response=100_000)
-    for _ in range(50):
-        assert part.pause(user, release(FOLLOWS, awaited=-1)).stays
-        assert not part.pause(user, release(FOLLOWS)).stays
+    # A unit that waited for none counts as answered at once.
+    part, user = Continuation(units, ContinuationLaw(limit=1.0, decline=1e9)), user_of(response=9e4)
+    for awaited in (-1, 0):
+        found = {part.pause(user, release(FOLLOWS, awaited=awaited)).stays for _ in range(50)}
+        assert {awaited < 0} == found
 
 
 def test_users_who_wait_for_nothing_are_not_called(make_jobs):

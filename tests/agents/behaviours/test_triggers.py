@@ -110,6 +110,8 @@ def patient(jobs, trigger, plain=False, times=1, **options):
     return renounced(jobs)
 
 
+BATCHES = SessionDefinition("arrival", 60)
+
 #: Means of the last two before each job: -, -, 30, 25, 25, 40.
 WAITS = (50, 10, 40, 10, 70, 0)
 
@@ -153,7 +155,5 @@ def test_jobs_of_a_batch_count_by_their_ends(make_jobs, plain):
     jobs = make_jobs((0, 10, 1), (0, 100, 1), (5, 90, 1), (200, 1, 1))
     jobs.recorded_start[0] += 20
     jobs.recorded_end[0] += 20
-    batches = SessionDefinition("arrival", 60)
-    assert [] == patient(jobs, RecentWaits(0, last=2), plain, sessions=batches)
-    assert [3] == patient(jobs, RecentWaits(0, last=3), plain, sessions=batches)
-    assert [] == patient(jobs, RecentWaits(0, last=1), plain, sessions=EVERY_JOB)
+    for last, sessions, expected in ((2, BATCHES, []), (3, BATCHES, [3]), (1, EVERY_JOB, [])):
+        assert expected == patient(jobs, RecentWaits(0, last=last), plain, sessions=sessions)

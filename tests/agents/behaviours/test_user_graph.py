@@ -74,19 +74,9 @@ def think(before, after, time):
     return lambda graph: graph.edges[before, after].update(think_time=time)
 
 
-def add(before, after, **times):
-    """Return the change that adds an edge."""
-    return lambda graph: graph.add_edge(before, after, **times)
-
-
-def remove(before, after):
-    """Return the change that removes an edge."""
-    return lambda graph: graph.remove_edge(before, after)
-
-
-def begin(unit, second):
-    """Return the change of the start of a unit."""
-    return lambda graph: graph.nodes[unit].update(start=second)
+def do(name, *what, **times):
+    """Return the change that a function of the graph makes."""
+    return lambda graph: getattr(graph, name)(*what, **times)
 
 
 LONG = {0: 1000, 1: 1000}
@@ -105,18 +95,20 @@ STORIES: dict[str, tuple[dict[int, int], list[tuple[int, Callable[[Any], Any]]],
     "twice": ({}, [(0, think(0, 1, 20)), (110, think(0, 1, 5)), (110, think(1, 2, 1))],
               [0, 110, 120, 211]),
     # Who waits for nothing comes at its recorded second, or now.
-    "removed early": (LONG, [(50, remove(0, 1))], [0, 300, 310, 1600]),
-    "removed late": (LONG, [(390, remove(0, 1))], [0, 390, 400, 1690]),
-    "another start": ({}, [(0, remove(0, 1)), (50, add(0, 2, think_time=900)), (50, begin(1, 150)),
-                           (200, remove(1, 2))], [0, 150, 160, 1000]),
+    "removed early": (LONG, [(50, do("remove_edge", 0, 1))], [0, 300, 310, 1600]),
+    "removed late": (LONG, [(390, do("remove_edge", 0, 1))], [0, 390, 400, 1690]),
+    "another start": ({}, [(0, do("remove_edge", 0, 1)), (50, do("add_edge", 0, 2, think_time=900)),
+                           (50, lambda graph: graph.nodes[1].update(start=150)),
+                           (200, do("remove_edge", 1, 2))], [0, 150, 160, 1000]),
     # Of two edges the latest think time decides; one that is left counts from its end.
-    "added": ({}, [(450, add(0, 2, think_time=2000))], [0, 300, 310, 2100]),
-    "one is left": ({1: 5000}, [(150, add(0, 2, think_time=1000)), (500, remove(1, 2))],
-                    [0, 300, 310, 1100]),
+    "added": ({}, [(450, do("add_edge", 0, 2, think_time=2000))], [0, 300, 310, 2100]),
+    "one is left": ({1: 5000}, [(150, do("add_edge", 0, 2, think_time=1000)),
+                               (500, do("remove_edge", 1, 2))], [0, 300, 310, 1100]),
     # A new edge to a session that is to come lets it wait again, without a think time.
-    "held back": ({}, [(0, remove(1, 2)), (50, add(1, 2))], [0, 300, 310, 400]),
+    "held back": ({}, [(0, do("remove_edge", 1, 2)), (50, do("add_edge", 1, 2))],
+                  [0, 300, 310, 400]),
     # Jobs of who is left out are renounced; who waited for it waits for what it waited for.
-    "left out": ({}, [(0, lambda graph: graph.remove_node(1))], [0, -1, -1, 700]),
+    "left out": ({}, [(0, do("remove_node", 1))], [0, -1, -1, 700]),
 }  # fmt: skip
 
 
@@ -161,9 +153,8 @@ def test_a_session_of_ones_own(jobs, plain):
     assert (4, 4) == (user.submitted, user.finished)
     shown = own_units(Moment.of_model(model), 1)
     assert [0, 1, 2, unit] == shown.numbers.tolist()
-    assert {(0, 1), (1, 2), (0, 3), (3, 2)} == set(
-        zip(shown.before.tolist(), shown.after.tolist(), strict=True)
-    )
+    edges = zip(shown.before.tolist(), shown.after.tolist(), strict=True)
+    assert {(0, 1), (1, 2), (0, 3), (3, 2)} == set(edges)
 
 
 def test_what_cannot_be_changed(make_jobs):

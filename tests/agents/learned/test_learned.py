@@ -4,21 +4,12 @@ import json
 import sys
 from dataclasses import asdict
 
+import hpcrowd as hc
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd import (
-    Clock,
-    Recipe,
-    Simulation,
-    Work,
-    add_users,
-    give_behaviour,
-    populate,
-    replay,
-    resample,
-)
+from hpcrowd import Clock, Recipe, Simulation, Work, add_users, replay
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.think import Pause
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
@@ -90,7 +81,7 @@ def test_a_run_is_noticed_as_the_record_is(record, model, begins):
         simulation.run(until=int(np.median(jobs.recorded_submit)))
         behaviour = Composed(BatchOrder(users[0].work), think)
         for user in users:
-            give_behaviour(simulation, user, behaviour)
+            hc.give_behaviour(simulation, user, behaviour)
         # What was noticed at the end of earlier work is not made up for.
         certain = ~np.isin(NAMES, ["open", "responses"])
     simulation.run()
@@ -111,12 +102,9 @@ def test_a_user_draws_what_the_model_says(record, model):
     noticed = Noticed.of(work, clock, forest.common, forest.prior)
     random = np.random.default_rng(0)
     for unit in random.choice(noticed.released, 5, replace=False):
-        features, memory = noticed.features[unit], noticed.memory[unit]
-        wall = int(noticed.wall[unit])
-        pauses, weights = model.pauses(features, memory, wall)
-        drawn = np.array(
-            [leaves.draw(features, memory, wall, random.random(CHANCES)) for _ in range(4000)]
-        )
+        about = noticed.features[unit], noticed.memory[unit], int(noticed.wall[unit])
+        pauses, weights = model.pauses(*about)
+        drawn = np.array([leaves.draw(*about, random.random(CHANCES)) for _ in range(4000)])
         assert set(drawn.tolist()) <= set(pauses.tolist())
         share = weights / weights.sum()
         kinds = np.array([kind_of(pause) for pause in pauses])
@@ -133,8 +121,7 @@ def test_who_comes_back_keeps_the_hour(model):
     """A long pause is days and a time of day; a short one lasts as long as it lasted."""
     forest = model.forest
     for example in range(len(forest.pause)):
-        pause = int(forest.pause[example])
-        began = int(forest.released[example])
+        pause, began = int(forest.pause[example]), int(forest.released[example])
         for wall in (2 * HOUR, 9 * HOUR, 3 * DAY + 17 * HOUR):
             found = kernel.transported(pause, began, forest.absence, wall)
             # Who is still up at two goes home on the day before.
@@ -239,12 +226,12 @@ def test_a_model_is_fitted_and_used_everywhere(log, call, tmp_path):
     runs = [replay(log, users=name) for name in (f"learned:{users}", "learned", "adjusted")]
     told = [run.jobs.submit.tolist() for run in runs]
     assert told[0] != told[1] != told[2] != told[0]
-    found = [resample(log, users=f"learned:{users}", days=56, seed=1) for _ in range(2)]
+    found = [hc.resample(log, users=f"learned:{users}", days=56, seed=1) for _ in range(2)]
     assert (found[0].jobs.submit == found[1].jobs.submit).all()
     assert len(found[0].jobs) > 50
     made = tmp_path / "M.json"
     assert 0 == call("fit", "mugm", log, "-o", made)[0]
-    found = [populate(str(made), users=name, days=28) for name in ("learned", "model")]
+    found = [hc.populate(str(made), users=name, days=28) for name in ("learned", "model")]
     assert len(found[0].jobs) != len(found[1].jobs)
     # A population names the file relative to its own folder, as a behaviour or a part.
     for text in (
@@ -294,9 +281,8 @@ def test_users_choose_to_wait_and_to_repeat(make_jobs, waits):
             at += 5000 + 100 * (number % 3)
     work = Work.of(make_jobs(*sorted(rows)))
     model = fit_learned([(work, Clock())], Settings(trees=4))
-    minds = Minds(model)
+    minds, chances = Minds(model), []
     noticed = Noticed.of(work, Clock(), model.forest.common, model.forest.prior)
-    chances = []
     for unit in noticed.released[noticed.released > 0]:
         minds.features[:] = noticed.after[unit - 1]
         chances.append(minds.chances())

@@ -116,9 +116,9 @@ def test_how_many_users_come(pool):
     assert pytest.approx(40 * pool.jobs / pool.weeks, rel=0.1) == np.mean(once)
 
 
-@pytest.mark.parametrize("mean", [0.3, 4.0, 700.0])
+@pytest.mark.parametrize("mean", [0.3, 4.0, 700.0])  # its terms are too small to hold
 def test_arrivals_have_the_mean_and_variance_of_a_poisson_process(mean):
-    """Also where the sum over its terms would be of numbers too small to hold."""
+    """The number of users who come in a week."""
     drawn = np.array([arrivals_in(week, mean, Openness(), Streams(3)) for week in range(1500)])
     assert pytest.approx(mean, abs=4 * np.sqrt(mean / 1500)) == drawn.mean()
     assert pytest.approx(mean, rel=0.2) == drawn.var()

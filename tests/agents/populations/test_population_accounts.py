@@ -6,15 +6,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from hpcrowd import Clock, JobTable, State
-from hpcrowd.analysis.accounts.population import (
-    ACCOUNTS,
-    account_lines,
-    population_accounts,
-    week_edges,
-)
+from hpcrowd.analysis.accounts.population import ACCOUNTS, account_lines, week_edges
 from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.errors import QuantityError
-from hpcrowd.populations import Happening, Visits
+from hpcrowd.populations import Happening, Visits, population_accounts
 
 from tests.support.populations import record
 

@@ -17,12 +17,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State, name_of
 from hpcrowd.environment.machine.held import HeldRun, HeldShare
-from hpcrowd.environment.machine.model import Account, Limits, Machine, Partition, Qos
+from hpcrowd.environment.machine.model import Account, Limits, Machine, Partition, Qos, Reservation
 from hpcrowd.environment.machine.requests import Ask
 
 #: s; later than any end.
@@ -60,13 +60,7 @@ class _Payer(NamedTuple):
 
 
 def audit(machine: Machine, jobs: JobTable, ledger: Iterable[HeldRun]) -> None:
-    """Check a run.
-
-    Raises
-    ------
-    SchedulerError
-        With the first faults, if :func:`faults` finds any.
-    """
+    """Check a run; :class:`SchedulerError` with the first of the :func:`faults`, if any."""
     found = faults(machine, jobs, ledger)
     if found:
         more = f" (and {len(found) - MOST_SHOWN} more)" if len(found) > MOST_SHOWN else ""
@@ -74,16 +68,10 @@ def audit(machine: Machine, jobs: JobTable, ledger: Iterable[HeldRun]) -> None:
 
 
 def faults(machine: Machine, jobs: JobTable, ledger: Iterable[HeldRun]) -> list[str]:
-    """Return the faults of a run, one line each; none if the list is empty.
+    """Return the faults of a run, one line each.
 
-    Parameters
-    ----------
-    machine
-        The description that it ran on, with reservations in seconds since the origin.
-    jobs
-        The table after the run.
-    ledger
-        What each job held in each run, in the order of the starts.
+    Reservations of the machine are in seconds since the origin; the ledger is what each job held
+    in each run, in the order of the starts.
     """
     return _Audit(machine, jobs, list(ledger)).all_faults()
 
@@ -113,9 +101,8 @@ class _Audit:
             if run.current:
                 self._check_place(run)
                 self._check_request(run)
-        self._check_reservations(runs)
-        self._check_nodes(runs)
-        self._check_throttles(runs)
+        for check in (self._check_reservations, self._check_nodes, self._check_throttles):
+            check(runs)
         if self.machine.scheduling.enforce_limits:
             self._check_limits(runs)
             self._check_submissions()
@@ -132,7 +119,6 @@ class _Audit:
         return "" if self.jobs.requests is None else self.jobs.requests.word(ask, row)
 
     def _found_places(self, hosts: tuple[str, ...]) -> set[int]:
-        """Return the places of nodes by name."""
         order = {name: place for place, name in enumerate(self.names)}
         given = [one.name for one in self.machine.names()]
         return {order[given[place]] for place in self.machine.places(hosts)}
@@ -177,7 +163,6 @@ class _Audit:
         return one.end == UNKNOWN or one.submitted >= self.jobs.submit[one.row] != UNKNOWN
 
     def _limit(self, row: int) -> int:
-        """Return the time limit of a job, s."""
         asked = int(self.jobs.requested_time[row])
         if asked >= 0:
             return asked
@@ -186,7 +171,6 @@ class _Audit:
         return first.default_time or first.max_time or YEAR
 
     def _asked(self, row: int) -> list[str]:
-        """Return the partitions that a job asks for."""
         named = [name.strip() for name in self._word(Ask.PARTITIONS, row).split(",")]
         if any(named):
             return [name for name in named if name]
@@ -251,7 +235,6 @@ class _Audit:
     # where a job may run, and what it gets
 
     def _check_place(self, run: _Run) -> None:
-        """Check the rules of the partition."""
         row, part, payer = run.row, run.partition, self._payer(run.row)
         where = f"partition {part.name}"
         if part.name not in self._asked(row):
@@ -407,7 +390,7 @@ class _Audit:
             held = {share.node for share in run.shares}
             for one, nodes in kept:
                 if one.name == run.reservation:
-                    self._check_inside(run, until, held, nodes)
+                    self._check_inside(run, until, one, nodes)
                     continue
                 meets = until > one.start and run.start < one.end
                 if meets and held & nodes and one.cores_per_node is None:
@@ -416,11 +399,10 @@ class _Audit:
         for one, nodes in kept:
             if one.cores_per_node is not None:
                 others = [run for run in runs if run.reservation != one.name]
-                self._check_cores_left(others, one.name, one.cores_per_node, one.start, one.end,
-                                       nodes)  # fmt: skip
+                self._check_cores_left(others, one, one.cores_per_node, nodes)
 
-    def _check_inside(self, run: _Run, until: int, held: set[int], nodes: set[int]) -> None:
-        one = next(one for one in self.machine.reservations if one.name == run.reservation)
+    def _check_inside(self, run: _Run, until: int, one: Reservation, nodes: set[int]) -> None:
+        held = {share.node for share in run.shares}
         if run.start < one.start or until > one.end:
             self._over(run, f"outside the time of reservation {one.name}")
         if not one.flexible and held - nodes:
@@ -432,26 +414,26 @@ class _Audit:
             self._over(run, f"user {payer.user} may not use reservation {one.name}")
 
     def _check_cores_left(
-        self, runs: Sequence[_Run], name: str, cores: int, start: int, end: int, nodes: set[int]
+        self, runs: Sequence[_Run], kept: Reservation, cores: int, nodes: set[int]
     ) -> None:
         """Check that other jobs leave the cores of each node that a reservation keeps."""
         for node in nodes:
             held = []
             for run in runs:
-                first, last = max(run.start, start), min(run.end, run.start + max(run.limit, 1))
+                first = max(run.start, kept.start)
+                last = min(run.end, run.start + max(run.limit, 1), kept.end)
                 mine = [share for share in run.shares if share.node == node]
-                if mine and first < min(last, end):
-                    held.append((run._replace(start=first, end=min(last, end)), mine[0]))
+                if mine and first < last:
+                    held.append((run._replace(start=first, end=last), mine[0]))
             for run, _, now in _sweep(held, lambda one: one[0]):
                 used, most = sum(share.cores for _, share in now), self.kinds[node].cores - cores
                 if used > most:
-                    text = f"{used} cores in use, {most} are not kept for reservation {name}"
+                    text = f"{used} cores in use, {most} are not kept for reservation {kept.name}"
                     self._over(run, f"{self.names[node]}: {text}")
 
     # limits
 
     def _found_payer(self, row: int) -> _Payer:
-        """Return under which user, account and QOS a job counts."""
         names, listed = self.jobs.names, self.machine.accounts
         user = name_of(names, "user", int(self.jobs.user[row]))
         account = self._word(Ask.ACCOUNT, row)
@@ -508,7 +490,7 @@ class _Audit:
             (run, self._tres(run.shares), self._counted(run.row, run.partition)) for run in runs
         ]
         for run, (_, tres, _), now in _sweep(known, lambda one: one[0]):
-            payer, decided = self._payer(run.row), set[str]()
+            payer, decided = self._payer(run.row), set[Any]()
 
             def used(key: tuple[str, ...], name: str = "", now: list[_Known] = now) -> int:
                 return sum(held[name] if name else 1 for _, held, keys in now if key in keys)
@@ -524,7 +506,7 @@ class _Audit:
                         self._over(run, f"QOS {qos.name}: {what} above {most}")
                 self._check_size(run, tres, qos.limits, f"QOS {qos.name}", decided)
                 decided |= {what for what, *_ in _in_use(qos.limits, of_qos=True)}
-                decided |= set(_sizes(qos.limits))
+                decided |= {(what, name) for what, name, _ in _sizes(qos.limits)}
                 self._check_left(run, qos.limits, f"QOS {qos.name}", keys[""], now)
             for one in payer.chain:
                 whose = f"association {one.user or one.account}"
@@ -550,22 +532,16 @@ class _Audit:
                 self._over(run, f"{whose}: {left} s of {name} left to run, above {most} minutes")
 
     def _check_size(
-        self, run: _Run, tres: dict[str, int], limits: Limits, whose: str, decided: set[str]
+        self, run: _Run, tres: dict[str, int], limits: Limits, whose: str, decided: set[Any]
     ) -> None:
-        """Check the limits on one job."""
-        for name, most in limits.max_tres.items():
-            if f"max_tres {name}" not in decided and tres.get(name, 0) > most:
-                self._over(run, f"{whose}: {tres.get(name, 0)} {name} of a job, above {most}")
-        for name, least in limits.min_tres.items():
-            if f"min_tres {name}" not in decided and tres.get(name, 0) < least:
-                self._over(run, f"{whose}: {tres.get(name, 0)} {name} of a job, below {least}")
-        for name, most in limits.max_tres_per_node.items():
-            on_node = max(self._tres([share]).get(name, 0) for share in run.shares)
-            if f"max_tres_per_node {name}" not in decided and on_node > most:
-                self._over(run, f"{whose}: {on_node} {name} on a node, above {most}")
-        wall = limits.max_wall
-        if "max_wall" not in decided and wall is not None and run.limit > wall:
-            self._over(run, f"{whose}: limit of {run.limit} s, above {wall} s")
+        for what, name, most in _sizes(limits):
+            has = tres.get(name, 0)
+            if what == "max_tres_per_node":
+                has = max(self._tres([share]).get(name, 0) for share in run.shares)
+            elif what == "max_wall":
+                has = run.limit
+            if (what, name) not in decided and (has < most if what == "min_tres" else has > most):
+                self._over(run, f"{whose}: {has} {name}, against {what} {most}")
 
     def _check_submissions(self) -> None:
         """Check limits on waiting and running jobs whenever one is submitted."""
@@ -584,13 +560,14 @@ class _Audit:
             payer, decided = self._payer(run.row), set[str]()
             rules = self._rules(run.row, run.partition) if clear else []
             counts = Counter(key for _, _, keys in now for key in keys)
+            of_qos: dict[str, tuple[str, ...]] = {
+                "max_submit": ("user", payer.user),
+                "max_submit_per_account": ("account", payer.account),
+                "group_submit": (),
+            }
             for qos in rules:
-                for what, most, key in (
-                    ("max_submit", qos.limits.max_submit, ("user", payer.user)),
-                    ("max_submit_per_account", qos.limits.max_submit_per_account,
-                     ("account", payer.account)),
-                    ("group_submit", qos.limits.group_submit, ()),
-                ):  # fmt: skip
+                for what, key in of_qos.items():
+                    most = getattr(qos.limits, what)
                     if most is not None and what not in decided:
                         decided.add(what)
                         if counts["qos", qos.name, *key] > most:
@@ -613,28 +590,23 @@ def _key(one: Account) -> tuple[str, ...]:
 
 def _in_use(limits: Limits, *, of_qos: bool) -> Iterator[tuple[str, str, str, int]]:
     """Yield limits on what is in use: name, whose (empty for all), resource, number."""
-    for what, key, most in (
-        ("group_jobs", "", limits.group_jobs),
-        ("max_jobs", "user", limits.max_jobs),
-        ("max_jobs_per_account", "account", limits.max_jobs_per_account if of_qos else None),
-    ):
-        if most is not None:
-            yield what, key, "", most
-    each = [("group_tres", "", limits.group_tres)]
-    if of_qos:
-        each.append(("max_tres_per_user", "user", limits.max_tres_per_user))
-        each.append(("max_tres_per_account", "account", limits.max_tres_per_account))
-    for what, key, tres in each:
-        for name, number in tres.items():
-            yield f"{what} {name}", key, name, number
+    for what, key in (("group", ""), ("max", "user"), ("max", "account")):
+        more = "_per_account" if key == "account" else ""
+        most = getattr(limits, f"{what}_jobs{more}")
+        if most is not None and (of_qos or not more):
+            yield f"{what}_jobs{more}", key, "", most
+        whose = f"_per_{key}" if key else ""
+        for name, most in getattr(limits, f"{what}_tres{whose}").items():
+            if of_qos or not key:
+                yield f"{what}_tres{whose} {name}", key, name, most
 
 
-def _sizes(limits: Limits) -> Iterator[str]:
-    """Yield the names of the limits on one job."""
+def _sizes(limits: Limits) -> Iterator[tuple[str, str, int]]:
+    """Yield the limits on one job: which, on what, and how much."""
     for what in ("max_tres", "min_tres", "max_tres_per_node"):
-        yield from (f"{what} {name}" for name in getattr(limits, what))
+        yield from ((what, name, most) for name, most in getattr(limits, what).items())
     if limits.max_wall is not None:
-        yield "max_wall"
+        yield "max_wall", "s of limit", limits.max_wall
 
 
 def _natural(name: str) -> list[tuple[bool, int, str]]:

@@ -1,4 +1,7 @@
-"""Users on a machine of nodes: what they see, and what they ask for instead; exact stories."""
+"""Users on a machine of nodes: what they see, and what they ask for instead; exact stories.
+
+That they see what is so at any second is checked against brute force, with the engine's kernels.
+"""
 
 from functools import partial
 from typing import Any
@@ -15,40 +18,55 @@ from hpcrowd.agents.behaviours.machine.requests import (
 from hpcrowd.agents.behaviours.machine.standing import AtLimit, FairShareBelow
 from hpcrowd.analysis.accounts.reactions import account, notes_of
 from hpcrowd.behaviours import DecisionLog, Decisions, Patience
-from hpcrowd.environment.machine.model import (
-    Account,
-    Limits,
-    NodeType,
-    Partition,
-    PrioritySettings,
-    Qos,
-)
+from hpcrowd.environment.machine.model import Account, NodeType, Partition, PrioritySettings, Qos
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.stops import FOREVER
-from hpcrowd.reactions import (
-    Degrade,
-    Delay,
-    During,
-    ExpectedWait,
-    LookAgain,
-    Reaction,
-    Switch,
-    Trigger,
-)
+from hpcrowd.reactions import Degrade, Delay, During, ExpectedWait, LookAgain, Switch, Trigger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.agents.behaviours.machine.node_cases import (
-    BUSY,
-    FULL,
-    TWO,
-    changes,
-    model_of,
-    pool_of,
-    two,
-)
-from tests.environment.machine.machine_cases import machine
+from tests.environment.machine.machine_cases import machine, table
 from tests.support.behaviours import join, refused
+from tests.support.simulations import simulation_of
+
+#: A partition with a node for everything, and one with a node for short jobs.
+TWO = (
+    Partition(name="normal", nodes=("n1",), default=True),
+    Partition(name="debug", nodes=("d1",), max_time=1000),
+)
+
+FULL = {"cores": 4, "partitions": "normal"}
+
+#: User 1 has the node of normal until 500.
+BUSY = {**FULL, "run": 500, "user": 1}
+
+
+def two(**more):
+    """Return a machine of two partitions with one node of four cores each."""
+    nodes = NodeType(name="n1", cores=4), NodeType(name="d1", cores=4)
+    return machine(*nodes, **{"partitions": TWO, **more})
+
+
+def model_of(site, *jobs, asks=True, scheduler="slurm", **more):
+    """Return a simulation of jobs on a machine, without users; jobs may ask for processors only."""
+    made, at = table(*jobs)
+    made.recorded_submit[:] = at
+    if not asks:
+        made.requests = None
+    return simulation_of(made, 4 if site is None else site.cores, scheduler, machine=site, **more)
+
+
+#: The same on a pool of equal processors.
+pool_of = partial(model_of, None, asks=False, scheduler="easy")
+
+
+def changes(users):
+    """Return row, second, request, before and after of each note."""
+    return [
+        (note.row, note.decided, note.request, note.request_before, note.request_after)
+        for note in notes_of(users)
+    ]
+
 
 ALWAYS = During([(0, 10**6)])
 ENFORCED = {"scheduling": {"enforce_limits": True}}
@@ -63,7 +81,7 @@ def run(model, *reactions, **options):
 
 def limited(**limits):
     """Return the settings of a machine that enforces limits."""
-    return {"qos": (Qos(name="normal", limits=Limits(**limits)),), **ENFORCED}
+    return {"qos": (Qos(name="normal", limits=limits),), **ENFORCED}
 
 
 # ---- what users see ---------------------------------------------------------------------------
@@ -77,12 +95,9 @@ def test_partitions_at_one_second():
         Partition(name="all"),
     )
     nodes = NodeType(name="n[1-2]", cores=4), NodeType(name="g1", cores=2, gpus={"a": 4})
-    model = model_of(
-        machine(*nodes, partitions=parts),
-        *({"cores": cores, "partitions": "cpu"} for cores in (3, 4, 2)),
-        {"cores": 1, "partitions": "gpu", "gpus": 1},
-        {"cores": 1, "partitions": "all", "gpus": 3},
-    )
+    jobs = ("cpu", 3, 0), ("cpu", 4, 0), ("cpu", 2, 0), ("gpu", 1, 1), ("all", 1, 3)
+    asked = [{"partitions": part, "cores": cores, "gpus": gpus} for part, cores, gpus in jobs]
+    model = model_of(machine(*nodes, partitions=parts), *asked)
     model.cluster.submit(np.arange(5), 0)
     model.run(until=10)
     assert [
@@ -94,17 +109,14 @@ def test_partitions_at_one_second():
 
 def test_standing_of_a_user():
     """Account, QOS, jobs against the limits, and fair share with its rank."""
-    site = two(
-        qos=(Qos(name="few", limits=Limits(max_jobs=2, max_submit=9)),),
-        accounts=(
-            Account(account="a", shares=1, default_qos="few"),
-            Account(account="a", user="u1", shares=1, limits=Limits(max_jobs=1)),
-            Account(account="a", user="u2", shares=1),
-            Account(account="a", user="u3", shares=1),
-        ),
-        priority=PrioritySettings(weight_fair_share=100, calculation_period=10),
-        **ENFORCED,
-    )
+    accounts = [
+        Account(account="a", shares=1, default_qos="few"),
+        Account(account="a", user="u1", shares=1, limits={"max_jobs": 1}),
+        *(Account(account="a", user=user, shares=1) for user in ("u2", "u3")),
+    ]
+    few = Qos(name="few", limits={"max_jobs": 2, "max_submit": 9})
+    priority = PrioritySettings(weight_fair_share=100, calculation_period=10)
+    site = two(qos=(few,), accounts=accounts, priority=priority, **ENFORCED)
     jobs = [{"user": 1, "run": 500}] * 3 + [{"user": 2, "run": 500, "cores": 2}]
     model = model_of(site, *jobs, {"user": 3, "account": "a"})
     model.cluster.submit(np.arange(4), 0)
@@ -114,16 +126,6 @@ def test_standing_of_a_user():
     assert ("a", "few", 1, 0, 2, 9, 1 / 3, 3, 3) == outlook.standing(3)
     assert ("a", "few", 0, 0, 2, 9, 1.0, 1, 3) == outlook.standing(4)
     assert ["AssocMaxJobsLimit", "", ""] == [outlook.limit(row) for row in (0, 3, 4)]
-
-
-def test_standing_is_that_of_now_on_a_quiet_machine():
-    """Usage counts up to the last period also when nothing has happened since."""
-    site = two(priority=PrioritySettings(weight_fair_share=1, calculation_period=10, half_life=0))
-    model = model_of(site, {"user": 1, "run": 900}, {"user": 2, "run": 900, "cores": 2, "at": 50})
-    model.cluster.submit(np.arange(2), np.array([0, 50]))
-    for until, ranks in ((75, (1, 2)), (200, (2, 1))):  # 1 core for 200 s, 2 cores for 150 s
-        model.run(until=until)
-        assert ranks == tuple(model.cluster.look().machine.standing(row).rank for row in (1, 0))
 
 
 def test_starts_are_foretold():
@@ -155,48 +157,6 @@ def test_starts_are_foretold():
     assert see is model.cluster.look().machine  # nothing has happened
 
 
-def test_what_ended_this_second_has_left():
-    """A user who hears of the end of a job sees its node free, although no pass has been since."""
-    model = model_of(two(), BUSY, {**FULL, "at": 500})
-    seen: list[Any] = []
-
-    class Listener:
-        def on_finished(self, unit, now):
-            see = model.cluster.look().machine
-            seen.append((now, see.partitions["normal"].free_nodes, see.forecast(1).start))
-
-    model.submit(Listener(), np.array([0]), 0)
-    model.run()
-    assert [(500, 1, 500)] == seen
-
-
-def test_no_start_is_foretold_at_a_limit():
-    """Slurm foretells nothing for a job that a limit keeps; its word is the reason."""
-    model = model_of(two(**limited(max_jobs=1)), {"run": 500}, {"run": 10}, {"run": 10, "user": 2})
-    model.cluster.submit([0], 0)
-    model.run(until=5)
-    see = model.cluster.look().machine
-    assert (FOREVER, "QOSMaxJobsPerUserLimit", False) == see.forecast(1)
-    assert 5 == see.forecast(2).start
-
-
-def test_new_users_have_a_place_by_priority():
-    """A start is foretold with the fair share of the user: behind those who have used less."""
-    site = two(priority=PrioritySettings(weight_fair_share=1000, calculation_period=10))
-    others = [{**FULL, "at": 100, "run": run, "user": u} for run, u in ((50, 2), (70, 1), (70, 3))]
-    model = model_of(site, BUSY, *others)
-    model.cluster.submit(np.arange(2), np.array([0, 100]))
-    model.run(until=110)
-    see = model.cluster.look().machine
-    # Of users with the same factor, the job that was submitted first goes first.
-    assert [500, 550, 550] == [see.forecast(row).start for row in (1, 2, 3)]
-    model.cluster.submit([2], 110)
-    model.run(until=111)
-    # Users without usage go before the one who has used all.
-    see = model.cluster.look().machine
-    assert [550, 550] == [see.forecast(row).start for row in (2, 3)]
-
-
 def test_a_job_that_left_an_empty_queue_counts_no_more():
     """The last job that waits is taken back; its user may submit another one at the limit."""
     jobs = {**BUSY, "user": 2}, {**FULL, "user": 2}, {"user": 2}
@@ -208,7 +168,7 @@ def test_a_job_that_left_an_empty_queue_counts_no_more():
     assert {} == model.cluster.engine.refused
 
 
-parts = st.sampled_from(["normal", "debug", "normal,debug", "low"])
+parts = st.sampled_from(["normal", "debug", "normal,debug"])
 qos, length = st.sampled_from(["normal", "few"]), st.integers(1, 30)
 size = st.integers(1, 6), st.integers(1, 4)
 job = st.tuples(st.integers(0, 60), length, length, *size, parts, qos)
@@ -216,24 +176,13 @@ NAMES = ("at", "run", "limit", "cores", "user", "partitions", "qos")
 
 
 @settings(max_examples=30)
-@given(
-    st.lists(job, min_size=1, max_size=15),
-    st.integers(1, 20),
-    st.sampled_from(["slurm", "easy", "conservative"]),
-)
-def test_looking_changes_nothing(rows, period, scheduler):
+@given(st.lists(job, min_size=1, max_size=15), st.sampled_from(["slurm", "easy", "conservative"]))
+def test_looking_changes_nothing(rows, scheduler):
     """A run in which users look at everything is the same, second for second."""
     jobs = [dict(zip(NAMES, row, strict=True)) for row in rows]
-    low = Partition(name="low", priority_tier=0, preempt_mode="requeue")
-    often = {"batch_sched_delay": 2, "sched_interval": 7, "bf_interval": 4}
-    preempts = {"preempt_type": "partition", "preempt_mode": "requeue", "requeue_delay": 3}
-    weights = {"weight_fair_share": 100, "weight_age": 50, "max_age": 20, "half_life": 100}
-    site = two(
-        partitions=(*TWO, low),
-        qos=(Qos(name="normal"), Qos(name="few", limits=Limits(max_jobs=1))),
-        priority=PrioritySettings(calculation_period=period, **weights),
-        scheduling={"enforce_limits": True, **preempts, **often},
-    )
+    few = Qos(name="few", limits={"max_jobs": 1})
+    weights = PrioritySettings(weight_fair_share=100, weight_age=50, calculation_period=7)
+    site = two(qos=(Qos(name="normal"), few), priority=weights, **ENFORCED)
     found = []
     for looks in (False, True):
         model = model_of(site, *jobs, overrun="kill", scheduler=scheduler)
@@ -302,7 +251,7 @@ def less_time(requested):
 
 
 #: Machine, jobs, what users do, what they change, and starts, run times and requested times.
-ASKS: dict[str, tuple[Any, Any, Reaction, Any, list[int], dict[int, tuple[int, int]]]] = {
+ASKS: dict[str, tuple[Any, Any, Any, Any, list[int], dict[int, tuple[int, int]]]] = {
     # To the partition with the first start, if it is sooner by more than the margin.
     "margin": (two(), QUEUE, SwitchPartition(ExpectedWait(60), margin=489),
                ((1, *MOVED), (3, *MOVED)), [0, 10, 500, 500], {}),
@@ -346,8 +295,8 @@ ASKS: dict[str, tuple[Any, Any, Reaction, Any, list[int], dict[int, tuple[int, i
 def test_users_ask_otherwise(story):
     """What users ask for when their trigger says so, when jobs start then, how long they run."""
     site, jobs, reaction, expected, starts, times = ASKS[story]
-    made = pool_of(*jobs) if site is None else model_of(site, *jobs, overrun="kill")
-    model, log = made, DecisionLog()
+    make = pool_of if site is None else partial(model_of, site, overrun="kill")
+    model, log = make(*jobs), DecisionLog()
     before = list(zip(model.jobs.run_time, model.jobs.requested_time, strict=True))
     users = run(model, reaction, log=log)
     assert list(expected) == [(row, *change) for row, _, *change in changes(users)]
@@ -417,15 +366,9 @@ def test_users_wait_because_of_their_fair_share():
     accounts = [Account(account="a"), *(Account(account="a", user=f"u{one}") for one in (1, 2))]
     weights = PrioritySettings(weight_fair_share=1000, calculation_period=10, half_life=0)
     site = two(partitions=TWO[:1], accounts=accounts, priority=weights)
-    jobs = [
-        {**FULL, "run": 100, "user": 1},
-        {**FULL, "at": 50, "run": 30, "user": 1},
-        {**FULL, "at": 60, "run": 150, "user": 2},
-    ]
-    model = model_of(site, *jobs)
-    run(model)
-    assert [0, 250, 100] == model.jobs.start.tolist()
-    # Now the first one looks every 40 s whether its factor is above 0.6. It is 1/2 until the other
+    three = (0, 100, 1), (50, 30, 1), (60, 150, 2)
+    jobs = [{**FULL, "at": at, "run": lasts, "user": user} for at, lasts, user in three]
+    # The first one looks every 40 s whether its factor is above 0.6. It is 1/2 until the other
     # one has used more: 440 processor-seconds at 210, after 400.
     model = model_of(site, *jobs)
     assert [] == changes(run(model, LookAgain(FairShareBelow(0.6), every=40)))
@@ -436,12 +379,9 @@ def test_users_wait_because_of_their_fair_share():
 def test_users_at_a_limit_come_later():
     """While as many of a user's jobs run as may, the next one is put off."""
     enforced = limited(max_jobs=1, max_tres_per_user={"cpu": 4})
-    jobs = [
-        {"run": 100, "user": 1},
-        {"at": 50, "user": 1},
-        {"at": 60, "user": 2, "cores": 3, "run": 10},
-        {"at": 100, "user": 1},  # the first job has ended in this very second
-    ]
+    # The first job has ended in the very second of the last.
+    jobs = [{"at": at, "user": 1} for at in (0, 50, 100)]
+    jobs.insert(2, {"at": 60, "user": 2, "cores": 3, "run": 10})
     for site, second in ((two(**enforced), 80), (two(qos=enforced["qos"]), 50)):
         model = model_of(site, *jobs)
         run(model, Delay(AtLimit(), by=30))
@@ -453,12 +393,9 @@ def test_users_at_a_limit_come_later():
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative"])
 def test_users_see_partitions_under_other_policies(scheduler):
-    """Starts are foretold by a conservative plan on the nodes, and users switch as under Slurm."""
-    jobs = [
-        BUSY,
-        {**FULL, "at": 10, "run": 90000, "user": 2},
-        {**FULL, "at": 20, "run": 50, "user": 3},
-    ]
+    """Starts are foretold by a conservative plan on the nodes, and users go elsewhere."""
+    long, short = {"at": 10, "run": 90000, "user": 2}, {"at": 20, "run": 50, "user": 3}
+    jobs = BUSY, FULL | long, FULL | short
     model = model_of(two(), *jobs, scheduler=scheduler)
     model.cluster.submit([0, 1], model.jobs.recorded_submit[:2])
     model.run(until=20)
@@ -469,10 +406,6 @@ def test_users_see_partitions_under_other_policies(scheduler):
     normal = see.partitions["normal"]
     assert (0, 0, 1, 4) == (normal.free_nodes, normal.free_cores, normal.waiting, normal.asked)
     assert (1, 0) == (see.standing(0).running, see.standing(0).waiting)
-    model = model_of(two(), *jobs, scheduler=scheduler)
-    users = run(model, SwitchPartition(ExpectedWait(60)))
-    assert [(2, 20, "partition", "normal", "debug")] == changes(users)
-    assert [0, 500, 20] == model.jobs.start.tolist()
     # A job that leaves the queue and comes back in the same second asks for its new partition.
     model = model_of(two(), BUSY, {**FULL, "at": 10, "run": 50, "user": 2}, scheduler=scheduler)
     users = run(model, parts={"patience": Patience(60, then="elsewhere")})
@@ -528,9 +461,5 @@ def test_what_machines_do_not_have(make, reactions, told):
     """What a pool has not, and names of partitions, are refused in a line before all runs."""
     parts = {} if reactions else {"patience": Patience(5, then="elsewhere")}
     refused(lambda: run(make({}), *reactions, parts=parts), told)
-
-
-def test_a_pool_has_no_partitions():
-    """Users who look for them learn it in one line."""
     look = pool_of({}).cluster.look()
     refused(lambda: look.machine, "partitions: a pool of equal processors has none")

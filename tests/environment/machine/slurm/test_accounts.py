@@ -53,6 +53,19 @@ def test_tables_of_associations_complete_each_other(read):
     assert not any("parent" in note for note in machine.not_modelled)
 
 
+#: Each limit of a QOS, with a number of its own.
+HIGH = Qos(
+    name="high", priority=9, preempts=("low",), preempt_mode=Preempt.REQUEUE, deny_on_limit=True,
+    no_reserve=True, part_qos_overrides=True, usage_factor=0.5, limits=Limits(
+        group_tres={"cpu": 1}, group_tres_minutes={"cpu": 2}, group_tres_run_minutes={"cpu": 3},
+        group_jobs=4, group_submit=5, max_tres={"cpu": 6}, max_tres_per_node={"cpu": 7},
+        max_wall=3600, max_tres_per_user={"cpu": 8}, max_jobs=9, max_submit=10,
+        max_tres_per_account={"cpu": 11}, max_jobs_per_account=12, max_submit_per_account=13,
+        min_tres={"gres/gpu": 1},
+    ),
+)  # fmt: skip
+
+
 def test_columns_of_qos(read):
     """All limits that are modelled; the rest is named."""
     machine = read(
@@ -61,23 +74,10 @@ def test_columns_of_qos(read):
         "GrpTRESMins|GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|MaxWall|"
         "MaxTRESPU|MaxJobsPU|MaxSubmitPU|MaxTRESPA|MaxJobsPA|MaxSubmitPA|MinTRES\n"
         "low|0|00:00:00||cluster|||1.000000||||||||||||||||\n"
-        "high|9|00:00:00|low|requeue|DenyOnLimit,NoReserve,NoDecay||0.500000|cpu=1|cpu=2|cpu=3|4|5|"
-        "|cpu=6|cpu=7|01:00:00|cpu=8|9|10|cpu=11|12|13|gres/gpu=1\n",
+        "high|9|00:00:00|low|requeue|DenyOnLimit,NoReserve,OverPartQOS,NoDecay||0.500000|cpu=1|"
+        "cpu=2|cpu=3|4|5||cpu=6|cpu=7|01:00:00|cpu=8|9|10|cpu=11|12|13|gres/gpu=1\n",
     )
-    low, high = machine.qos
-    assert {"name": "low"} == low.model_dump(exclude_defaults=True)
-    assert {
-        "name": "high", "priority": 9, "preempts": ("low",), "preempt_mode": "requeue",
-        "deny_on_limit": True, "no_reserve": True, "usage_factor": 0.5,
-        "limits": {
-            "group_tres": {"cpu": 1}, "group_tres_minutes": {"cpu": 2},
-            "group_tres_run_minutes": {"cpu": 3}, "group_jobs": 4, "group_submit": 5,
-            "max_tres": {"cpu": 6}, "max_tres_per_node": {"cpu": 7}, "max_wall": 3600,
-            "max_tres_per_user": {"cpu": 8}, "max_jobs": 9, "max_submit": 10,
-            "max_tres_per_account": {"cpu": 11}, "max_jobs_per_account": 12,
-            "max_submit_per_account": 13, "min_tres": {"gres/gpu": 1},
-        },
-    } == high.model_dump(exclude_defaults=True)  # fmt: skip
+    assert (Qos(name="low"), HIGH) == machine.qos
     assert ("q.txt:3: QOS high: Flags=NoDecay",) == machine.not_modelled
 
 
@@ -99,9 +99,9 @@ QOS - 'high':Priority=7:MaxJobsPU=2
 def test_dump(read):
     """The file of sacctmgr dump says what the table says, and newer ones also QOS."""
     machine = read(CONF, hal_cfg=DUMP)
-    key = lambda one: (one.account, one.user)  # noqa: E731
-    root = [Account(account="root", user="root")]
-    assert sorted([*TREE, *root], key=key) == sorted(machine.accounts, key=key)
+    expected = {(one.account, one.user): one for one in TREE}
+    expected["root", "root"] = Account(account="root", user="root")
+    assert expected == {(one.account, one.user): one for one in machine.accounts}
     assert {"high": 7, "normal": 0} == {one.name: one.priority for one in machine.qos}
     assert "hal.cfg:5: not a line of sacctmgr dump; leave it out" == wrong(
         read, CONF, hal_cfg=DUMP.replace("User - 'root'", "Users - x\nUser - 'root'", 1)
@@ -144,9 +144,6 @@ def test_names_without_a_description(read):
     } <= set(machine.not_modelled)
 
 
-# ---- objects ----------------------------------------------------------------------------------
-
-
 def resource(kind, count, name=""):
     """Return a resource of sacctmgr --json."""
     return {"type": kind, "name": name, "id": 1, "count": count}
@@ -157,16 +154,13 @@ def test_objects_of_associations(read, plain):
     """``sacctmgr show assoc --json`` says the same as the table, in both kinds of numbers."""
 
     def one(account, parent="root", shares=1, **more):
-        tres = {"total": more.pop("total", []), "per": {"job": [], "node": []},
-                "group": {"minutes": [], "active": []}}  # fmt: skip
+        tres, no = {"total": more.pop("total", []), "per": {"job": []}}, number(None, plain=plain)
         wall = number(more.pop("wall", None), plain=plain)
-        jobs = {"per": {"count": number(None, plain=plain), "wall_clock": wall},
-                "active": number(None, plain=plain)}  # fmt: skip
+        jobs = {"per": {"count": no, "wall_clock": wall}, "active": no}
         return {
             "account": account, "cluster": "hal", "user": "", "partition": "", "flags": [],
             "parent_account": parent, "shares_raw": shares, "max": {"jobs": jobs, "tres": tres},
-            "default": {"qos": ""}, "qos": ["normal"], "priority": number(None, plain=plain),
-            "is_default": False, **more,
+            "default": {"qos": ""}, "qos": ["normal"], "priority": no, **more,
         }  # fmt: skip
 
     found = [
@@ -191,37 +185,30 @@ def test_objects_of_qos(read, plain):
     def limit(value):
         return number(value, plain=plain)
 
+    def of(**numbers):
+        return {name: [resource("cpu", count)] for name, count in numbers.items()}
+
+    active = {"per": {"user": limit(9), "account": limit(12)}}
     most = {
-        "active_jobs": {"count": limit(9)},
-        "jobs": {"count": limit(None), "active_jobs": {"per": {"user": limit(2),
-                                                               "account": limit(3)}},
-                 "per": {"user": limit(4), "account": limit(5)}},
-        "tres": {"total": [resource("cpu", 64)], "minutes": {"per": {"qos": [], "job": []}},
-                 "per": {"user": [resource("gres", 2, "gpu")], "job": [resource("mem", 100)],
-                         "node": [resource("cpu", 8)], "account": [resource("node", 6)]}},
+        "active_jobs": {"count": limit(4)},
+        "jobs": {"count": limit(5), "active_jobs": active,
+                 "per": {"user": limit(10), "account": limit(13)}},
+        "tres": {"minutes": {"per": of(qos=3) | {"job": []}, **of(total=2)}, **of(total=1),
+                 "per": of(user=8, job=6, node=7, account=11)},
         "wall_clock": {"per": {"job": limit(60), "qos": limit(None)}},
     }  # fmt: skip
+    least = {"tres": {"per": {"job": [resource("gres", 1, "gpu")]}}}
     high = {
-        "name": "high", "priority": limit(100), "usage_factor": limit(2.0), "id": 7,
-        "flags": ["DENY_LIMIT", "OVERRIDE_PARTITION_QOS", "NO_DECAY", "NOT_SET"],
-        "limits": {"max": most, "min": {"tres": {"per": {"job": [resource("cpu", 2)]}}},
-                   "grace_time": 30},
-        "preempt": {"list": ["normal"], "mode": ["REQUEUE"], "exempt_time": limit(None)},
+        "name": "high", "priority": limit(9), "usage_factor": limit(0.5), "id": 7,
+        "flags": ["DENY_LIMIT", "NO_RESERVE", "OVERRIDE_PARTITION_QOS", "NO_DECAY", "NOT_SET"],
+        "limits": {"max": most, "min": least, "grace_time": 30},
+        "preempt": {"list": ["low"], "mode": ["REQUEUE"], "exempt_time": limit(None)},
     }  # fmt: skip
-    normal = {"name": "normal", "preempt": {"list": [], "mode": ["DISABLED"]}, "flags": [],
-              "limits": {"grace_time": 0}}  # fmt: skip
-    machine = read(CONF, q_json=json.dumps({"qos": [high, normal]}, indent=1))
-    limits = Limits(
-        group_jobs=9, max_jobs=2, max_jobs_per_account=3, max_submit=4, max_submit_per_account=5,
-        group_tres={"cpu": 64}, max_tres={"mem": 100}, max_tres_per_node={"cpu": 8},
-        max_tres_per_user={"gres/gpu": 2}, max_tres_per_account={"node": 6}, max_wall=3600,
-        min_tres={"cpu": 2},
-    )  # fmt: skip
-    assert (
-        Qos(name="high", priority=100, limits=limits, preempts=("normal",), deny_on_limit=True,
-            part_qos_overrides=True, preempt_mode=Preempt.REQUEUE, usage_factor=2.0),
-        Qos(name="normal"),
-    ) == machine.qos  # fmt: skip
-    assert {
-        "q.json:4: QOS high: Flags=NO_DECAY", "q.json:4: QOS high: GraceTime=30 sec",
-    } == {note for note in machine.not_modelled if note.startswith("q.json")}  # fmt: skip
+    low = {"name": "low", "preempt": {"list": [], "mode": ["DISABLED"]}, "flags": [],
+           "limits": {"grace_time": 0}}  # fmt: skip
+    machine = read(CONF, q_json=json.dumps({"qos": [high, low]}, indent=1))
+    assert (HIGH, Qos(name="low")) == machine.qos
+    notes = [note for note in machine.not_modelled if note.startswith("q.json")]
+    assert ["q.json:4: QOS high: Flags=NO_DECAY", "q.json:4: QOS high: GraceTime=30 sec"] == sorted(
+        notes
+    )

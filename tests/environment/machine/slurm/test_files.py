@@ -19,9 +19,6 @@ def read(tmp_path):
     return reader(tmp_path)
 
 
-# ---- slurm.conf -------------------------------------------------------------------------------
-
-
 def test_keys_in_any_case_comments_quotes_and_lines_that_go_on(read):
     r"""A # ends a line unless \ is before it; \ at the end continues it, also with blanks after."""
     machine = read(
@@ -257,8 +254,6 @@ def test_a_mistake_is_one_line_with_its_place(read, line, message):
     assert message in found
 
 
-# ---- gres.conf --------------------------------------------------------------------------------
-
 GPU_NODES = "NodeName=n[1-2] CPUs=4 RealMemory=9 Gres={}\nSelectType=select/cons_tres\n"
 
 
@@ -292,8 +287,6 @@ def test_other_resources_are_named(read):
         "slurm.conf:1: Gres of 4 GPUs, gres.conf of 2",
     } == set(machine.not_modelled)
 
-
-# ---- scontrol ---------------------------------------------------------------------------------
 
 SHOWN = """NodeName=n1 Arch=x86_64 CoresPerSocket=4 
    CPUAlloc=0 CPUEfctv=12 CPUTot=16 AvailableFeatures=milan,gpu ActiveFeatures=milan
@@ -412,23 +405,19 @@ def test_what_is_shown_goes_before_what_is_configured(read):
         "PriorityWeightAge=7\n",
         n_txt=SHOWN, p_txt=PARTITION, c_txt=CONFIG,
     )  # fmt: skip
-    assert {"n1": 12, "n2": 4, "n3": 3} == {
-        name: machine.nodes[kind].cores for name, kind in machine.names()
-    }
+    cores = {name: machine.nodes[kind].cores for name, kind in machine.names()}
+    assert {"n1": 12, "n2": 4, "n3": 3} == cores
     check(machine.partitions[0], nodes=("n[1-2]",), max_time=86_400, billing_weights={"cpu": 2.0})
     assert ("hal", 7) == (machine.name, machine.priority.weight_age)
 
 
 def test_objects(read):
     """The shapes of 22.05 and of later versions say the same."""
-    nodes = {"nodes": [
-        {"name": "n1", "cpus": 8, "sockets": 1, "cores": 4, "threads": 2, "boards": 1,
-         "real_memory": 1000, "features": "a,b", "gres": "gpu:x:2", "weight": 3, "state": "idle"},
-    ]}  # fmt: skip
-    later = {"nodes": [
-        nodes["nodes"][0] | {"features": ["a", "b"], "state": ["IDLE", "PLANNED"],
-                             "effective_cpus": 8, "specialized_memory": 0},
-    ], "last_update": number(5), "meta": {}, "errors": []}  # fmt: skip
+    node = {"name": "n1", "cpus": 8, "sockets": 1, "cores": 4, "threads": 2, "boards": 1,
+            "real_memory": 1000, "features": "a,b", "gres": "gpu:x:2", "weight": 3,
+            "state": "idle"}  # fmt: skip
+    changed = {"features": ["a", "b"], "state": ["IDLE", "PLANNED"], "effective_cpus": 8}
+    later = {"nodes": [node | changed], "last_update": number(5), "meta": {}, "errors": []}
     flat = {"partitions": [
         {"name": "p", "nodes": "n1", "max_time_limit": 60, "default_time_limit": 4294967294,
          "priority_tier": 4, "priority_job_factor": 5, "flags": ["default"],
@@ -443,12 +432,10 @@ def test_objects(read):
          "defaults": {"time": {"set": False, "infinite": False, "number": 0},
                       "memory_per_cpu": 9, "partition_memory_per_cpu": number(500)}},
     ], "meta": {"command": ["show", "partitions"]}}  # fmt: skip
-    old = read(n_json=json.dumps(nodes, indent=1), p_json=json.dumps(flat, indent=1))
-    new = read(n_json=json.dumps(later, indent=1), p_json=json.dumps(nested, indent=1))
-    expected = NodeType(name="n1", cores=8, memory=1000, features=("a", "b"), gpus={"x": 2},
-                        weight=3)  # fmt: skip
-    assert (expected,) == old.nodes == new.nodes
-    for machine, default in ((old, True), (new, False)):
+    made = {"cores": 8, "memory": 1000, "features": ("a", "b"), "gpus": {"x": 2}, "weight": 3}
+    for nodes, partitions, default in (({"nodes": [node]}, flat, True), (later, nested, False)):
+        machine = read(n_json=json.dumps(nodes, indent=1), p_json=json.dumps(partitions, indent=1))
+        assert (NodeType(name="n1", **made),) == machine.nodes
         check(
             machine.partitions[0], nodes=("n1",), max_time=3600, default_time=None,
             priority_tier=4, priority_factor=5, max_nodes=None, min_nodes=1,
@@ -471,9 +458,6 @@ def test_objects_of_reservations(read):
     assert "r.json:4: EndTime='900': reservation r: not later than its start" == wrong(
         read, NODES, r_json=late
     )
-
-
-# ---- secrets ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -500,9 +484,6 @@ def test_values_of_unknown_keys_are_never_repeated(read, name, text):
     except MachineError as error:
         shown = error
     assert "SECRET" not in str(shown)
-
-
-# ---- which file is what -----------------------------------------------------------------------
 
 
 def test_files_that_are_something_else(read, tmp_path):
@@ -549,8 +530,6 @@ def test_packed_files_and_marks(tmp_path):
             read_machine([tmp_path / name for name in names])
 
 
-# ---- real Slurms ------------------------------------------------------------------------------
-
 FILES = ("slurm.conf", "gres.conf", "sacctmgr-dump.txt", "sacctmgr-qos.txt")
 
 
@@ -561,25 +540,20 @@ def test_runs_of_a_real_slurm(referee_runs, run):
     machines.append(read_machine([referee_runs / run / name for name in FILES]))
     for machine in machines:
         assert [
-            ("b1", 8, 256000, {}, ("milan", "bigmem"), 20),
-            ("g[1-2]", 8, 64000, {"toy": 2}, ("milan", "gpu"), 1),
-            ("m[1-3]", 8, 32000, {}, ("milan",), 1),
-            ("n[1-4]", 8, 32000, {}, ("skylake",), 1),
-        ] == [(one.name, one.cores, one.memory, one.gpus, one.features, one.weight)
-              for one in machine.nodes]  # fmt: skip
+            "b1 8 256000 {} milan,bigmem 20", "g[1-2] 8 64000 {'toy': 2} milan,gpu 1",
+            "m[1-3] 8 32000 {} milan 1", "n[1-4] 8 32000 {} skylake 1",
+        ] == [" ".join(map(str, (one.name, one.cores, one.memory, one.gpus, ",".join(one.features),
+                                 one.weight))) for one in machine.nodes]  # fmt: skip
         assert [
-            ("normal", 8, 3600, 86400, 2, 50),
-            ("debug", 2, 600, 1800, 3, 100),
-            ("gpu", 2, 3600, 86400, 2, 50),
-            ("long", 3, 14400, 172800, 2, 10),
+            ("normal", 8, 3600, 86400, 2, 50), ("debug", 2, 600, 1800, 3, 100),
+            ("gpu", 2, 3600, 86400, 2, 50), ("long", 3, 14400, 172800, 2, 10),
             ("scavenger", 10, 3600, 86400, 1, 0),
         ] == [(one.name, len(machine.places(one.nodes)), one.default_time, one.max_time,
                one.priority_tier, one.priority_factor) for one in machine.partitions]  # fmt: skip
         assert "normal" == getattr(machine.default_partition(), "name", None)
         assert Preempt.REQUEUE is machine.partitions[-1].preempt_mode
-        assert [("high", 100), ("low", 1), ("normal", 50)] == sorted(
-            (one.name, one.priority) for one in machine.qos
-        )
+        priorities = {one.name: one.priority for one in machine.qos}
+        assert {"high": 100, "low": 1, "normal": 50} == priorities
         assert {"root": 1, "biology": 20, "chemistry": 30, "physics": 50} == {
             one.account: one.shares for one in machine.accounts if not one.user
         }
