@@ -1,4 +1,4 @@
-"""Numbers, memory, files and messages at their limits: one line, in time, and nothing is taken."""
+"""Numbers, memory, files and messages at their limits: one line, in time; whose code is loaded."""
 
 import itertools
 import os
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd import Clock, JobTable, jobs_from_trace
+from hpcrowd import Clock, JobTable, jobs_from_trace, parse_swf, read_trace
 from hpcrowd.agents.behaviours.profiles import WeeklyProfile
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.curves import time_ticks
@@ -22,7 +23,10 @@ from hpcrowd.analysis.models.jobs import feitelson
 from hpcrowd.environment.clock import CYCLE, DAY, WEEK, moment
 from hpcrowd.environment.errors import HpcrowdError, ParseError, SignalError, echo, harmless
 from hpcrowd.environment.limits import inputs, memory
+from hpcrowd.environment.limits.trust import NotLoaded, Trust, file_of, trust, trusting
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.registry import own, source_of
+from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.errors import QuantityError, TraceError
 
 LOG = "; MaxProcs: 4\n1 0 0 60 1 -1 -1 1 90 -1 1 1 1 1 1 -1 -1 -1\n"
@@ -46,51 +50,40 @@ def refused(result):
 
 # ---- numbers and memory --------------------------------------------------------------------------
 
-GRID = '[clusters.a]\nprocessors = {processors}\nspeed = {speed}\nmodel = "lublin"\ndays = {days}\n'
+GRID = {"processors": "8", "speed": "1.0", "days": "0.1", "model": '"lublin"'}
+STUDY = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n[axes]\nseed = 1000000000\n'
+
+
+def grid(**change):
+    """Return the description of a grid with a change."""
+    lines = (f"{key} = {value}\n" for key, value in (GRID | change).items())
+    return "[clusters.a]\n" + "".join(lines)
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"),
+    ("command", "settings", "said"),
     [
-        ("processors", "1000000000"), ("speed", "1e-300"), ("speed", "1e30"), ("speed", "nan"),
-        ("days", "2147483648"), ("days", "inf"), ("days", "1e-9"),
+        *(("grid it.toml --json", grid(**{name: value}), f"clusters.a.{name}")
+          for name, value in (
+              ("processors", "1000000000"), ("speed", "1e-300"), ("speed", "1e30"),
+              ("speed", "nan"), ("days", "2147483648"), ("days", "inf"), ("days", "1e-9"))),
+        ("sweep it.toml", STUDY, "line 5: axes.seed 1,000,000,000: at most"),
+        *((command, "", "") for command in (
+            "generate lublin --processors 64 --jobs 10000000000 -o new.swf",
+            "generate lublin --processors 64 --days 1e300 -o new.swf",
+            "replay log.swf --processors 1000000000x", "replay log.swf --speed 0.000000001x",
+            "replay log.swf --sessions arrival:9999999999w", f"replay log.swf --seed {'9' * 40}",
+            "demo --days 2147483648 --out new", "judge lublin log.swf --seeds 999999999999",
+            "stats log.swf --time-scale 9999999999w")),
     ],
 )  # fmt: skip
-def test_numbers_of_a_grid(here, call, setting, value):
-    """A number that no machine has is refused before anything is allocated."""
-    values = {"processors": "8", "speed": "1.0", "days": "0.1"} | {setting: value}
-    (here / "grid.toml").write_text(GRID.format(**values))
+def test_numbers(here, call, command, settings, said):
+    """A number that no machine has is refused before anything is allocated or written."""
+    (here / "it.toml").write_text(settings)
     began = time.process_time()
-    assert f"clusters.a.{setting}" in refused(call("grid", "grid.toml", "--json"))
+    assert said in refused(call(*command.split()))
     assert time.process_time() - began < 5
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "generate lublin --processors 64 --jobs 10000000000 -o new.swf",
-        "generate lublin --processors 64 --days 1e300 -o new.swf",
-        "replay log.swf --processors 1000000000x",
-        "replay log.swf --speed 0.000000001x",
-        "replay log.swf --sessions arrival:9999999999w",
-        f"replay log.swf --seed {'9' * 40}",
-        "demo --days 2147483648 --out new",
-        "judge lublin log.swf --seeds 999999999999",
-        "stats log.swf --time-scale 9999999999w",
-    ],
-)
-def test_numbers_of_options(here, call, arguments):
-    """The same holds for options, and nothing is written."""
-    refused(call(*arguments.split()))
-    assert ["log.swf"] == [path.name for path in here.iterdir()]
-
-
-def test_too_many_runs(here, call):
-    """A study of a billion seeds is refused with its line before a list of them is made."""
-    (here / "study.toml").write_text(
-        '[scenario]\nkind = "replay"\ntrace = "log.swf"\n[axes]\nseed = 1000000000\n'
-    )
-    assert "line 5: axes.seed 1,000,000,000: at most" in refused(call("sweep", "study.toml"))
+    assert ["it.toml", "log.swf"] == sorted(path.name for path in here.iterdir())
 
 
 def test_memory_is_estimated(monkeypatch):
@@ -332,12 +325,83 @@ def test_unpacked_traces_fit_into_memory(here, call, monkeypatch):
     assert "unpacked, more than fits" in refused(call("stats", "log.swf"))
 
 
-def test_odd_traces(here, call):
+def test_odd_traces(here):
     """They may begin with any number of empty lines; a number above 2^53 is called too large."""
     (here / "log.swf").write_text("\n" * 200_000 + LOG)
-    code, _, err = call("clean", "log.swf", "--json")
-    assert (0, "") == (code, err)
-    (here / "log.swf").write_text(LOG.replace(" 60 ", " 9007199254744892 "))
-    line = refused(call("clean", "log.swf"))
-    assert "9007199254744892" in line
-    assert "too large" in line
+    assert 1 == len(read_trace("log.swf"))
+    assert not inputs.is_input("x" * 5000)
+    with pytest.raises(ParseError, match=r"9007199254744892.* too large"):
+        parse_swf(LOG.replace(" 60 ", " 9007199254744892 "))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with code, a link out of it, a package whose import leaves a file, and cwd."""
+    text = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass X: pass\n"
+    for name in ("in/own.py", "out/own.py", "out/hpcrowd_test_stranger/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "out/hpcrowd_test_stranger/part.py").write_text(text)
+    (tmp_path / "in/link.py").symlink_to(tmp_path / "out/own.py")
+    monkeypatch.chdir(tmp_path / "out")
+    return tmp_path
+
+
+def ran(folder):
+    """Return where code has run."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("ran"))
+
+
+@pytest.mark.parametrize(
+    ("module", "inside"),
+    [
+        ("{}/in/own.py", True),
+        ("{}/in/../out/own.py", False),
+        ("{}/in/link.py", False),
+        ("own.py", False),
+        ("hpcrowd_test_stranger.part", False),
+        ("json", False),
+        ("no_such_module.part", False),
+    ],
+)
+def test_what_a_folder_brings_along(folder, module, inside):
+    """Files in it, wherever links lead; finding that out loads nothing."""
+    module = module.format(folder)
+    assert inside == Trust(folders=(folder.resolve() / "in",)).allows(module)
+    assert not Trust().allows(module)
+    assert Trust(everything=True).allows(module)
+    assert Trust(modules=(module.partition(".")[0],)).allows(module) or module.endswith(".py")
+    assert [] == ran(folder)
+    assert "hpcrowd_test_stranger" not in sys.modules
+
+
+def test_modules_are_found_but_not_loaded(folder):
+    """Packages neither; the source of what is not trusted is its file."""
+    package = folder / "out" / "hpcrowd_test_stranger"
+    assert package / "part.py" == file_of("hpcrowd_test_stranger.part")
+    assert file_of("hpcrowd_test_stranger.part.more") is None
+    with trusting(Trust()):
+        assert package / "part.py" == source_of("hpcrowd_test_stranger.part:X")
+        assert package / "__init__.py" == source_of("hpcrowd_test_stranger:X")
+    assert [] == ran(folder)
+
+
+def test_refused_left_alone_and_loaded(folder):
+    """One line has the place, the rule, the file to read and the cure."""
+    place = f"{folder}/in/own.py:X"
+    assert trust() == Trust(everything=True)
+    with trusting(Trust()):
+        rule = "scheduler '.*own.py:X': .* from its folder; read .*own.py, and give --trust"
+        with pytest.raises(QuantityError, match=rule):
+            own("scheduler", place)
+        with pytest.raises(QuantityError, match="--trust"):
+            parse_scheduler(f"adaptive:overload-positive={place}")
+        with ThreadPoolExecutor() as pool, pytest.raises(QuantityError, match="--trust"):
+            pool.submit(own, "scheduler", place).result()
+        with trusting(Trust(looking=True)), pytest.raises(NotLoaded):
+            own("scheduler", place)
+    assert [] == ran(folder)
+    with trusting(Trust(folders=((folder / "in").resolve(),))):
+        assert "X" == own("scheduler", place).__name__
+    assert ["in/ran"] == ran(folder)
+    assert trust() == Trust(everything=True)

@@ -182,9 +182,7 @@ DOORS = {
     "window": ({"window": "seams.py:Days{}"}, "every", "3"),
     "reaction": ({"reactions": [{"do": "seams.py:Shy{}"}]}, "limit", "1"),
     "response": ({"reactions": [{"do": "seams.py:Downsize{}", "when": "always"}]}, "most", "1"),
-    "trigger": (
-        {"reactions": [{"do": "renounce", "when": "seams.py:Odd{}"}]}, "remainder", "1",
-    ),
+    "trigger": ({"reactions": [{"do": "renounce", "when": "seams.py:Odd{}"}]}, "remainder", "1"),
 }  # fmt: skip
 
 
@@ -220,27 +218,20 @@ def by_file(settings):
     return found.run(found.prepare()).jobs
 
 
-def by_python(settings):
-    """Those of a call."""
-    return replay(**settings).jobs
-
-
 @pytest.mark.usefixtures("seams")
 @pytest.mark.parametrize("name", DOORS)
 def test_options_change_the_result(name):
     """In Python and in a file alike, and only those of the class."""
     values, option, value = DOORS[name]
     default = "" if name != "users" else ":factor=1"
-    before = by_python(given(values, default)).matrix
+    before = replay(**given(values, default)).jobs.matrix
     there = given(values, f":{option}={value}")
-    after = by_python(there).matrix
+    after = replay(**there).jobs.matrix
     assert not np.array_equal(before, after)
     assert np.array_equal(after, by_file(there).matrix)
+    near = option[:-1]
     for wrong, message in (
-        (
-            f":{option[:-1]}={value}",
-            f"'{option[:-1]}' is not an option of it; did you mean {option}?",
-        ),
+        (f":{near}={value}", f"'{near}' is not an option of it; did you mean {option}?"),
         (f":{option}", f"'{option}' is without a value; write seams.py"),
         (f":{option}=x", f"{option} must be (a number|a whole number|yes or no)"),
         (f":{option}={value},{option}={value}", f"'{option}' is given twice"),
@@ -248,7 +239,7 @@ def test_options_change_the_result(name):
         if wrong.endswith("=x") and name == "users":
             continue  # has neither type nor default, so that it may be a word
         with pytest.raises(QuantityError, match=message) as caught:
-            by_python(given(values, wrong))
+            replay(**given(values, wrong))
         assert " at 0x" not in str(caught.value)
 
 
@@ -259,12 +250,12 @@ def test_options_of_reactions_in_their_table(name):
     values, option, value = DOORS[name]
     [table] = values["reactions"]
     there = {"reactions": [{**table, option: int(value)}]}
-    behind = by_python(given(values, f":{option}={value}")).matrix
-    assert np.array_equal(behind, by_python(given(there, "")).matrix)
+    behind = replay(**given(values, f":{option}={value}")).jobs.matrix
+    assert np.array_equal(behind, replay(**given(there, "")).jobs.matrix)
     with pytest.raises(QuantityError, match=f"{option} is also in the table; give it once"):
-        by_python(given(there, f":{option}={value}"))
+        replay(**given(there, f":{option}={value}"))
     with pytest.raises(QuantityError, match=f"{option} 'x': Input should be a valid"):
-        by_python(given({"reactions": [{**table, option: "x"}]}, ""))
+        replay(**given({"reactions": [{**table, option: "x"}]}, ""))
 
 
 @pytest.mark.usefixtures("seams")
@@ -289,7 +280,7 @@ def test_options_of_reactions_in_their_table(name):
 def test_the_wrong_kind_of_own_code(where, place, message):
     """One line: what it is, what was wanted, and what to write."""
     with pytest.raises(QuantityError, match=message) as caught:
-        by_python(given({where: f"seams.py:{place}"}, ""))
+        replay(**given({where: f"seams.py:{place}"}, ""))
     assert " at 0x" not in str(caught.value)
 
 

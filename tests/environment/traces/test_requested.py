@@ -24,9 +24,6 @@ from hypothesis import strategies as st
 
 from tests.support.places import ROOT
 
-measured: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "requested_times.py"))
-
-
 HOUR = 3600
 
 JOB: dict[str, float] = {
@@ -39,14 +36,6 @@ REPLACED = "requested time replaced by one from the model of users' estimates"
 OUTRUN = "run time above the longest request left in the model: that one used"
 
 
-@pytest.fixture
-def half(make_trace):
-    """Return a trace of 100 jobs, every other one without a requested time; two outrun 2 h."""
-    jobs = [JOB | {"run": 10 * row, "requested_time": -1 if row % 2 else 7200} for row in range(98)]
-    long = JOB | {"run": 9000}
-    return make_trace(*jobs, long, long | {"requested_time": 10_000}, header="; MaxProcs: 10")
-
-
 @pytest.mark.parametrize(
     ("choice", "repaired", "longest"),
     [
@@ -56,8 +45,11 @@ def half(make_trace):
         ("tsafrir:fitted", {DRAWN: 50}, 10_000),
     ],
 )
-def test_missing_requests_are_drawn(half, choice, repaired, longest):
+def test_missing_requests_are_drawn(make_trace, choice, repaired, longest):
     """Who asked for nothing, or all, get a request above their run time, by the seed; counted."""
+    jobs = [JOB | {"run": 10 * row, "requested_time": -1 if row % 2 else 7200} for row in range(98)]
+    long = JOB | {"run": 9000}
+    half = make_trace(*jobs, long, long | {"requested_time": 10_000}, header="; MaxProcs: 10")
     made, fast, same, other = (
         jobs_from_trace(half, Conversion(requested=choice, speed=speed, seed=seed))
         for speed, seed in ((1.0, 0), (2.0, 0), (1.0, 0), (1.0, 4))
@@ -95,12 +87,8 @@ def test_missing_requests_are_drawn(half, choice, repaired, longest):
 )
 def test_limits_for_missing_requests(make_trace, text, requested, why):
     """A limit of all queues, of one by name or number, or the longest request in the queue."""
-    trace = make_trace(
-        JOB | {"queue": 1},
-        JOB | {"queue": 1, "requested_time": 90},
-        JOB | {"queue": 2, "requested_time": 5000},
-        JOB | {"queue": 2},
-    )
+    recorded = ((1, -1), (1, 90), (2, 5000), (2, -1))
+    trace = make_trace(*(JOB | {"queue": of, "requested_time": time} for of, time in recorded))
     trace.names |= {"queue": {1: "debug", 2: "long"}}
     made = jobs_from_trace(trace, Conversion(requested=text))
     assert (requested, why) == (made.jobs.requested_time.tolist(), dict(made.repaired))
@@ -109,6 +97,7 @@ def test_limits_for_missing_requests(make_trace, text, requested, why):
 @pytest.mark.traces
 def test_page_shows_what_is_measured(kth):
     """The tables of the page are those that are measured now on KTH-SP2."""
+    measured = runpy.run_path(str(ROOT / "docs" / "requested_times.py"))
     with measured["TABLE"].open(newline="") as file:
         told = [row for row in csv.DictReader(file) if row["trace"] == "KTH-SP2"]
     assert told == list(measured["rows"]("KTH-SP2", kth))
@@ -151,11 +140,8 @@ def test_counts_sum_up_and_requests_are_in_range(model, jobs, seed):
             assert abs(found.get(time, 0) - share * jobs) < 1
 
 
-@given(
-    st.lists(st.integers(0, 30 * HOUR), min_size=1, max_size=300),
-    st.integers(0, 3),
-    st.integers(1, 20),
-)
+@given(st.lists(st.integers(0, 30 * HOUR), min_size=1, max_size=300), st.integers(0, 3),
+       st.integers(1, 20))  # fmt: skip
 def test_no_request_is_below_its_run_time(runs, seed, hours):
     """A request is at least the run time, cut off at the longest; else it is an error."""
     run_times = np.array(runs, np.int64)
@@ -189,15 +175,11 @@ def test_assignment_is_uniform():
     assert abs(np.mean(found) - 1.5) < 4 * 0.5 / np.sqrt(4000)
 
 
-def test_number_of_different_requests():
-    """It follows the points of the source, linearly between them, or its power law."""
+def test_different_and_popular_requests():
+    """As many as the source has, or its power law; twenty are common; known shares stay."""
     assert [1, 28, 565] == [RequestModel(18 * HOUR).distinct_for(jobs) for jobs in (1, 600, 10**6)]
     # 0.653566 * jobs ** 0.547761
     assert 101 == RequestModel(18 * HOUR, law="power").distinct_for(10_000)
-
-
-def test_popular_requests():
-    """Common times and multiples of the longest are twenty; a known share is kept."""
     hours = [time / HOUR for time in RequestModel(36 * HOUR).head_times()]
     assert POPULAR == len(hours)
     assert [36, *(n / 60 for n in (5, 10, 15, 20, 30)), 1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 20, 25, 30,
@@ -303,12 +285,9 @@ def test_lcg_was_made_with_the_authors_program(read_trace):
 @pytest.mark.traces
 @pytest.mark.parametrize(
     ("log", "trace", "most"),
-    [
-        ("KTH-SP2 up to 4 h", "KTH-SP2", 4 * HOUR),
-        ("SDSC-DS", "SDSC-DS", None),
-        ("CEA-Curie", "CEA-Curie", None),
-    ],
-)
+    [("KTH-SP2 up to 4 h", "KTH-SP2", 4 * HOUR), ("SDSC-DS", "SDSC-DS", None),
+     ("CEA-Curie", "CEA-Curie", None)],
+)  # fmt: skip
 def test_table_of_popularities_is_that_of_the_logs(read_trace, log, trace, most):
     """The table that we ship is measured again, log for log."""
     requested = read_trace(trace)["requested_time"]

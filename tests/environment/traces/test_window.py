@@ -52,12 +52,6 @@ def test_two_days(make_trace):
     assert (2 * DAY, 4 * DAY, 2 * DAY, 1) == (done.begin, done.end, done.moved, done.cut)
     assert {"no submit time": 1, "submitted before the window": 1,
             "submitted after the window": 1} == done.left_out  # fmt: skip
-    # with users alone nothing is asked about time, and no time changes
-    part, done = window(trace, only_users=[2, range(7, 10)])
-    assert ([2, 3, 5], [2 * DAY, -1, 9 * DAY]) == (part["number"].tolist(), part["submit"].tolist())
-    assert (0, {"of other users": 2}) == (done.moved, done.left_out)
-    assert "hpcrowd window: of users 2, 7-9; 3 of 5 jobs" == part.header.get("Note")
-    assert "Thu Jan 01 00:00:00 CET 2004" == part.header.get("StartTime")
     # a date before the origin changes no time either
     part, done = window(trace, datetime(2003, 12, 1), 3 * DAY)
     assert ([DAY, 2 * DAY], 0) == (part["submit"].tolist(), done.moved)
@@ -95,6 +89,7 @@ def test_parts_of_other_kinds(make_trace, only, numbers, left_out, note):
     part, done = window(trace, **only)
     assert (numbers, left_out) == (part["number"].tolist(), done.left_out)
     assert f"hpcrowd window: {note}; {len(part)} of 4 jobs" == part.header.get("Note")
+    assert 0 == done.moved
 
 
 @pytest.mark.parametrize(
@@ -191,21 +186,21 @@ def test_header_and_comments_of_a_part(end):
     expected = dict(enumerate(trace.header.lines)) | {n: line + tail for n, line in changed.items()}
     assert [*expected.values()] == true_header(trace, part, moved=0, note="cut").lines
     lines = generate_swf(part).splitlines()[len(trace.header.lines) :]
-    assert [b"1", b";", b"3", b";", b";"] == [line.split()[0] for line in lines]
-    assert b"; before the last" == lines[3]
-    assert 2 == len(parse_swf(generate_swf(part)))
+    assert [b"1 0", b"; between", b"3 60", b"; before", b"; the"] == [
+        b" ".join(line.split()[:2]) for line in lines
+    ]
 
 
-def test_dates_that_nobody_can_tell():
+@pytest.mark.parametrize(
+    ("rows", "moved", "start", "end"),
+    [([0], 0, True, False), ([3], 0, True, True), (range(4), 604800, False, False)],
+)
+def test_dates_that_nobody_can_tell(rows, moved, start, end):
     """Without UnixStartTime, dates that have changed are unknown; those that have not, stay."""
     trace = parse_swf(TEXT.replace(b"; UnixStartTime: 843480031\n", b""))
-    part = take_jobs(trace, np.array([0]))
-    header = true_header(trace, part, moved=0, note="")
-    assert "Mon Sep 23 14:00:31 CEST 1996" == header.get("StartTime")
-    assert "unknown" == header.get("EndTime")
-    last = true_header(trace, take_jobs(trace, np.array([3])), moved=0, note="")
-    assert trace.header.get("EndTime") == last.get("EndTime")
-    assert "unknown" == true_header(trace, trace, moved=604800, note="").get("StartTime")
+    header = true_header(trace, take_jobs(trace, np.array(rows)), moved=moved, note="")
+    for key, stays in (("StartTime", start), ("EndTime", end)):
+        assert (trace.header.get(key) if stays else "unknown") == header.get(key)
     assert header.get("UnixStartTime") is None
 
 

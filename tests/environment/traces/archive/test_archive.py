@@ -1,7 +1,8 @@
-"""The archive: names, folders and its table, and every way that fetching a log can go."""
+"""The archive: names, folders, its table, every way that fetching can go, and who takes names."""
 
 import gzip
 import hashlib
+import re
 import socket
 import sys
 import threading
@@ -10,22 +11,30 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hpcrowd import fetch, read_swf
+import typer
+from hpcrowd import fetch, read_run, read_swf, read_trace
 from hpcrowd.environment.traces.archive.logs import find_log
+from hpcrowd.scenarios.cli import app
+from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 from hpcrowd.traces import archive_logs, cache_folder
 from hpcrowd.traces import trace_path as resolve_path
 
-from tests.support.archive import (
-    LOGS,
-    SIZE,
-    TARGET,
-    A,
-    get,
-    names,
-    packed,
-    refusal,
-    write_table,
-)
+from tests.support import archive
+from tests.support.archive import LOGS, SIZE, TARGET, A, get, names, packed, refusal, write_table
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """Serve a made-up archive, whose table takes the place of the real one."""
+    with archive.archive(tmp_path, monkeypatch) as server:
+        yield server
+
+
+@pytest.fixture
+def cache(server, tmp_path):
+    """Return the cache folder, which is there."""
+    (tmp_path / "cache").mkdir()
+    return tmp_path / "cache"
 
 
 def test_fetched_log_is_the_one_served(server, tmp_path):
@@ -263,3 +272,46 @@ def test_two_fetches_at_once(server, cache):
     assert packed(A) == found[0].read_bytes()
     assert [(TARGET, None)] == server.asked
     assert [f"{A}.swf.gz"] == names(cache)
+
+
+def test_every_argument_that_is_a_trace_may_be_a_name(server, call, tmp_path, monkeypatch):
+    """An unknown log is one line of the commands, which says how to see the names."""
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for name, command in typer.main.get_command(app).commands.items():
+        given = [one for one in command.params if one.param_type_name == "argument"]
+        traces = [bool(re.search(r"TRACE|^IN$", one.metavar or "")) for one in given]
+        if any(traces):
+            code, _, err = call(name, *("archive:NOBODY" if one else "x.csv" for one in traces))
+            assert (2, 1, True) == (code, err.count("\n"), "hpcrowd fetch --list" in err), name
+            found.append(name)
+    assert len(found) > 10
+
+
+@pytest.mark.parametrize(
+    ("command", "settings"),
+    [
+        *(("run", f'[scenario]\nkind = "{kind}"\n') for kind in ("replay", "resample")),
+        ("run", '[scenario]\nkind = "grid"\n[scenario.clusters.north]\nprocessors = 4\n'),
+        ("grid", "[clusters.north]\nprocessors = 4\n"),
+    ],
+)
+def test_logs_are_named_in_scenarios(server, cache, call, tmp_path, monkeypatch, command, settings):
+    """They are fetched, and an unknown one is one line."""
+    monkeypatch.chdir(tmp_path)
+    for log, expected in (("TOY-B", 0), ("NOBODY", 2)):
+        Path("it.toml").write_text(f'{settings}trace = "archive:{log}"\n')
+        code, _, err = call(command, "it.toml")
+        assert (expected, bool(expected)) == (code, "hpcrowd fetch --list" in err), err
+    assert 1 == len(server.asked)
+
+
+def test_log_is_fetched_when_it_is_named(server, cache, call):
+    """A log that is not there yet is fetched by what needs it, once: commands, functions, pages."""
+    for _ in range(2):
+        assert 0 == call("sessions", "archive:toy-a-1999-1.swf.gz")[0]
+    trace = read_trace("archive:toy-a")
+    assert trace.source.endswith(f"cache/{A}.swf.gz")
+    assert f"{A}.swf.gz" == subject_of(Path("archive:toy-a")).name
+    assert 2000 == len(trace) == len(read_run("archive:toy-a").jobs)
+    assert [(TARGET, None)] == server.asked

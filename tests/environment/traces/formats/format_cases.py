@@ -70,7 +70,7 @@ def options(folder: Path) -> FormatOptions:
 
 #: Words as in logs, and words that are hard on formats.
 HARD = ["alice", "bob", "7", "007", "-1", "", "None", "a b", "x,y", 'q"q', "#", "é", "a|b", "-",
-        "two\nlines", "a\rb", "a\tb"]  # fmt: skip
+        "two\nlines", "a\rb", "a\tb", "a\x1cb\u2028c"]  # fmt: skip
 
 #: Columns beyond the fields that a trace may have, also those with their own place in some format.
 EXTRA = (

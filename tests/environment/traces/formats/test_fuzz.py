@@ -12,11 +12,7 @@ from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.errors import ParseError, TraceError
 from hpcrowd.formats import FormatOptions
 
-from tests.environment.traces.formats.format_cases import (
-    complaint,
-    options,
-    sample,
-)
+from tests.environment.traces.formats.format_cases import complaint, options, sample
 from tests.environment.traces.formats.format_samples import NATIVE, lsf_record
 from tests.support.sacct import ODD as ODDITIES
 

@@ -142,61 +142,52 @@ class GridEngine(Cell):
         super().stop()
 
 
-@pytest.fixture
-def accounting():
-    """The accounting file of a real cell, after jobs of many kinds."""
-    with GridEngine.started() as cell:
-        root = cell.root
-        script, parallel = root / "work.sh", root / "parallel.sh"
-        script.write_text("sleep $1\nexit ${2:-0}\n")
-        parallel.write_text("qrsh -inherit localhost sleep 1 &\nwait\n")
-        for number in range(12):
-            cell.submit(ADA, "-N", f"plain{number}", "-l", "h_rt=1:00:00,h_vmem=4G", script, 1)
-        cell.submit(BOB, "-N", "fails", "-A", "grant_7", script, 0, 3)
-        cell.submit(BOB, "-N", "array", "-t", "1-9:2", "-tc", 2, script, 0)
-        cell.submit(BOB, "-N", "odd,name=%x", script, 0)
-        for number, slots in enumerate(("2", "2-3", "-2", "3-")):
-            cell.submit(ADA, "-N", f"range{number}", "-pe", "smp", slots, script, 0)
-        cell.submit(ADA, "-N", "parallel", "-pe", "smp", 2, parallel)
-        cell.submit(ADA, "-N", "noshell", "-S", "/no/such/shell", script, 0)
-        cell.submit(ADA, "-N", "nofolder", "-wd", "/no/such/folder", script, 0)
-        cell.submit(ADA, "-N", "limit", "-l", "h_rt=3", script, 60)
-        waiting = cell.submit(BOB, "-N", "waiting", "-h", script, 1)
-        cell.run("qdel", waiting, user=BOB)
-        running = cell.submit(BOB, "-N", "running", "-p", -100, script, 60)
-        cell.wait(running, "r")
-        cell.run("qdel", running, user=BOB)
-        again = cell.submit(ADA, "-N", "again", "-r", "y", script, 4)
-        cell.wait(again, "r")
-        time.sleep(1)
-        cell.run("qmod", "-rj", again)
-        for job in (job for job, state in cell.states().items() if state.startswith("E")):
-            cell.run("qdel", job)
-        cell.wait()
-        time.sleep(3)  # the file is written once a second
-        yield root / "default" / "common" / "accounting"
+def load(cell):
+    """Run jobs of many kinds, and return the accounting file."""
+    script, parallel = cell.root / "work.sh", cell.root / "parallel.sh"
+    script.write_text("sleep $1\nexit ${2:-0}\n")
+    parallel.write_text("qrsh -inherit localhost sleep 1 &\nwait\n")
+    for number in range(12):
+        cell.submit(ADA, "-N", f"plain{number}", "-l", "h_rt=1:00:00,h_vmem=4G", script, 1)
+    cell.submit(BOB, "-N", "fails", "-A", "grant_7", script, 0, 3)
+    cell.submit(BOB, "-N", "array", "-t", "1-9:2", "-tc", 2, script, 0)
+    cell.submit(BOB, "-N", "odd,name=%x", script, 0)
+    for number, slots in enumerate(("2", "2-3", "-2", "3-")):
+        cell.submit(ADA, "-N", f"range{number}", "-pe", "smp", slots, script, 0)
+    cell.submit(ADA, "-N", "parallel", "-pe", "smp", 2, parallel)
+    cell.submit(ADA, "-N", "noshell", "-S", "/no/such/shell", script, 0)
+    cell.submit(ADA, "-N", "nofolder", "-wd", "/no/such/folder", script, 0)
+    cell.submit(ADA, "-N", "limit", "-l", "h_rt=3", script, 60)
+    cell.run("qdel", cell.submit(BOB, "-N", "waiting", "-h", script, 1), user=BOB)
+    running = cell.submit(BOB, "-N", "running", "-p", -100, script, 60)
+    cell.wait(running, "r")
+    cell.run("qdel", running, user=BOB)
+    again = cell.submit(ADA, "-N", "again", "-r", "y", script, 4)
+    cell.wait(again, "r")
+    time.sleep(1)
+    cell.run("qmod", "-rj", again)
+    for job in (job for job, state in cell.states().items() if state.startswith("E")):
+        cell.run("qdel", job)
+    cell.wait()
+    time.sleep(3)  # the file is written once a second
+    return cell.root / "default" / "common" / "accounting"
 
 
-def test_real_accounting(accounting):
+def test_real_accounting():
     """It is found from its content, and has the jobs with what they asked for and how they ended.
 
     One test, as two cells at a time would use the same groups for their jobs.
     """
-    trace = read_trace(accounting)
-    all_jobs_are_there(trace)
-    they_have_what_they_asked_for_and_ended_so(trace)
+    with GridEngine.started() as cell:
+        trace = read_trace(load(cell))
     losses_are_exact(trace, GRIDENGINE, FormatOptions())
-
-
-def all_jobs_are_there(trace):
-    """Each is one job but those that were deleted before they started; times are consistent."""
     names = [name for (name,) in shown(trace, "executable")]
-    assert "waiting" not in names
     assert 5 == names.count("array")
     assert 12 == sum(name.startswith("plain") for name in names)
     alone = {"fails", "odd,name=%x", "parallel", "noshell", "nofolder", "limit", "running", "again"}
-    assert {1} == {names.count(name) for name in alone | {f"range{n}" for n in range(4)}}
-    assert 12 + 5 + len(alone) + 4 == len(trace)
+    alone |= {f"range{number}" for number in range(4)}
+    assert {1} == {names.count(name) for name in alone}
+    assert 12 + 5 + len(alone) == len(trace)  # but the one that was deleted before it started
     assert {ADA, BOB} == set(trace.names["user"].values())
     ran = trace["run"] >= 0
     assert len(trace) - 2 == int(ran.sum())
@@ -204,20 +195,13 @@ def all_jobs_are_there(trace):
     assert 0 == trace["submit"].min()
     assert trace.processors <= 4
     assert (trace["average_cpu"][trace["run"] >= 1] > 0).all()
-
-
-def they_have_what_they_asked_for_and_ended_so(trace):
-    """Limits, memory, slots, ends, exit codes and accounts; a job that ran again has its last run.
-
-    Slots of a range are as many as were free.
-    """
     rows = {row[0]: row[1:] for row in shown(
         trace, "executable", "requested_time", "requested_memory", "requested_processors",
         "allocated_processors", "status", "final_state", "exit_code", "project", "restarts", "wait",
     )}  # fmt: skip
     assert (3600, 4 * 2**20, 1, 1, 1, "COMPLETED", "") == rows["plain0"][:7]
     assert (3, -1, 1, 1, 0, "137") == (*rows["limit"][:5], rows["limit"][6])
-    for number, granted in enumerate(((2,), (2, 3), (1, 2), (3, 4))):
+    for number, granted in enumerate(((2,), (2, 3), (1, 2), (3, 4))):  # as many as were free
         assert rows[f"range{number}"][2] == rows[f"range{number}"][3]
         assert rows[f"range{number}"][3] in granted
     assert (2, 2) == rows["parallel"][2:4]

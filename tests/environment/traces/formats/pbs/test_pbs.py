@@ -137,10 +137,8 @@ def test_records_are_written_by_time():
         "4 9 -1 -1 -1 -1 -1 1 -1 -1 0 7 3 -1 -1 -1 -1 -1\n"
     )
     trace.names["user"] = {7: "Ann Lind"}
-    lines = (
-        generate_pbs(trace, options=FormatOptions(zone="Europe/Stockholm")).decode().splitlines()
-    )
-    assert "04/18/2009 02:00:00;L;hpcrowd; UnixStartTime: 1240012800" == lines[0]
+    stockholm = FormatOptions(zone="Europe/Stockholm")
+    lines = generate_pbs(trace, options=stockholm).decode().splitlines()
     assert "04/18/2009 02:00:00;L;hpcrowd; Note: a%3Db%3B 100 %25" == lines[1]
     assert [
         "00 Q 1", "01 Q 2", "02 Q 3", "02 D 3", "03 S 2", "05 S 1", "09 Q 4", "09 A 4", "12 D 2",
@@ -157,34 +155,30 @@ def test_records_are_written_by_time():
     )
     back = parse_pbs("\n".join(lines))
     del back.extra["job_id"]
-    again = generate_swf(back).replace(b" 1 3 ", b" 7 3 ")
-    assert generate_swf(trace) == again
+    assert generate_swf(trace) == generate_swf(back).replace(b" 1 3 ", b" 7 3 ")
     trace.columns["number"] = np.array([1, 1, 1, 4])
     ids = parse_pbs(generate_pbs(trace)).extra["job_id"].tolist()
     assert ["1.hpcrowd", "1.hpcrowd.1", "1.hpcrowd.2", "4.hpcrowd"] == ids
-
-
-def test_columns_beyond_the_fields():
-    """Dependencies, reservations and whole nodes are kept, and hold jobs back."""
-    record = "04/18/2009 00:01:00;E;{};user=u ctime=10 start={} end=60 exec_host=a/0 {}\n"
-    trace = parse_pbs(
-        record.format("1.s", 20, "Exit_status=0 Resource_List.place=scatter:excl")
-        + record.format("2.s", 60, "depend=afterok:1.s@s,afterany:9[4].s@s resvname=R5.s")
-    )
-    assert [("yes", "", ""), ("", "afterok:1.s@s,afterany:9[4].s@s", "R5.s")] == shown(
-        trace, "exclusive", "dependency", "reservation"
-    )
-    made = jobs_from_trace(trace)
-    rules = recorded_rules(trace, made.jobs, made.source_row)
-    assert rules is not None
-    assert {1: (Parent(0, Condition.OK),)} == rules.parents
-    assert {NOT_THERE: 1} == rules.notes
 
 
 RECORD = (
     "04/18/2009 00:01:00;E;{};user=u queue=long account=lab ctime=10 start=20 end=60 "
     "exec_host=a/0 Exit_status=0 {}\n"
 )
+
+
+def test_columns_beyond_the_fields():
+    """Dependencies and reservations are kept, and hold jobs back."""
+    later = "start=60 depend=afterok:1.s@s,afterany:9[4].s@s resvname=R5.s"
+    trace = parse_pbs(RECORD.format("1.s", "") + RECORD.format("2.s", later))
+    assert [("", ""), ("afterok:1.s@s,afterany:9[4].s@s", "R5.s")] == shown(
+        trace, "dependency", "reservation"
+    )
+    made = jobs_from_trace(trace)
+    rules = recorded_rules(trace, made.jobs, made.source_row)
+    assert rules is not None
+    assert {1: (Parent(0, Condition.OK),)} == rules.parents
+    assert {NOT_THERE: 1} == rules.notes
 
 
 #: Why a request is lost.
@@ -267,8 +261,8 @@ def test_run_times_and_memory(used, run, memory_used, reason):
     assert ({reason: 1} if reason else {}) == trace.repaired
 
 
-def test_logs_of_odd_records_are_refused():
-    """Many odd values of one field, none of which can be read, or no record at all."""
+def test_what_is_no_log_is_refused():
+    """Its first line is named, as is that of many odd values, none of which can be read."""
     odd = ENDED.format(1, "end=1240012960 Resource_List.walltime=soon")
     with pytest.raises(ParseError, match=r"line 10.*, field Resource_List.walltime: 'soon'"):
         parse_pbs("\n" * 9 + odd * 10)

@@ -148,8 +148,7 @@ def jobs(tmp_path_factory):
     with Slurm.started() as cell:
         number = load(cell)
         dump(cell, folder)
-        (folder / "now").mkdir()
-        look(cell, folder / "now")
+        look(cell, folder)
         yield folder, number
 
 
@@ -226,12 +225,6 @@ def look(cell, folder):
     cell.wait()
 
 
-def traces(folder):
-    """Return what was printed, read as traces."""
-    files = [file for file in sorted(folder.iterdir()) if file.is_file()]
-    return {file.stem: read_trace(file, options=UTC) for file in files}
-
-
 def place_of(trace):
     """Return the row of each job by its number in Slurm."""
     return {one: row for row, one in enumerate(trace.extra["job_id"].tolist())}
@@ -240,12 +233,14 @@ def place_of(trace):
 def test_real_accounting(jobs):
     """All ways of printing it give the same jobs, which are those that were submitted."""
     folder, number = jobs
-    found = traces(folder)
-    guide = found["guide"]
+    guide, *others = (
+        read_trace(folder / name, options=UTC)
+        for name in ("guide.txt", "semicolon.txt", "jobs.json")
+    )
     place = place_of(guide)
     tasks = {f"{number['array']}_{task}" for task in range(6)}
     assert set(place) == {*number.values(), *tasks} - {number["array"]}
-    for trace in (found["semicolon"], found["jobs"]):
+    for trace in others:
         there = place_of(trace)
         assert set(there) == set(place)
         rows = [there[one] for one in place]
@@ -266,7 +261,7 @@ def test_real_accounting(jobs):
 def test_jobs_are_eligible_when_rules_say(jobs):
     """Dependencies, throttles, begin times and holds are those of the real scheduler."""
     folder, number = jobs
-    trace = traces(folder)["guide"]
+    trace = read_trace(folder / "guide.txt", options=UTC)
     made = jobs_from_trace(trace)
     rules = recorded_rules(trace, made.jobs, made.source_row)
     assert rules is not None
@@ -294,9 +289,8 @@ def test_jobs_are_eligible_when_rules_say(jobs):
 def test_all_ways_to_look_at_it_agree(jobs):
     """Each shows the same jobs that wait and run, and no end of them."""
     shown = []
-    folder = jobs[0] / "now"
     for file in ("squeue.json", "scontrol.txt", "lines.txt", "squeue.txt"):
-        trace = read_trace(folder / file, options=UTC)
+        trace = read_trace(jobs[0] / file, options=UTC)
         unix = trace.header.integer("UnixStartTime")
         assert unix is not None
         words = (trace.extra[name] for name in ("job_id", "final_state", "dependency", "exclusive"))

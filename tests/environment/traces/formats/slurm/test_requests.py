@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,7 @@ from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.slurm import json_records
 from hpcrowd.environment.traces.formats.slurm.accounting import generate_sacct
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
-from hpcrowd.formats import (
-    Losses,
-    find_format,
-    parse_sacct,
-    parse_sacct_json,
-)
+from hpcrowd.formats import Losses, find_format, parse_sacct, parse_sacct_json
 
 from tests.environment.state.test_slurm_now import SCONTROL, SQUEUE, objects
 from tests.environment.traces.formats.format_cases import ASKED, asked_by, shown
@@ -79,14 +73,6 @@ def test_options_of_submit_lines(line, expected):
 
 LINE = "sbatch -C milan --reservation=day -q low x.sh"
 PARTS = "sbatch -n 4 --mem=1G : -n 8 --mem=2G x.sh"
-
-
-def asked(trace, *asks):
-    """Return the numbers or words that the jobs of a trace ask for."""
-    found = asked_by(trace)
-    return {ask: found[ask] for ask in asks}
-
-
 NO = UNKNOWN
 
 #: Rows, and the requests or texts of requests of the jobs that they are.
@@ -124,7 +110,8 @@ ROWS: list[tuple[list[dict[str, str]], dict[Ask, list[Any]]]] = [
 def test_rows_ask(rows, expected):
     """What a job asks for follows from columns, submit lines and the other rows of its array."""
     numbered = [{"JobID": str(number)} | row for number, row in enumerate(rows, 1)]
-    assert expected == asked(parse_sacct(text(*numbered), options=UTC), *expected)
+    found = asked_by(parse_sacct(text(*numbered), options=UTC))
+    assert expected == {ask: found[ask] for ask in expected}
 
 
 def test_what_jobs_ask_for_is_written_and_read_back():
@@ -178,11 +165,8 @@ def is_set(number, *, infinite=False):
 
 def objects_of_sacct():
     """Submit lines, and memory per node or core apart, are in the objects of newer versions."""
-    counts = {"cpu": 8, "mem": 8192, "node": 2, "gres": 4}
-    tres = [
-        {"type": kind, "name": "gpu" if kind == "gres" else "", "count": count}
-        for kind, count in counts.items()
-    ]
+    counts = (("cpu", "", 8), ("mem", "", 8192), ("node", "", 2), ("gres", "gpu", 4))
+    tres = [dict(zip(("type", "name", "count"), one, strict=True)) for one in counts]
     job = NEW | {
         "tres": {"requested": tres, "allocated": tres[:1]},
         "submit_line": "sbatch -n 8 --gpus-per-node=2 --no-requeue x.sh",
@@ -304,63 +288,46 @@ def test_jobs_before_what_made_them(tmp_path):
     assert [60] == read_trace(path, options=UTC)["run"].tolist()
 
 
-def records_of(path):
-    """The JSON records of each job, by its identifier, in the order of submissions."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    jobs = json.loads(gzip.decompress(path.read_bytes()))["jobs"]
-    for record in sorted(jobs, key=lambda one: (one["time"]["submission"], one["job_id"])):
-        array, het = record["array"], record["het"]
-        name = str(het["job_id"] or record["job_id"])
-        if array["job_id"]:
-            name = f"{array['job_id']}_{array['task_id']}"
-        found.setdefault(name, []).append(record)
-    return found
-
-
-def processors(record):
-    """Processors that a record's job got."""
-    return sum(one["count"] for one in record["tres"]["allocated"] if one["type"] == "cpu")
-
-
 def test_text_is_as_the_records(slurm_dumps):
     """Every job equals its records, second for second: runs of a job, or parts of one."""
     site = read_trace(slurm_dumps / "all-D.txt.gz", options=UTC)
-    records = records_of(slurm_dumps / "json-D.txt.gz")
+    records: dict[str, list[dict[str, Any]]] = {}
+    jobs = json.loads(gzip.decompress((slurm_dumps / "json-D.txt.gz").read_bytes()))["jobs"]
+    for record in sorted(jobs, key=lambda one: (one["time"]["submission"], one["job_id"])):
+        array, number = record["array"], record["het"]["job_id"] or record["job_id"]
+        name = f"{array['job_id']}_{array['task_id']}" if array["job_id"] else f"{number}"
+        records.setdefault(name, []).append(record)
     assert 421 == sum(map(len, records.values()))
     assert set(records) == set(site.extra["job_id"])
     assert {} == site.dropped
-    origin = int(site.header.get("UnixStartTime") or 0)
-    differ = Counter[str]()
-    columns = ("job_id", "eligible", "suspended", "lost_work", "priority", "final_state", "qos",
-               "user", "group", "executable", "queue", "submit", "wait", "run",
-               "allocated_processors", "requested_processors", "requested_time")  # fmt: skip
-    for row in shown(site, *columns):
-        told = dict(zip(columns, row, strict=True))
-        some = records[told["job_id"]]
+
+    def processors(record):
+        return sum(one["count"] for one in record["tres"]["allocated"] if one["type"] == "cpu")
+
+    for job_id, *found in shown(
+        site, "job_id", "submit", "eligible", "wait", "run", "allocated_processors",
+        "requested_processors", "requested_time", "suspended", "lost_work", "priority",
+        "final_state", "qos", "user", "group", "executable", "queue",
+    ):  # fmt: skip
+        some = records[job_id]
         first, last = some[0], some[-1]
         parts = some if first["het"]["job_id"] else [last]
-        earlier = [one for one in some[:-1] if one["state"]["current"] != "RESIZING"]
+        lost = [one for one in some[:-1] if one["state"]["current"] != "RESIZING"]
         start = min(part["time"]["start"] for part in parts)
-        expected = {
-            "submit": first["time"]["submission"] - origin,
-            "eligible": first["time"]["eligible"] - first["time"]["submission"],
-            "wait": start - first["time"]["submission"],
-            "run": max(part["time"]["end"] for part in parts) - start,
-            "allocated_processors": sum(map(processors, parts)),
-            "requested_processors": sum(part["required"]["CPUs"] for part in parts),
-            "requested_time": max(60 * (part["time"]["limit"] or 0) or -1 for part in parts),
-            "final_state": last["state"]["current"], "user": last["user"], "qos": last["qos"],
-            "group": last["account"], "executable": parts[0]["name"],
-            "queue": parts[0]["partition"], "suspended": last["time"]["suspended"],
-            "lost_work": 0 if len(parts) > 1
-            else sum(one["time"]["elapsed"] * processors(one) for one in earlier),
-            "priority": parts[0]["priority"],
-        }  # fmt: skip
-        for what, wanted in expected.items():
-            found = int(told[what] or 0) if isinstance(wanted, int) else told[what]
-            if found != wanted:
-                differ[f"{what} {told['job_id']}: {found} != {wanted}"] += 1
-    assert {} == differ
+        submit = first["time"]["submission"]
+        assert [
+            submit - int(site.header.get("UnixStartTime") or 0), first["time"]["eligible"] - submit,
+            start - submit, max(part["time"]["end"] for part in parts) - start,
+            sum(map(processors, parts)), sum(part["required"]["CPUs"] for part in parts),
+            max(60 * (part["time"]["limit"] or 0) or -1 for part in parts),
+            last["time"]["suspended"],
+            sum(one["time"]["elapsed"] * processors(one) for one in lost if len(parts) == 1),
+            parts[0]["priority"],
+        ] == [int(value or 0) for value in found[:10]], job_id  # fmt: skip
+        assert [
+            last["state"]["current"], last["qos"], last["user"], last["account"], parts[0]["name"],
+            parts[0]["partition"],
+        ] == found[10:], job_id  # fmt: skip
 
 
 def test_same_as_the_text(slurm_dumps):

@@ -1,6 +1,10 @@
-"""CSV and Parquet with our columns, what jobs in tables ask of a machine, and jobs of a run."""
+"""CSV and Parquet, what jobs in tables ask for, jobs of a run, and maps of published tables."""
 
+import gzip
 import io
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,34 +12,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hpcrowd.analysis.tables import read_jobs, write_jobs
-from hpcrowd.environment.errors import ResultsError
+from hpcrowd.environment.errors import QuantityError, ResultsError, TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.registry import FORMATS, read_trace
+from hpcrowd.environment.traces.formats.tables import parquet
+from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
+from hpcrowd.environment.traces.formats.tables.ready import READY, map_path, map_titles
 from hpcrowd.environment.traces.request_columns import request_columns
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS, requests_of
 from hpcrowd.environment.traces.trace import FIELDS, MEANING
-from hpcrowd.errors import TraceError
-from hpcrowd.formats import (
-    FormatOptions,
-    Losses,
-    TableMapping,
-    generate_csv,
-    generate_mapped,
-    parse_csv,
-    parse_mapped,
-    parse_parquet,
-)
+from hpcrowd.formats import FormatOptions, Losses, TableMapping, parse_csv, parse_parquet
 
-from tests.environment.traces.formats.format_cases import (
-    ASKED,
-    asked_by,
-    complaint,
-    found_in,
-    shown,
-)
+from tests.environment.traces.formats import format_cases as cases
+from tests.environment.traces.formats.format_cases import ASKED, asked_by, differences, shown
 
 
 def parquet_of(**columns):
@@ -45,33 +37,36 @@ def parquet_of(**columns):
     return file.getvalue()
 
 
-def test_what_is_missing_is_unknown():
-    """A table of two columns is a trace, numbered as it stands; blanks, quotes and CRLF are CSV."""
-    trace = parse_csv("run,submit\n60,5\n,6\n")
-    assert [[5, 6], [60, -1], [1, 2]] == [trace[n].tolist() for n in ("submit", "run", "number")]
-    for name in set(FIELDS) - {"submit", "run", "number"}:
-        assert [-1, -1] == trace[name].tolist()
-    trace = parse_csv(b'\xef\xbb\xbfsubmit, run ,"user_name"\r\n 5 ,"60","O""Neil, J."\r\n')
-    assert [(5, 60, 'O"Neil, J.')] == shown(trace, "submit", "run", "user")
-
-
-def test_names_next_to_numbers():
-    """Names are those of the numbers next to them; without numbers they get some."""
-    trace = parse_csv("submit,run,user,user_name,group_name\n0,1,7,eve,x\n0,1,-1,,y\n0,1,8,,x\n")
-    assert {"user": {7: "eve"}, "group": {1: "x", 2: "y"}} == trace.names
-    assert [1, 2, 1] == trace["group"].tolist()
-    twice = parse_csv("submit,run,user,user_name\n0,1,1,a\n5,1,1,b\n")  # the last stands
-    assert ({1: "b"}, [1]) == (twice.names["user"], list(twice.repaired.values()))
-
-
-def test_table_of_jobs_of_a_run():
-    """The columns of jobs.parquet are understood: start, end, processors, state."""
-    text = "number,submit,start,end,processors,state,recorded_submit\n3,5,7,10,4,killed,0\n"
-    trace = parse_csv(text + "4,6,-1,-1,9,rejected,0\n5,-1,50,51,1,done,0\n")
-    assert [(2, 3, 4, 0), (-1, -1, 9, 5), (-1, 1, 1, -1)] == shown(
-        trace, "wait", "run", "requested_processors", "status"
-    )
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # two columns are enough; jobs are numbered as they stand
+        ("run,submit\n60,5\n,6\n", {name: [-1, -1] for name in FIELDS}
+         | {"submit": [5, 6], "run": [60, -1], "number": [1, 2]}),
+        # blanks, quotes, a mark and line ends as of windows are CSV
+        ('\ufeffsubmit, run ,"user_name"\r\n 5 ,"60","O""Neil, J."\r\n',
+         {"submit": [5], "run": [60], "user": ['O"Neil, J.']}),
+        # names are those of the numbers next to them; without numbers they get some
+        ("submit,run,user,user_name,group_name\n0,1,7,eve,x\n0,1,-1,,y\n0,1,8,,x\n",
+         {"user": ["eve", -1, 8], "group": ["x", "y", "x"]}),
+        # the columns of jobs.parquet are understood: start, end, processors, state
+        ("number,submit,start,end,processors,state,recorded_submit\n3,5,7,10,4,killed,0\n"
+         "4,6,-1,-1,9,rejected,0\n5,-1,50,51,1,done,0\n",
+         {"wait": [2, -1, -1], "run": [3, -1, 1], "requested_processors": [4, 9, 1],
+          "status": [0, 5, -1]}),
+    ],
+)  # fmt: skip
+def test_fields_of_a_table(text, expected):
+    """What is missing is unknown."""
+    trace = parse_csv(text)
+    assert expected == {name: [value for (value,) in shown(trace, name)] for name in expected}
     assert {} == trace.extra
+
+
+def test_two_names_of_a_number():
+    """The last one stands, which is counted."""
+    trace = parse_csv("submit,run,user,user_name\n0,1,1,a\n5,1,1,b\n")
+    assert ({1: "b"}, [1]) == (trace.names["user"], list(trace.repaired.values()))
 
 
 def test_parquet_of_a_data_frame():
@@ -82,7 +77,7 @@ def test_parquet_of_a_data_frame():
     with pytest.raises(TraceError, match="column status holds bool, not numbers"):
         parse_parquet(parquet_of(**columns, status=[True, False]))
     for value in (np.inf, 2.0**60, -(2.0**54)):
-        error = complaint(parse_parquet, parquet_of(submit=[0, 5], run=[1.0, value]))
+        error = cases.complaint(parse_parquet, parquet_of(submit=[0, 5], run=[1.0, value]))
         assert (2, "run") == (error.line, error.field)
 
 
@@ -118,7 +113,7 @@ def test_names_that_csv_cannot_hold():
     """A column whose name ends with a blank is lost, and counted."""
     trace, lost = asking(), Losses()
     trace.extra = {"status ": np.array(["x", "", "y"], np.object_)}
-    assert {} == parse_csv(generate_csv(trace, lost)).extra
+    assert {} == parse_csv(FORMATS["csv"].generate(trace, lost, FormatOptions())).extra
     assert {("status ", "the first line cannot hold this name"): 2} == lost.counts
 
 
@@ -194,8 +189,8 @@ at,took,mem,core mem,gpus,where,alone
 
 def test_a_table_of_ones_own():
     """A mapping names columns of requests as it names fields, with units of memory and words."""
-    told, lost = FormatOptions(mapping=MINE), Losses()
-    trace = parse_mapped(TABLE, "mine.csv", told)
+    told, lost, kind = FormatOptions(mapping=MINE), Losses(), FORMATS["table"]
+    trace = kind.parse(TABLE, "mine.csv", told)
     found = asked_by(trace)
     expected = {
         Ask.MEMORY_PER_NODE: [1536, UNKNOWN], Ask.MEMORY_PER_CORE: [UNKNOWN, 500],
@@ -203,7 +198,7 @@ def test_a_table_of_ones_own():
         Ask.PARTITIONS: ["short,long", "gpu"],
     }  # fmt: skip
     assert expected == {ask: found[ask] for ask in expected}
-    assert found == asked_by(parse_mapped(generate_mapped(trace, lost, told), "mine.csv", told))
+    assert found == asked_by(kind.parse(kind.generate(trace, lost, told), "mine.csv", told))
     assert not {name for name, _ in lost.counts} & set(ASKED)
 
 
@@ -224,7 +219,7 @@ def test_jobs_of_a_run_keep_what_they_ask_for(tmp_path):
     requests = requests_of(trace, np.arange(3))
     assert requests is not None
     write_jobs(run_of(requests), path)
-    assert asked_by(trace) == found_in(read_jobs(path).requests)
+    assert asked_by(trace) == cases.found_in(read_jobs(path).requests)
     columns = request_columns(requests, trace["submit"].astype(np.int64))  # one is the queue
     expected = ASKED | {"partitions": ["short,long", "", ""]}
     assert expected == {name: texts.tolist() for name, texts in columns.items()}
@@ -237,3 +232,184 @@ def test_jobs_of_a_run_keep_what_they_ask_for(tmp_path):
     pq.write_table(table.append_column("gpus", pa.array(["two", "1"])), path)
     with pytest.raises(ResultsError, match="column gpus: string instead of whole numbers"):
         read_jobs(path)
+
+
+OF_MAPS = FORMATS["table"]
+
+
+def packed(table, **how):
+    """A table as a Parquet file."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **how)
+    return sink.getvalue()
+
+
+def told(columns, **more):
+    """A mapping as what reading needs to know."""
+    return FormatOptions(mapping=TableMapping(columns=columns, **more))
+
+
+BEGIN = datetime(2021, 3, 31, 15, 0, 0, 123000)
+
+#: Columns of all kinds, and the same as text.
+KINDS = pa.table({
+    "id": pa.array([7, 8, 9], pa.uint64()),
+    "at": pa.array([BEGIN, BEGIN + timedelta(minutes=1), None], pa.timestamp("ns", "UTC")),
+    "from": pa.array([BEGIN + timedelta(seconds=2), None, None], pa.timestamp("ms")),
+    "took": pa.array([timedelta(seconds=90.5), None, timedelta(days=1)], pa.duration("us")),
+    "limit": pa.array([3600.0, np.nan, None]),
+    "cpu": pa.array([0.123, 1.5, None], pa.float32()),
+    "cores": pa.array([4.0, 1024.0, None]),
+    "mem": pa.array([Decimal("1.50"), Decimal("2.00"), None]),
+    "who": pa.array(["zoe", None, "amy"]).dictionary_encode(),
+    "group": pa.array([1.0, None, 12.0]),
+    "ok": pa.array([True, False, None]),
+    "where": pa.array([["a", "b"], None, ["c"]]),
+    "embedding": pa.array([[{"x": 1}], None, []]),
+})  # fmt: skip
+AS_TEXT = """\
+id,at,from,took,limit,cpu,cores,mem,who,group,ok,where,embedding
+7,2021-03-31 15:00:00.123+00:00,2021-03-31 15:00:02.123,0 days 00:01:30.5,3600.0,0.123,4.0,1.50,zoe,1.0,True,"a,b",
+8,2021-03-31 15:01:00.123+00:00,NaT,NaT,nan,1.5,1024.0,2.00,,,False,,
+9,,,1 days 00:00:00,,,,,amy,12.0,,c,
+"""  # noqa: E501
+MAPPED = {
+    "number": "id", "submit": {"column": "at", "time": "iso"},
+    "start": {"column": "from", "time": "iso"}, "run": {"column": "took", "unit": "clock"},
+    "requested_time": {"column": "limit", "unit": "min"}, "average_cpu": "cpu",
+    "allocated_processors": "cores", "requested_memory": {"column": "mem", "unit": "MB"},
+    "user": "who", "group": "group", "status": {"column": "ok", "values": {"True": 1, "False": 0}},
+    "partitions": "where",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [{}, {"row_group_size": 2}, {"use_dictionary": False}])
+def test_parquet_is_read_as_the_same_table_in_text(how, monkeypatch, tmp_path):
+    """All kinds of columns give the same trace as in text, also in many batches, from a file."""
+    monkeypatch.setattr(parquet, "BATCH", 2)
+    options = told(MAPPED, zone="UTC")
+    expected = OF_MAPS.parse(AS_TEXT, "mine.csv", options)
+    path = tmp_path / "mine.parquet"
+    path.write_bytes(packed(KINDS, **how))
+    (tmp_path / "mine.gz").write_bytes(gzip.compress(path.read_bytes()))
+    traces = [OF_MAPS.read(file, options) for file in (path, tmp_path / "mine.gz")]
+    for trace in (*traces, OF_MAPS.parse(path.read_bytes(), options=options)):
+        assert {} == differences(expected, trace)
+        assert expected.header.lines == trace.header.lines
+        assert {1: "zoe", 2: "amy"} == trace.names["user"]
+    assert [(0.123, 2, 90.5, 0.123, 1), (60.123, -1, -1, 1.5, 0), (-1, -1, 86400, -1, -1)] == shown(
+        trace, "submit", "wait", "run", "average_cpu", "status"
+    )
+    assert [64, 64] == [len(trace.sha256) for trace in traces]
+
+
+def test_other_columns_are_not_unpacked(monkeypatch):
+    """Only what the mapping names is read: embeddings are most of some tables."""
+    data = packed(KINDS)
+    read = parquet.ParquetTable(pa.BufferReader(data), "x", {"id", "who"})
+    assert (["id", "who"], list(KINDS.column_names)) == (list(read.columns), read.names)
+    monkeypatch.setattr("hpcrowd.environment.limits.inputs.free_memory", lambda: 1)
+    monkeypatch.setattr("hpcrowd.environment.limits.inputs.SMALL", 40)
+    with pytest.raises(TraceError, match="more than fits into the free memory"):
+        OF_MAPS.parse(data, options=told(MAPPED))
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [({"submit": "at", "run": "limit"}, 'column at holds timestamp.* needs time = "iso"'),
+     ({"submit": "id", "run": "at"}, "column at holds timestamp.*, not numbers"),
+     ({"submit": "id", "run": "none"}, "no column 'none', which the mapping gives for run"),
+     ({"submit": 1, "run": 2}, "columns in Parquet have names"),
+     ({"submit": "id", "run": {"column": "who", "unit": "h"}}, "line 1, field who: 'zoe'")],
+)  # fmt: skip
+def test_what_a_mapping_gets_wrong_of_parquet(columns, words):
+    """A column of another kind is refused in one line that names it."""
+    with pytest.raises((TraceError, QuantityError), match=words) as caught:
+        OF_MAPS.parse(packed(KINDS), "mine.parquet", told(columns))
+    assert str(caught.value).startswith("mine.parquet")
+
+
+def test_dates_and_text_in_parquet():
+    """Dates are midnights of the map's zone; text is read with the marks of the map."""
+    table = pa.table({
+        "at": pa.array([date(2024, 1, 8), None]), "took": pa.array(["60", "NA"], pa.large_string()),
+        "run": pa.array([None, None]),
+    })  # fmt: skip
+    columns = {"submit": {"column": "at", "time": "iso"}, "run": "took", "wait": "run"}
+    trace = OF_MAPS.parse(packed(table), options=told(columns, zone="Europe/Stockholm"))
+    assert 1704668400 == trace.header.integer("UnixStartTime")
+    assert [(0, 60, -1), (-1, -1, -1)] == shown(trace, "submit", "run", "wait")
+    marks = {"delimiter": ";", "decimal": ",", "thousands": "."}
+    options = told({"submit": "at", "run": "took"}, **marks)
+    text = packed(pa.table({"at": [0], "took": ["1.024,5"]}))
+    assert [1024.5] == OF_MAPS.parse(text, options=options)["run"].tolist()
+
+
+#: A small table in the shape of each published one, and submit, wait, run, processors, status.
+PUBLISHED = {
+    "alibaba-2018": (
+        "M1,3,j_1,1,Terminated,86400,86500,100.00,0.39\nR2_1,2,j_1,1,Failed,86500,86560,50.00,0.2\n"
+        "M1,1,j_2,12,Running,86600,0,50.00,0.2\n",
+        [(86400, 0, 100, 3, 1), (86500, 0, 60, 2, 0), (86600, 0, -1, 1, -1)],
+    ),
+    "google-2011": (
+        "time,job,user,cpus,end\n600000000,3418309,u1,4,660000000\n700000000,341,u2,2,760500000\n",
+        [(600, 0, 60, 4, -1), (700, 0, 60.5, 2, -1)],
+    ),
+    "helios": (
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,"
+        "queue\n1000,u1,v1,8,40,1,COMPLETED,2020-04-01 00:00:10,2020-04-01 00:01:10,2020-04-01 "
+        "02:01:10,7200,60\n1001,u2,v2,0,4,1,CANCELLED,2020-04-01 00:00:20,nan,2020-04-01 00:05:20,"
+        "0,300\n",
+        [(0, 60, 7200, 40, 1), (10, -1, -1, 4, 5)],
+    ),
+    "philly": (
+        "jobid,vc,user,status,submitted_time,start_time,end_time,num_gpus\n"
+        "application_1_7,ee9e8c,ce2f4c,Pass,2017-10-07 01:11:39,2017-10-07 01:12:09,2017-10-09 "
+        "06:53:12,8\napplication_1_8,ee9e8c,a1b2c3,Killed,2017-10-07 01:11:49,None,None,0\n",
+        [(0, 30, 193263, 8, 1), (10, -1, -1, 0, 5)],
+    ),
+    "pm100": (
+        "job_id,submit_time,start_time,end_time,run_time,time_limit,num_cores_alloc,num_cores_req,"
+        "num_nodes_req,user_id,partition,job_state,power_consumption\n"
+        "10,2020-05-03 12:00+00:00,2020-05-03 12:00:04+00:00,2020-05-03 13:00:04+00:00,3600.0,"
+        '1440.0,128.0,128,1.0,7,1,COMPLETED,"1,2"\n'
+        "11,2020-05-03 12:01+00:00,,,,,,4,,8,2,CANCELLED,\n",
+        [(0, 4, 3600, 128, 1), (60, -1, -1, -1, 5)],
+    ),
+    "f-data": (
+        "jid,usr,jnam,adt,sdt,edt,cnumr,cnumat,nnumr,elpl,econ,exit state,embedding\n"
+        "jid_1,usr_1,jnam_1,2021-03-31 15:00:00.123+09,2021-03-31 15:00:02.5+09,"
+        '2021-03-31 15:10:02+09,96,96,2,3600.0,1.5,completed,"0.1,0.2"\n'
+        "jid_2,usr_2,jnam_1,2021-03-31 15:00:05+09,,,48,48,1,7200.0,,failed,\n",
+        [(0.123, 2.377, 599.5, 96, 1), (5, -1, -1, 48, 0)],
+    ),
+    "opendc": (
+        "id,submission_time,duration,cpu_count,cpu_capacity,mem_capacity\n"
+        "1,1588507200000,90000,4,2400.0,4096\n2,1588507260500,1500,8,2400.0,1024\n",
+        [(0, -1, 90, 4, -1), (60.5, -1, 1.5, 8, -1)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READY)
+def test_maps_of_published_tables(name, tmp_path):
+    """Each map that comes with hpcrowd reads a table of its shape, with no complaint."""
+    table, expected = PUBLISHED[name]
+    path = tmp_path / "table"
+    path.write_text(table)
+    options = FormatOptions(mapping=read_mapping(map_path(name)), format="table")
+    trace = read_trace(path, options=options)
+    fields = ("submit", "wait", "run", "allocated_processors", "status")
+    assert expected == shown(trace, *fields)
+    cut = {reason for reason in trace.repaired if not reason.startswith("ended before")}
+    assert (set(), {}) == (cut, dict(trace.dropped))
+
+
+def test_maps_are_listed_with_what_they_read(tmp_path):
+    """Each has a title; a wrong name lists all of them, and a path with a suffix is a file."""
+    assert set(PUBLISHED) == set(READY) == set(map_titles())
+    assert all(len(title) > 10 and "#" not in title for title in map_titles().values())
+    assert Path("a/mine.toml") == map_path("mine.toml", Path("a"))
+    with pytest.raises(QuantityError, match=r"did you mean pm100.*alibaba-2018"):
+        read_mapping(map_path("pm10", tmp_path))

@@ -1,15 +1,24 @@
-"""Your own tables: what a mapping may say, and what it does to values."""
+"""Your own tables: what a mapping may say, what it does to values, and each notation of them."""
 
+import re
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
 import pytest
-from hpcrowd.errors import QuantityError
-from hpcrowd.formats import (
-    FormatOptions,
-    Losses,
-    TableMapping,
-    generate_mapped,
-    parse_mapped,
-    read_mapping,
+from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
+from hpcrowd.environment.traces.formats.tables.text import Table
+from hpcrowd.environment.traces.formats.tables.values import (
+    GROUPING,
+    NO_NUMBER,
+    Columns,
+    parse_clock,
 )
+from hpcrowd.errors import ParseError, QuantityError
+from hpcrowd.formats import FormatOptions, Losses, TableMapping, generate_mapped, parse_mapped
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 
 from tests.environment.traces.formats.format_cases import complaint, shown
 
@@ -61,6 +70,9 @@ TABLES: list[tuple[str, dict[str, object], dict[str, list[object]]]] = [
     ("submit,start,took\n1700000000,-1,-1\n1700000100,1700000160,5\n",
      {**moments("unix", "submit", "start"), "run": "took"},
      {"submit": [0, 100], "wait": [-1, 60]}),
+    # moments are counted from the first one, in the pattern of the map
+    ("submit,took\n08.01.2024 08.01,1\n8.1.2024 8.00,1\n",
+     {**moments("%d.%m.%Y %H.%M", "submit"), "run": "took"}, {"submit": [60, 0]}),
     # users with names keep them, and numbers are numbers; a gap of pandas is not a name
     ("at,took,who\n0,1,zoe\n0,1,\n0,1,7\n", {"user": "who"}, {"user": ["zoe", -1, "7"]}),
     ("at,took,who\n0,1,12\n0,1,7\n", {"user": "who"}, {"user": [12, 7]}),
@@ -102,23 +114,6 @@ def test_moments_that_need_a_repair(zone, rows, wait, run, repaired):  # fmt: sk
     found = sorted(trace.repaired.items())
     assert sorted(repaired.values()) == [count for _, count in found]
     assert all(any(words in reason for reason, _ in found) for words in repaired)
-
-
-@pytest.mark.parametrize(
-    ("how", "first", "second"),
-    [
-        ("unix-ms", "1704697200000", "1704697260000"),
-        ("iso", "2024-01-08T08:00:00", "2024-01-08 08:01"),
-        ("%d.%m.%Y %H.%M", "8.1.2024 8.00", "08.01.2024 08.01"),
-    ],
-)
-def test_moments(how, first, second):
-    """Moments are counted from the first submission, and the header says when that was."""
-    columns = {"submit": {"column": "at", "time": how}}
-    trace = mapped(f"at,took\n{second},1\n{first},1\n", columns, zone="Europe/Stockholm")
-    assert [60, 0] == trace["submit"].tolist()
-    assert 1704697200 == trace.header.integer("UnixStartTime")
-    assert "Mon Jan 08 08:00:00 CET 2024" == trace.header.get("StartTime")
 
 
 GOOD = "[columns]\nsubmit = 's'\nrun = 'r'\n"
@@ -186,10 +181,271 @@ def test_what_units_or_columns_cannot_hold():
 
 def test_decimal_comma():
     """Numbers with a comma before fractions are read and written so."""
-    columns = {"requested_time": {"column": "limit", "unit": "h"}}
-    more = {"delimiter": ";", "decimal": ","}
-    trace = mapped("at;took;limit\n0,5;60;1,5\n1;2;\n", columns, **more)
-    assert [0.5, 1] == trace["submit"].tolist()
-    assert [5400, -1] == trace["requested_time"].tolist()
-    mapping = TableMapping(columns={**NEEDED, **columns}, **more)
-    assert b"at;took;limit\n0,5;60;1,5\n1;2;\n" == generate_mapped(trace, options=told(mapping))
+    columns = {**NEEDED, "requested_time": {"column": "limit", "unit": "h"}}
+    options = told(TableMapping(columns=columns, delimiter=";", decimal=","))
+    trace = parse_mapped("at;took;limit\n0,5;60;1,5\n1;2;\n", options=options)
+    assert [(0.5, 5400), (1, -1)] == shown(trace, "submit", "requested_time")
+    assert b"at;took;limit\n0,5;60;1,5\n1;2;\n" == generate_mapped(trace, options=options)
+
+
+MARKS = [(".", None), (",", None), (".", ","), (",", "."), (",", " "), (".", "_"), (".", "'"),
+         (".", " ")]  # fmt: skip
+
+
+def refuses(read, word):
+    """Check that a word in the second line of the column x is refused."""
+    with pytest.raises(ParseError) as caught:
+        read()
+    assert (2, "x", word) == (caught.value.line, caught.value.field, caught.value.value)
+
+
+def column(*words, decimal=".", thousands=None):
+    """A table in text with one column, x."""
+    return Columns({"x": pa.array(words)}, "some.log", decimal, thousands)
+
+
+@given(
+    marks=st.sampled_from(MARKS),
+    whole=st.integers(-(10**12), 10**12),
+    fraction=st.none() | st.integers(0, 999).map("{:03d}".format),
+    grouped=st.booleans(),
+)
+def test_numbers_read_back(marks, whole, fraction, grouped):
+    """A number is read in the marks of its table, with or without groups of three digits."""
+    decimal, thousands = marks
+    for mark in GROUPING[thousands] if thousands and grouped else [""]:
+        text = f"{whole:,}".replace(",", mark) + (f"{decimal}{fraction}" if fraction else "")
+        found = column(text, decimal=decimal, thousands=thousands).numbers("x")
+        expected = float(f"{whole}.{fraction or 0}")
+        assert [-1.0 if expected == -1 else expected] == found.tolist()
+
+
+@given(marks=st.sampled_from(MARKS), text=st.text("0123456789.,' _eE+-", max_size=9))
+@example((",", None), "1.024")
+@example((",", "."), "10.24")
+@example((".", ","), "1,02")
+@example((",", "."), "1.0000")
+@example((",", "."), "1024.000")
+@example((".", " "), "1 2 345")
+def test_no_other_number_is_read(marks, text):
+    """What is not a number in the marks of its table is refused with its line and column."""
+    decimal, thousands = marks
+    word = text.strip()
+    assume(word.lower() not in NO_NUMBER)
+    digits = r"\d+"
+    if thousands:
+        digits = rf"(\d+|\d{{1,3}}({re.escape(thousands)}\d\d\d)+)"
+    number = rf"[+-]?({digits}({re.escape(decimal)}\d*)?|{re.escape(decimal)}\d+)([eE][+-]?\d+)?"
+    table = column("1", text, decimal=decimal, thousands=thousands)
+    plain = word.replace(thousands or "", "").replace(decimal, ".")
+    if re.fullmatch(number, word, re.ASCII) and abs(float(plain)) <= 2**53:
+        assert float(plain) == table.numbers("x")[1]
+        return
+    refuses(lambda: table.numbers("x"), word)
+
+
+@pytest.mark.parametrize(
+    ("marks", "word", "cure"),
+    [((".", None), "1,024", "thousands = ','"), ((",", None), "1.024.000,5", "thousands = '.'"),
+     ((",", "."), "10.24", "decimal ',' and thousands '.'")],
+)  # fmt: skip
+def test_groups_of_digits_are_never_guessed(marks, word, cure):
+    """A point with a decimal comma, or the reverse, is refused with what the map needs."""
+    decimal, thousands = marks
+    more = {"delimiter": ";", "decimal": decimal, "thousands": thousands}
+    text = f"at;took;n\n0;1;4\n0;1;{word}\n"
+    error = complaint(lambda data, _: mapped(data, {"allocated_processors": "n"}, **more), text)
+    assert (3, "n", word) == (error.line, error.field, error.value)
+    assert cure in error.rule
+
+
+@given(
+    seconds=st.integers(0, 10**8),
+    fraction=st.sampled_from(["", ".5", ".123456", ",25"]),
+    form=st.sampled_from(["slurm", "python", "pandas", "hours", "minutes", "days-h", "bare"]),
+)
+def test_durations_read_back(seconds, fraction, form):
+    """A duration is read as Slurm, Python and pandas write it."""
+    days, rest = divmod(seconds, 86400)
+    hours, minutes, second = rest // 3600, rest // 60 % 60, rest % 60
+    clock, plural = f"{hours:02d}:{minutes:02d}:{second:02d}{fraction}", "s" * (days != 1)
+    part = float("0" + fraction.replace(",", ".")) if fraction else 0
+    word, expected = {
+        "slurm": (f"{days}-{clock}", seconds + part),
+        "python": (f"{days} day{plural}, {clock.removeprefix('0')}", seconds + part),
+        "pandas": (f"{days} days {clock}", seconds + part),
+        "hours": (f"{seconds // 3600}:{minutes:02d}:{second:02d}{fraction}", seconds + part),
+        "minutes": (f"{seconds // 60}:{second:02d}{fraction}", seconds + part),
+        "days-h": (f"{days}-{hours}", seconds - seconds % 3600),
+        "bare": (f"{seconds // 60}", seconds - seconds % 60),
+    }[form]
+    assert [expected] == column(word).durations("x").tolist()
+
+
+@given(st.text("0123456789:-. days,", max_size=9))
+@example("1 day 5")
+@example("2-12.5")
+@example("-1 days +23:59:59")
+@example("1:2:3:4")
+def test_no_other_duration_is_read(word):
+    """What is no duration is refused with its line and column, and what is has only digits."""
+    word = word.strip()
+    assume(word.lower() not in (*NO_NUMBER, "-1"))
+    form = r"(\d+-\d+(:\d+){0,2}|(\d+:){0,2}\d+|\d+ ?days?(,? (\d+:){2}\d+)?|\d+ ?days?,)([.,]\d+)?"
+    table = column("1:00", word)
+    if re.fullmatch(form, word) and not re.search(
+        r"^\d+-\d+(:\d+)?[.,]|^\d+[.,]|days?[.,]\d", word
+    ):
+        assert table.durations("x")[1] == parse_clock(word) >= 0
+        return
+    refuses(lambda: table.durations("x"), word)
+
+
+ZONES = st.sampled_from([UTC, ZoneInfo("Europe/Berlin"), ZoneInfo("America/St_Johns")])
+
+
+@given(
+    moments=st.lists(
+        st.datetimes(datetime(1925, 1, 1), datetime(2200, 1, 1)), min_size=1, max_size=4
+    ),
+    zone=ZONES,
+    form=st.sampled_from(["{}", "{}Z", "{}+09:00", "{}-02", "{} UTC"]),
+    odd=st.booleans(),
+)
+@example([datetime(2024, 10, 27, 2, 30)], ZoneInfo("Europe/Berlin"), "{}", False)
+@example([datetime(2024, 3, 31, 2, 30)], ZoneInfo("Europe/Berlin"), "{}", False)
+@example([datetime(2011, 11, 5, 23, 1, 30)], ZoneInfo("America/St_Johns"), "{}", False)
+def test_moments_read_back(moments, zone, form, odd):  # fmt: skip
+    """All at once or one by one, ISO times are what Python's calendar says, in any zone."""
+    words = [form.format(moment.isoformat(" ")) for moment in moments]
+    aware = [datetime.fromisoformat(word.replace(" UTC", "+00:00")) for word in words]
+    both = [[one if one.tzinfo else one.replace(tzinfo=zone, fold=fold) for one in aware]
+            for fold in (0, 1)]  # fmt: skip
+    first, second = (np.array([one.timestamp() for one in ones]) for ones in both)
+    more = [moments[0].strftime("%Y%m%dT%H%M%S")] if odd else []  # Arrow does not read this
+    found, again = column(*words, *more).moments("x", "iso", 1.0, zone)
+    assert first.tolist() == found[: len(first)].tolist()
+    assert np.maximum(second - first, 0).tolist() == again[: len(first)].tolist()
+
+
+@pytest.mark.parametrize("word", ["0000-01-01", "2020-4-1", "0000-00-00 00:00:00", "noon"])
+def test_no_other_moment_is_read(word):
+    """What is not in the calendar is refused with its line and column."""
+    refuses(lambda: column("2020-01-01", word).moments("x", "iso", 1.0, UTC), word)
+
+
+UNITS = [("unix", "s", 1), ("unix", "ms", 1000), ("unix-ms", None, 1000), ("unix", "us", 10**6),
+         ("unix", "ns", 10**9), ("seconds", "us", 10**6), ("seconds", "min", 1 / 60)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("time", "unit", "per"), UNITS)
+def test_units_of_times(time, unit, per):
+    """Times are in any unit; milliseconds are exact also in ns since 1970."""
+    begin = 600 if time == "seconds" else 1_617_202_800
+    since, took = ([0, 60.123], [2.5, 59.877]) if per > 1 else ([0, 60], [60, 60])
+    times = [(begin + at, begin + at + run) for at, run in zip(since, took, strict=True)]
+    text = "at,end\n" + "".join(f"{round(at * per)},{round(end * per)}\n" for at, end in times)
+    kind = {"time": time, **({"unit": unit} if unit else {})}
+    columns = {"submit": {"column": "at", **kind}, "end": {"column": "end", **kind}}
+    mapping = TableMapping(columns={"start": columns["submit"], **columns})
+    trace = parse_mapped(text, options=told(mapping))
+    moved = begin if time == "seconds" else 0
+    assert [at + moved for at in since] == trace["submit"].tolist()
+    assert took == trace["run"].round(3).tolist()
+    with pytest.raises(QuantityError, match="also another field"):
+        generate_mapped(trace, options=told(mapping))
+    options = told(TableMapping(columns={"run": "took", **columns}))
+    again = parse_mapped(generate_mapped(trace, options=options), options=options)
+    assert trace["submit"].tolist() == again["submit"].tolist()
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "NaT", "NA", "N/A", "null", "None", "<NA>", "", "-",
+                                  "Unknown"])  # fmt: skip
+def test_words_for_unknown(word):
+    """The words of pandas, R and SQL for a value that is not there are read in every column."""
+    text = "at,took,from,limit,n,state,unlimited\n0,1,2020-01-01,1:00,4,ok,UNLIMITED\n"
+    text += f"0,{','.join([word] * 5)},INFINITE\n"
+    kinds = {
+        "run": {"column": "took", "unit": "min"}, "average_cpu": "unlimited",
+        "requested_time": {"column": "limit", "unit": "clock"}, "allocated_processors": "n",
+        "think_time": {"column": "unlimited", "unit": "clock"},
+        "status": {"column": "state", "values": {"ok": 1}},
+    }  # fmt: skip
+    trace = mapped(text, kinds)
+    for field in kinds:
+        assert -1 == trace[field][1]
+    assert (-1, -1) == (trace["average_cpu"][0], trace["think_time"][0])
+    begin = {"submit": {"column": "from", "time": "iso"}}
+    assert [0, -1] == mapped(text, {**kinds, **begin})["submit"].tolist()
+
+
+def test_columns_by_number():
+    """A table without a line of names is read from its first line, and written so."""
+    columns = {"submit": 3, "run": 1, "user": {"column": 4}}
+    options = told(TableMapping(columns=columns))
+    trace = parse_mapped("60,x,5,zoe\n70,,6,amy\n", "some.log", options)
+    assert ([5, 6], [60, 70]) == (trace["submit"].tolist(), trace["run"].tolist())
+    assert b"60,,5,zoe\n70,,6,amy\n" == generate_mapped(trace, options=options)
+    for broken, line in (("x,,6,amy\n60,x,5,zoe\n", 1), ("# a\nx,,5,zoe\n", 2),
+                         ("1,2,3,4\n1\n", 2)):  # fmt: skip
+        assert line == complaint(lambda *text: parse_mapped(*text, options), broken).line
+    with pytest.raises(QuantityError, match=r"no column 4, .* user; its first line has 3 values"):
+        parse_mapped("60,x,5\n", "some.log", options)
+    with pytest.raises(ValueError, match="all in one way"):
+        TableMapping(columns={**columns, "group": "who"})
+    for wrong in (0, -1, True, 1.5):
+        with pytest.raises(ValueError, match="column"):
+            TableMapping(columns={**columns, "user": {"column": wrong}})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# made by me\n#\n\nat,took\n0,60\n", "#at,took\n0,60\n", "# made\n# at,took\n0,60\n",
+     "\n\nat,took\n0,60\n", "# a,b,c\r\nat,took\r\n0,60\r\n"],
+)  # fmt: skip
+def test_comments_before_the_names(text):
+    """Comments before the line of names are kept; the names may be behind a # themselves."""
+    trace = mapped(text)
+    assert [60] == trace["run"].tolist()
+    told = [line for line in text.splitlines() if line.startswith("#") and "took" not in line]
+    comments = [(0, line.replace("#", ";").encode()) for line in told if line != "#"]
+    assert comments == trace.comments
+    broken = text.replace("60", "x")
+    error = complaint(lambda data, _: mapped(data), broken)
+    assert len(broken.splitlines()) == error.line
+    with pytest.raises(QuantityError, match="no column 'at'"):
+        mapped("# only\nbegin,took\n0,60\n")
+
+
+def test_aligned_columns():
+    """With blanks between values they read back as written; lines and names are found."""
+    columns = {**NEEDED, "user": "who", "queue": "q"}
+    options = told(TableMapping(columns=columns, delimiter=" "))
+    trace = mapped('at took who\n0 60 "a  b"\n', {"user": "who"}, delimiter=" ")
+    again = parse_mapped(generate_mapped(trace, options=options), options=options)
+    assert {"user": {1: "a  b"}} == trace.names == again.names
+    error = complaint(lambda data, _: mapped(data, delimiter=" "), "at took\n1  2\n1  2  3\n")
+    assert 3 == error.line
+    assert ["a", "b"] == Table(b"# c\n#  a   b\n1 2", "x", " ", expected=("a", "b")).names
+
+
+def test_optional_columns():
+    """A table may lack an optional column, but not what a trace needs; the header says it."""
+    trace = mapped("at,took\n0,1\n", {"user": {"column": "who", "optional": True}})
+    assert [-1] == trace["user"].tolist()
+    assert b"; Note: no column who in the table: user is unknown" in trace.header.lines
+    with pytest.raises(QuantityError, match="no column 'when'"):
+        mapped("at,took\n0,1\n", {"submit": {"column": "when", "optional": True}})
+
+
+def test_zone_of_the_map_or_of_the_command():
+    """A zone next to the map counts where the map has none, and not for what is written."""
+    columns = {"submit": {"column": "at", "time": "iso"}, "run": "took"}
+    for zone, unix in ((None, 1704668400), ("Europe/Stockholm", 1704697200)):
+        mapping, lost = TableMapping(columns=columns, zone=zone), Losses()
+        options = FormatOptions(zone="Asia/Tokyo", mapping=mapping)
+        trace = parse_mapped("at,took\n2024-01-08 08:00:00,1\n", options=options)
+        assert unix == trace.header.integer("UnixStartTime")
+        written = generate_mapped(trace, lost, options)
+        assert {"header"} == {field for field, _ in lost.counts}
+        assert (b"2024-01-08T08:00:00" in written) == (zone is not None)
