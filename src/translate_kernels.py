@@ -63,7 +63,7 @@ MATHS = {"pi": math.pi, "inf": math.inf}
 #: The fraction and the power of two of a number, as :func:`math.frexp` returns them.
 FREXP = """cdef extern from "math.h":
     double frexp_of_c "frexp"(double, int*)
-cdef inline (double, int64_t) frexp(double number):
+cdef inline (double, int64_t) frexp(double number) noexcept:
     cdef int power = 0
     cdef double part = frexp_of_c(number, &power)
     return part, power"""
