@@ -123,12 +123,10 @@ class WeeklyWindow:
         if self.pieces == [(0, WEEK)]:
             raise QuantityError("window of the whole week: never closes")
         while self.is_open(clock, second):
-            wall = clock.wall(second)
-            of_week = wall % WEEK
-            left = self._closes[bisect_right(self._opens, of_week) - 1] - of_week
-            closes = clock.second_at(wall + left)
-            # When clocks are put back, an hour occurs twice: the first one may have passed.
-            second = closes if closes > second else second + left
+            of_week = clock.wall(second) % WEEK
+            closes = second + self._closes[bisect_right(self._opens, of_week) - 1] - of_week
+            change = clock.next_change(second, closes)  # it may skip the closing, or repeat hours
+            second = closes if change is None else change
         return second
 
 

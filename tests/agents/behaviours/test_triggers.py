@@ -69,11 +69,11 @@ def test_hours_over_midnight_on_sunday():
     assert 7 * HOUR == week.next_closed(Clock(), 7 * HOUR)
 
 
-@pytest.mark.parametrize(("opens", "closes"), [(0, 5), (1, 3), (2, 3), (0, 3)])
+@pytest.mark.parametrize(("opens", "closes"), [(0, 5), (1, 3), (2, 3), (0, 3), (2.25, 3)])
 @pytest.mark.parametrize(("month", "day"), [(3, 31), (10, 27)])
 def test_hours_when_clocks_change(month, day, opens, closes):
     """Every second of a day on which clocks change, in spring and autumn, has its next closing."""
-    window = WeeklyWindow([(6 * DAY + opens * HOUR, 6 * DAY + closes * HOUR)])
+    window = WeeklyWindow([(6 * DAY + int(opens * HOUR), 6 * DAY + closes * HOUR)])
     zone = ZoneInfo("Europe/Stockholm")
     clock = Clock(int(datetime(2024, month, day, tzinfo=zone).timestamp()), zone, known=True)
     seconds = range(0, 8 * HOUR, HOUR // 4)
