@@ -53,6 +53,7 @@ PASSES_TIMED = 20_000
 #: Jobs that wait at first, and s for the most; of EASY, which is fast, there are more.
 WAITING = (250, 1_000, 4_000, 12_500)
 MOST_WAITING = {"conservative": 10}
+MOST_AT_RANDOM = "<= 15"
 EASY_WAITING, EASY_TIME = 100_000, 3
 
 
@@ -162,6 +163,23 @@ def bench_waiting(load: Any, figure: Figure, count: int, name: str) -> None:
     if count == WAITING[-1]:
         target = f"<= {MOST_WAITING[name]}" if name in MOST_WAITING else ""
         figure(f"{count:,} waiting, {name}, in all", time, "s", target)
+
+
+@pytest.mark.parametrize("count", WAITING[-2:])
+def bench_random_waiting(figure: Figure, count: int) -> None:
+    """Conservative backfilling of random jobs that are all there in the first second.
+
+    Nearly each of them moves at nearly each end, so moves grow with the square of their number.
+    """
+    random = np.random.default_rng(1)
+    run = np.maximum(random.lognormal(6, 1, count), 1).astype(np.int64)
+    jobs = JobTable()
+    asked = run * random.integers(1, 9, count)
+    sizes = random.integers(1, 65, count)
+    jobs.append(count, run_time=run, requested_time=asked, processors=sizes, recorded_submit=0)
+    time, _ = best(jobs, 100, "conservative", 1)
+    most = MOST_AT_RANDOM if count == WAITING[-1] else ""
+    figure(f"{count:,} random jobs waiting, conservative, in all", time, "s", most)
 
 
 def bench_easy_waiting(load: Any, figure: Figure) -> None:

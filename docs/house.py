@@ -27,14 +27,14 @@ PARTS = {
         agents/populations/population agents/populations/mixture
         """,
     "policies": """
-        environment/schedulers/adaptive environment/schedulers/conservative
-        environment/schedulers/creasy environment/schedulers/predictors/correlation
-        environment/schedulers/fair_share environment/schedulers/limits
-        environment/schedulers/multi_queue environment/schedulers/priority
-        environment/schedulers/selective environment/engine/kernel/gains
-        environment/engine/kernel/plan environment/engine/kernel/profile
-        environment/engine/kernel/scored environment/engine/kernel/accounts
+        environment/schedulers/policies/ environment/schedulers/predictors/correlation
+        environment/engine/kernel/accounts environment/engine/kernel/believed
+        environment/engine/kernel/formula environment/engine/kernel/gains
+        environment/engine/kernel/ordered environment/engine/kernel/plan
+        environment/engine/kernel/profile environment/engine/kernel/scored
+        environment/engine/passes/formula environment/engine/passes/ordered
         environment/engine/passes/planned environment/engine/passes/priority
+        environment/engine/passes/symbols
         """,
     "predictors": """
         environment/schedulers/predictors/ analysis/prediction
@@ -120,7 +120,6 @@ AGAINST_THE_ORDER = {
     "heart -> formats",
     "heart -> machines of nodes",
     "heart -> pictures and reports",
-    "heart -> policies",
     "heart -> power",
     "heart -> predictors",
     "heart -> reactions",

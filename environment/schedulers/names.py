@@ -19,20 +19,21 @@ SCHEDULERS: Registry[type[Scheduler]] = Registry(
     {
         "fcfs": "hpcrowd.environment.schedulers.order:FCFS",
         "easy": "hpcrowd.environment.schedulers.easy:EASY",
-        "conservative": "hpcrowd.environment.schedulers.conservative:Conservative",
-        "selective": "hpcrowd.environment.schedulers.selective:Selective",
-        "selective-categorized": "hpcrowd.environment.schedulers.selective:SelectiveCategorized",
+        "conservative": "hpcrowd.environment.schedulers.policies.conservative:Conservative",
+        "selective": "hpcrowd.environment.schedulers.policies.selective:Selective",
+        "selective-categorized": "hpcrowd.environment.schedulers.policies.selective:"
+        "SelectiveCategorized",
         "sjf": "hpcrowd.environment.schedulers.order:SJF",
         "ljf": "hpcrowd.environment.schedulers.order:LJF",
         "order": "hpcrowd.environment.schedulers.order:Order",
-        "multi-queue": "hpcrowd.environment.schedulers.multi_queue:MultiQueue",
-        "fair-share": "hpcrowd.environment.schedulers.fair_share:FairShare",
-        "creasy": "hpcrowd.environment.schedulers.creasy:Creasy",
-        "wfp3": "hpcrowd.environment.schedulers.priority:WFP3",
-        "unicef": "hpcrowd.environment.schedulers.priority:Unicef",
-        "multifactor": "hpcrowd.environment.schedulers.priority:Multifactor",
+        "multi-queue": "hpcrowd.environment.schedulers.policies.multi_queue:MultiQueue",
+        "fair-share": "hpcrowd.environment.schedulers.policies.fair_share:FairShare",
+        "creasy": "hpcrowd.environment.schedulers.policies.creasy:Creasy",
+        "wfp3": "hpcrowd.environment.schedulers.policies.priority:WFP3",
+        "unicef": "hpcrowd.environment.schedulers.policies.priority:Unicef",
+        "multifactor": "hpcrowd.environment.schedulers.policies.priority:Multifactor",
         "slurm": "hpcrowd.environment.schedulers.slurm.policy:Slurm",
-        "adaptive": "hpcrowd.environment.schedulers.adaptive:Adaptive",
+        "adaptive": "hpcrowd.environment.schedulers.policies.adaptive:Adaptive",
     }
 )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, override
+from typing import Any, NamedTuple, override
 
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
@@ -25,10 +25,9 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
+from hpcrowd.environment.schedulers.held import Charges, Held
+from hpcrowd.environment.schedulers.profile import Profile
 from hpcrowd.environment.stops import FOREVER
-
-if TYPE_CHECKING:
-    from hpcrowd.environment.schedulers.limits import Charges, Held
 
 
 def slowdown(job: WaitingJob, now: int) -> float:
@@ -175,8 +174,6 @@ class OrderedScheduler(Scheduler):
 
     def held_at(self, look: Look) -> Held:
         """Return what accounts hold at the start of a pass; nothing is counted without limits."""
-        from hpcrowd.environment.schedulers.limits import Held
-
         limited = getattr(self.charges, "__func__", None) is not OrderedScheduler.charges
         return Held(self.charges, look.running if limited else (), self.names)
 
@@ -363,8 +360,6 @@ class OrderedScheduler(Scheduler):
         """Return what running jobs and maintenance leave."""
         if look.nodes is not None:
             return look.nodes.plan(look, (), {})
-        from hpcrowd.environment.schedulers.conservative import Profile  # few policies plan
-
         profile = Profile(look.now, look.free, look.running)
         for begin, end in self.windows:
             profile.add(max(begin, look.now), end, -look.total)

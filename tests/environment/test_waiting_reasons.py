@@ -13,8 +13,9 @@ from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.grid.broker import broker_of
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.schedulers.conservative import PlanningScheduler, Profile, duration
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler
+from hpcrowd.environment.schedulers.policies.conservative import PlanningScheduler
+from hpcrowd.environment.schedulers.profile import Profile, duration
 from hpcrowd.environment.waiting_reasons import running_jobs, waiting_jobs
 from hpcrowd.errors import QuantityError
 from hpcrowd.grids import Grid

@@ -15,7 +15,7 @@ from hpcrowd.analysis.views.moment import Moment
 from hpcrowd.analysis.views.users import users_picture, users_table
 from hpcrowd.environment.errors import QuantityError, ResultsError, TraceError
 from hpcrowd.environment.jobs import JobTable, join, number_of, numbers_of
-from hpcrowd.environment.schedulers.limits import Held, Limit
+from hpcrowd.environment.schedulers.held import Held, Limit
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.traces.formats.common.names import parse_names
 from hpcrowd.environment.traces.formats.tables.columns import parse_csv

@@ -17,7 +17,7 @@ LOG = "1 0 5 60 4 -1 -1 4 90 -1 1 1 3 -1 -1 -1 -1 -1\n"
 #: Folders and modules of hpcrowd that a replay without options has no use for.
 NOT_OF_A_REPLAY = (
     *("environment.grid", "environment.platform", "environment.engine.plain"),
-    *("environment.schedulers.conservative", "environment.traces.formats.tables"),
+    *("environment.schedulers.policies.conservative", "environment.traces.formats.tables"),
     *("agents.generative", "agents.behaviours.reactions", "agents.populations.semi_open"),
     *("analysis.results", "analysis.features", "analysis.models", "analysis.pictures"),
     *("scenarios.kinds.grids.grid", "scenarios.kinds.population_files", "scenarios.inspector"),

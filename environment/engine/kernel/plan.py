@@ -1,9 +1,9 @@
 """A plan of reservations kept from pass to pass: conservative and selective backfilling.
 
-A readable version of the same policies is in ``environment/schedulers/conservative.py`` and
-``selective.py``. There every pass examines every waiting job against the whole plan. Here a job
-with a reservation is only examined if processors became free before its start, and then only
-whether it can slide, or fits into what became free (see ``gains.py``).
+A readable version of the same policies is in ``environment/schedulers/policies``,
+``conservative.py`` and ``selective.py``. There every pass examines every waiting job against the
+whole plan. Here a job with a reservation is only examined if processors became free before its
+start, and then only whether it can slide, or fits into what became free (see ``gains.py``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Passes of policies whose order is a formula over the queue, and passes that make a plan.
 
-The plain ones are in ``schedulers/priority.py`` and ``schedulers/ordered.py``. Before a pass the
-formula gets the waiting jobs as columns of a view. That is left out if the order does not matter:
-if one job waits, or none fits.
+The plain ones are in ``schedulers/policies/priority.py`` and ``schedulers/ordered.py``. Before a
+pass the formula gets the waiting jobs as columns of a view. That is left out if the order does not
+matter: if one job waits, or none fits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hpcrowd.environment.stops import FOREVER, Stop
 # What a pass needs.
 NOTHING, PASS_ONLY, SCORES = range(3)
 
-# Binary digits of a score that count, and the largest: as in ``schedulers/priority.py``.
+# Binary digits of a score that count, and the largest: as in ``schedulers/policies/priority.py``.
 DIGITS, LARGEST_SCORE = 40, 1e300
 
 UNIT = 2.0**DIGITS
@@ -50,7 +50,8 @@ class Formula:
 
     steps: Int64Rows  #: none where it has to be called
     numbers: Float64s
-    #: the columns of ``schedulers.priority.Queue``, then room for results, shape (rows, waiting)
+    #: the columns of ``schedulers.policies.priority.Queue``, then room for results, shape (rows,
+    #: waiting)
     view: Float64Rows
     scores: Float64s  #: shape (waiting,)
 

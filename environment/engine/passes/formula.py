@@ -18,7 +18,7 @@ import numpy as np
 from hpcrowd.environment.engine.kernel import formula as F
 from hpcrowd.environment.engine.passes.symbols import COLUMN, INTEGER, REAL, Node, Symbol, made
 from hpcrowd.environment.jobs import Float64s, Int64Rows
-from hpcrowd.environment.schedulers.priority import ARRAYS, Queue
+from hpcrowd.environment.schedulers.policies.priority import ARRAYS, Queue
 
 #: Steps that a program may have; each result takes room for all jobs.
 MOST_STEPS = 500

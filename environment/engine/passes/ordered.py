@@ -15,8 +15,8 @@ from hpcrowd.environment.engine.kernel.arrays import wider
 from hpcrowd.environment.engine.kernel.cluster import GAP, Cluster
 from hpcrowd.environment.engine.passes.base import CompiledPass, Machine
 from hpcrowd.environment.jobs import Int64Rows, Int64s
-from hpcrowd.environment.schedulers.fair_share import Usage
 from hpcrowd.environment.schedulers.ordered import CONSERVATIVE, OrderedScheduler
+from hpcrowd.environment.schedulers.policies.fair_share import Usage
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:

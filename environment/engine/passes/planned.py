@@ -17,7 +17,7 @@ from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.environment.schedulers.conservative import PlanningScheduler
+    from hpcrowd.environment.schedulers.policies.conservative import PlanningScheduler
 
 
 #: Places that arrays have at first.

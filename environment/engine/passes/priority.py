@@ -12,7 +12,7 @@ from hpcrowd.environment.engine.kernel.cluster import Cluster
 from hpcrowd.environment.engine.passes.formula import Program, traced
 from hpcrowd.environment.engine.passes.ordered import OrderedPass
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.schedulers.priority import ARRAYS, Queue
+from hpcrowd.environment.schedulers.policies.priority import ARRAYS, Queue
 from hpcrowd.environment.stops import FOREVER
 
 #: Programs by formula, whether it may be traced, and options; :data:`CALLED` where there is none.

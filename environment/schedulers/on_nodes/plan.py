@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.base import Look, WaitingJob
-from hpcrowd.environment.schedulers.conservative import duration
 from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock, Place
 from hpcrowd.environment.schedulers.on_nodes.room_over_time import Change, RoomOverTime
+from hpcrowd.environment.schedulers.profile import duration
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.stops import FOREVER
 

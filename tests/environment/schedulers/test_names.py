@@ -7,8 +7,8 @@ import pytest
 from hpcrowd import JobTable, Scheduler
 from hpcrowd.environment.schedulers import names
 from hpcrowd.environment.schedulers.arithmetic import INCREMENTS, believed_end
-from hpcrowd.environment.schedulers.fair_share import FairShare
-from hpcrowd.environment.schedulers.priority import WFP3
+from hpcrowd.environment.schedulers.policies.fair_share import FairShare
+from hpcrowd.environment.schedulers.policies.priority import WFP3
 from hpcrowd.errors import QuantityError, SchedulerError
 from hpcrowd.policies import (
     EASY,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hpcrowd import JobTable
 from hpcrowd.environment.schedulers.arithmetic import half
-from hpcrowd.environment.schedulers.fair_share import Usage
+from hpcrowd.environment.schedulers.policies.fair_share import Usage
 from hpcrowd.errors import QuantityError
 from hpcrowd.policies import EndedJob, SelectiveCategorized, parse_scheduler
 

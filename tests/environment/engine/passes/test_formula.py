@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hpcrowd.environment.engine.kernel.formula import evaluate
 from hpcrowd.environment.engine.passes.formula import traced
-from hpcrowd.environment.schedulers.priority import ARRAYS, Queue
+from hpcrowd.environment.schedulers.policies.priority import ARRAYS, Queue
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -8,16 +8,15 @@ from typing import override
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Names
 from hpcrowd.environment.schedulers.base import WaitingJob
-from hpcrowd.environment.schedulers.limits import (
-    Charges,
-    Limit,
+from hpcrowd.environment.schedulers.held import Charges, Limit
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
+from hpcrowd.environment.schedulers.policies.limits import (
     QueueRules,
     by_number,
     numbers_alone,
     parse_values,
     read_queues,
 )
-from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,7 +41,7 @@ class MultiQueue(OrderedScheduler):
     ----------
     file
         Path of a TOML file with a table for each queue, see
-        :func:`~hpcrowd.environment.schedulers.limits.read_queues`.
+        :func:`~hpcrowd.environment.schedulers.policies.limits.read_queues`.
     user_jobs, user_processors
         Limits on the running jobs of each user, over all queues.
     queue_jobs, queue_processors

@@ -8,7 +8,7 @@ import pytest
 from hpcrowd import jobs_from_trace
 from hpcrowd.environment.engine.passes.priority import program_of
 from hpcrowd.environment.errors import SchedulerError
-from hpcrowd.environment.schedulers.priority import (
+from hpcrowd.environment.schedulers.policies.priority import (
     ARRAYS,
     F1,
     F2,

@@ -19,8 +19,8 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
-from hpcrowd.environment.schedulers.limits import by_number, numbers_alone, parse_values
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
+from hpcrowd.environment.schedulers.policies.limits import by_number, numbers_alone, parse_values
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.past import Past

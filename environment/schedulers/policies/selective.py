@@ -20,7 +20,8 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
-from hpcrowd.environment.schedulers.conservative import PlanningScheduler, duration
+from hpcrowd.environment.schedulers.policies.conservative import PlanningScheduler
+from hpcrowd.environment.schedulers.profile import duration
 
 #: s; small jobs are shorter than the first, large ones not shorter than the second: medium are
 #: those "from 1,000 to 10,000 seconds" (Minh 2012, section 7.2.2).

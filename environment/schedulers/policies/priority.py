@@ -16,8 +16,8 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError, SchedulerErr
 from hpcrowd.environment.jobs import Float64s
 from hpcrowd.environment.registry import said
 from hpcrowd.environment.schedulers.base import Look, WaitingJob, options_of
-from hpcrowd.environment.schedulers.fair_share import HALF_LIFE_S, UsageScheduler
 from hpcrowd.environment.schedulers.ordered import BACKFILL_MEANING, CONSERVATIVE, NO_BACKFILL
+from hpcrowd.environment.schedulers.policies.fair_share import HALF_LIFE_S, UsageScheduler
 
 #: Compiled form of the policies of this module, and of others like them.
 PRIORITY_PASS = "hpcrowd.environment.engine.passes.priority:PriorityPass"

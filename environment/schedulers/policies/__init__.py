@@ -1,0 +1,1 @@
+"""Policies besides FCFS and EASY for a pool of processors."""
