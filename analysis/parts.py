@@ -60,6 +60,9 @@ class RunPart:
     title: ClassVar[str] = ""
     drawn: ClassVar[tuple[str, ...]] = ()
 
+    #: What draws its picture in a folder of results, ``module:function``; empty for none.
+    picture: ClassVar[str] = ""
+
     #: Whether its lines stand at the top of reports.
     leads: ClassVar[bool] = False
 

@@ -34,7 +34,7 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -52,6 +52,7 @@ from hpcrowd.environment.jobs import Column, Int64s, JobTable, State
 from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.manifest import WRITTEN
 from hpcrowd.environment.output.whole import whole_folder
+from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -69,6 +70,9 @@ VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "networkx", "pyarrow")
 
 #: File of the names of users, groups and so on: what ``hpcrowd convert`` writes next to a trace.
 NAMES = "trace.names.csv"
+
+#: What draws the picture of each run; parts of a run have theirs.
+OVERVIEW = "hpcrowd.analysis.pictures.over_time:write_overview"
 
 #: Files that every folder of results has.
 FILES = ("jobs.parquet", "summary.json", "provenance.json")
@@ -93,11 +97,9 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
         (place / NAMES).write_text(names_table(trace), encoding="utf-8")
     write_json(run.summary(), place / "summary.json")
     if plots:
-        from hpcrowd.analysis.pictures.over_time import write_overview
-        from hpcrowd.analysis.pictures.power import write_power
-
-        write_overview(run, place)
-        write_power(run, place)
+        drawn = (OVERVIEW, *(part.picture for part in run.parts.values() if part.picture))
+        for write in Registry[Callable[[Run, Path], Any]]({at: at for at in drawn}).installed():
+            write(run, place)
     write_json(provenance(run), place / "provenance.json")
 
 

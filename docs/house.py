@@ -23,8 +23,8 @@ PARTS = {
         environment/traces/formats/registry environment/traces/formats/common/base
         environment/traces/formats/common/files environment/traces/formats/common/json_kinds
         environment/traces/formats/common/names environment/traces/formats/common/site_columns
-        environment/traces/requested_times analysis/pictures/plots analysis/pictures/over_time
-        agents/populations/population agents/populations/mixture
+        environment/traces/requested_times agents/populations/population
+        agents/populations/mixture
         """,
     "policies": """
         environment/schedulers/policies/ environment/schedulers/predictors/correlation
@@ -66,7 +66,7 @@ PARTS = {
         """,
     "power": """
         environment/power/ environment/signals/ environment/engine/kernel/sleeping
-        agents/behaviours/energy/ analysis/energy/ analysis/pictures/power
+        agents/behaviours/energy/ analysis/energy/
         scenarios/kinds/power_files scenarios/kinds/parts/power
         """,
     "other users": "agents/learned/ agents/generative/",
@@ -119,7 +119,6 @@ AGAINST_THE_ORDER = {
     "features -> pictures and reports",
     "heart -> formats",
     "heart -> machines of nodes",
-    "heart -> pictures and reports",
     "heart -> power",
     "heart -> predictors",
     "heart -> reactions",

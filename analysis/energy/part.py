@@ -30,6 +30,7 @@ class Energy(RunPart):
 
     name, key, file, meaning = "power", "energy", "energy", JOB_MEANING
     title, drawn, leads = "Energy", ("power",), True
+    picture = "hpcrowd.analysis.pictures.power:write_power"
 
     def __init__(
         self,

@@ -99,7 +99,7 @@ def test_the_heart_works_without(copy, without, part):
     setting = words[1] if command == "replay" and words[1] not in of_heart else ""
     if setting:
         del expected["configuration"][setting.removeprefix("--")]
-    found = run(copy, "replay log.swf --json")
+    found = run(copy, f"replay log.swf --json --out without-{part.replace(' ', '-')}")
     assert (0, expected) == (found.returncode, json.loads(found.stdout)), found.stderr
     shown = run(copy, "--help")
     assert (0, True) == (shown.returncode, "│ replay " in shown.stdout), shown.stderr

@@ -1,9 +1,14 @@
-"""The command ``hpcrowd gantt``: who used the machine when, in a run or a recorded trace."""
+"""The command ``hpcrowd gantt``, and the picture that other commands draw of their run.
+
+It shows who used the machine when, in a run or a recorded trace.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,11 +16,17 @@ from hpcrowd.analysis.curves import span_of
 from hpcrowd.analysis.pictures.gantt import find_window, fitting_style, gantt, window_name
 from hpcrowd.analysis.pictures.plots import check_picture, write_picture
 from hpcrowd.analysis.results import read_run
+from hpcrowd.environment.clock import second_of
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import TraceOrRun
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
-from hpcrowd.scenarios.commands.simulate.replay import GanttOption, parse_window
+from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import progress_bar, reading, say
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.clock import Clock
 
 
 @reads_traces
@@ -57,18 +68,103 @@ def command(
     hpcrowd gantt log.swf.gz --window .. -o year.png
     hpcrowd gantt runs/fluid --window "1996-10-14..1996-10-21" --style density --by queue
     """
-    check_picture(out, "--out")
-    asked = None if window is None else parse_window(window)
+    picture = GanttOption.of(out, window, "--out")
     with progress_bar() as progress:
         options = reading_options(**how)
         (run,) = (read_run(path, options) for path in reading([trace], progress))
-        seconds = GanttOption(out, asked, window or "").seconds(run.clock)
-        found = find_window(run, seconds)
-        progress("drawing", 1, 1)
+        found = find_window(run, picture.seconds(run.clock))
         chosen = fitting_style(run, *found) if style == "auto" else style
-        write_picture(gantt(run, found, by=by, title=title, style=chosen), out)
-    span = span_of(run.jobs)
-    whole = span is None or (found[0] <= span[0] and found[1] >= span[1])
-    why = ", the whole run" if whole else "" if seconds else ", the busiest day"
-    shown = "density" if chosen == "density" else "jobs"
-    say(f"The Gantt picture is {out} ({shown}, {window_name(run, *found)}{why})")
+    picture.draw(run, f"{chosen}, ", by=by, title=title, style=chosen)
+
+
+#: Separates the two moments of a window.
+BETWEEN = ".."
+
+#: A moment: s of the run, or a date; None for the beginning or end of the run.
+Moment = int | datetime | None
+
+
+@dataclass(frozen=True)
+class GanttOption:
+    """The picture that the options request.
+
+    Attributes
+    ----------
+    path
+        The file.
+    window
+        Its moments; None for the busiest day.
+    text
+        The window as it was given.
+    """
+
+    path: Path
+    window: tuple[Moment, Moment] | None
+    text: str = ""
+
+    @classmethod
+    def of(cls, path: Path, window: str | None, what: str = "--gantt") -> GanttOption:
+        """Return the picture that the options request; ``what`` names that of the file.
+
+        Raises
+        ------
+        HpcrowdError
+            When the file cannot be written or has no known suffix, or the window cannot be read.
+        """
+        check_picture(path, what)
+        return cls(path, None if window is None else parse_window(window), window or "")
+
+    def check(self, clock: Clock) -> None:
+        """Check, before the run, that the window can be found in a run with this clock."""
+        self.seconds(clock)
+
+    def seconds(self, clock: Clock) -> tuple[int | None, int | None] | None:
+        """Return the window in s of the run; None for the busiest day.
+
+        Raises
+        ------
+        QuantityError
+            When it is empty, or has a date and the trace does not give the date of its origin.
+        """
+        if self.window is None:
+            return None
+        begin, end = (
+            None if moment is None else second_of(moment, clock) for moment in self.window
+        )
+        if begin is not None and end is not None and begin >= end:
+            raise QuantityError(f"window {self.text!r}: is empty; TO has to come after FROM")
+        return begin, end
+
+    def draw(self, run: Run, words: str = "", **how: Any) -> None:
+        """Draw the picture, and say where it is and what it shows; ``how`` as for ``gantt``."""
+        asked = self.seconds(run.clock)
+        window = find_window(run, asked)
+        write_picture(gantt(run, window, **how), self.path)
+        span = span_of(run.jobs)
+        whole = span is None or (window[0] <= span[0] and window[1] >= span[1])
+        why = ", the whole run" if whole else "" if asked else ", the busiest day"
+        say(f"The Gantt picture is {self.path} ({words}{window_name(run, *window)}{why})")
+
+
+def parse_window(text: str) -> tuple[Moment, Moment]:
+    """Return the two moments of a window such as ``1996-10-14..1996-10-15 12:00`` or ``2d..``.
+
+    Raises
+    ------
+    QuantityError
+        When there are not two, or one of them cannot be read.
+    """
+    parts = text.split(BETWEEN)
+    if len(parts) != 2:
+        raise QuantityError(
+            f"window {text!r}: has to be FROM..TO, such as 2d..3d or '1996-10-14..1996-10-15 12:00'"
+        )
+    begin, end = (_moment(part) for part in parts)
+    return begin, end
+
+
+def _moment(part: str) -> Moment:
+    word = part.strip()
+    if not word:
+        return None
+    return int(word) if word.isdecimal() else parse_moment(word)

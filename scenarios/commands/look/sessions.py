@@ -18,6 +18,7 @@ from hpcrowd.environment.jobs import number_of
 from hpcrowd.environment.output.guard import WRITER
 from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.environment.registry import imported
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.options import AsJson, TracePath, sentence
@@ -26,6 +27,11 @@ from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import STANDARD, write_whole
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
+
+#: What draws the graph of a user, and what writes it for Graphviz.
+PICTURES = tuple(
+    f"hpcrowd.analysis.pictures.session_graph:{name}" for name in ("draw_graph", "generate_dot")
+)
 
 #: The setting of a replay that the option is made from.
 SESSIONS = ReplayConfig.model_fields["sessions"]
@@ -59,8 +65,7 @@ def command(
     number = None if user is None else number_of(jobs.names, "user", user)
     stats = session_stats(jobs, work, number)
     if number is not None and (dot or png):
-        from hpcrowd.analysis.pictures.session_graph import draw_graph, generate_dot
-
+        draw_graph, generate_dot = map(imported, PICTURES)
         graph = user_graph(jobs, work.sessions, work.dependencies, number)
         if dot is not None and str(dot) == STANDARD:
             sys.stdout.write(generate_dot(graph))
