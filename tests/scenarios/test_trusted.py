@@ -320,6 +320,26 @@ def test_a_finished_run_is_played_back_without_its_code(strange, monkeypatch):
     assert [] == ran(strange)
 
 
+def test_the_page_loads_nothing_that_a_message_names(folder):
+    """Settings, behaviours and panels, even where all code of files is trusted."""
+    from hpcrowd.scenarios.inspector.panels.saving import saved_panel
+    from hpcrowd.scenarios.inspector.subjects.changes import apply_changes
+    from hpcrowd.scenarios.inspector.subjects.subject import subject_of
+
+    subject, evil = subject_of(folder / "their" / "log.swf"), f"{folder}/own.py:X"
+    course = subject.begin({})
+    course.advance(90_000)
+    for name in (*(one.name for one in subject.controls), evil):
+        with pytest.raises(HpcrowdError):
+            subject.begin({name: evil})
+    with pytest.raises(HpcrowdError, match="not known"):
+        apply_changes(course, [{"user": 1, "kind": "behaviour", "value": evil}])
+    for kind in ("csv", "png"):
+        with pytest.raises(HpcrowdError):
+            saved_panel(course, {"panel": evil, "kind": kind, "from": 0, "to": 1})
+    assert [] == ran(folder)
+
+
 @pytest.mark.slow
 def test_inputs_of_a_killed_sweep_are_never_read(call, folder):
     """They hold pickles, which a stranger's folder could bring along: they are made again."""
