@@ -120,7 +120,6 @@ AGAINST_THE_ORDER = {
     "heart -> formats",
     "heart -> machines of nodes",
     "heart -> power",
-    "heart -> predictors",
     "heart -> reactions",
     "models -> forecasts",
     "models -> pictures and reports",

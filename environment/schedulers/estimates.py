@@ -26,7 +26,7 @@ import numpy as np
 from hpcrowd.environment.errors import PredictorError, QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import parse_factor
-from hpcrowd.environment.registry import Registry
+from hpcrowd.environment.registry import Registry, imported
 
 
 @dataclass(frozen=True)
@@ -227,6 +227,9 @@ PREDICTORS: Registry[type[Predictor]] = Registry(
     }
 )
 
+#: What makes a predictor of its text.
+OF_TEXT = "hpcrowd.environment.schedulers.predictors.models:parse_predictor"
+
 
 def parse_estimates(text: str) -> Estimates | Predictor:
     """Parse estimates: ``requested``, ``exact``, ``1.5x``, or a predictor.
@@ -250,9 +253,7 @@ def parse_estimates(text: str) -> Estimates | Predictor:
     if text.strip().endswith("x"):
         return Estimates("factor", parse_factor(text, "estimates"))
     if text.endswith(".json") or text.partition(":")[0] in PREDICTORS:
-        from hpcrowd.environment.schedulers.predictors import models  # circle: only when named
-
-        predictor = models.parse_predictor(text)
+        predictor: Predictor = imported(OF_TEXT)(text)
         predictor.check_ready()
         return predictor
     raise QuantityError(

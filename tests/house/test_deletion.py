@@ -16,6 +16,7 @@ HOUSE = runpy.run_path(str(ROOT / "docs" / "house.py"))
 #: What asks for a part, for those that the heart does without: a command, or an option of a replay.
 ASKED = {
     "policies": "replay log.swf --scheduler conservative",
+    "predictors": "replay log.swf --estimates last-two",
     "platform": "replay log.swf --platform changes.toml",
     "holds": "replay log.swf --holds recorded",
     "grids": "grid log.swf",
@@ -95,7 +96,7 @@ def test_the_heart_works_without(copy, without, part):
     without(part)
     command, *words = ASKED[part].split()
     expected = json.loads(usual.stdout)
-    of_heart = "--users", "--scheduler"  # options for which it has values of its own
+    of_heart = "--users", "--scheduler", "--estimates"  # options for which it has values of its own
     setting = words[1] if command == "replay" and words[1] not in of_heart else ""
     if setting:
         del expected["configuration"][setting.removeprefix("--")]
