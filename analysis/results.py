@@ -34,7 +34,7 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -98,7 +98,7 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     write_json(run.summary(), place / "summary.json")
     if plots:
         drawn = (OVERVIEW, *(part.picture for part in run.parts.values() if part.picture))
-        for write in Registry[Callable[[Run, Path], Any]]({at: at for at in drawn}).installed():
+        for write in Registry[Any]({at: at for at in drawn}).installed():
             write(run, place)
     write_json(provenance(run), place / "provenance.json")
 

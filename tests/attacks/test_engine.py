@@ -38,7 +38,7 @@ def test_each_policy_meets_outages_at_ends(policy, fate, plain):
 
 
 def check_scaling(rows, policy, machine, factor):
-    """Check that with all times so many times as long, everything happens as many times later."""
+    """Check that with all times longer by a factor, everything happens later by it."""
     found = outcome(run(rows, policy, machine))
     for name in ("submit", "start", "end", "estimate"):
         found[name] = [at if at < 0 else factor * at for at in found[name]]

@@ -151,7 +151,7 @@ def react(
     return users
 
 
-#: What users may be told beside their reactions.
+#: Settings of users beside their reactions.
 JOIN = {"when", "sessions", "log", "parts"}
 
 

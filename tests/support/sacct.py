@@ -8,7 +8,7 @@ from hpcrowd.formats import FormatOptions, parse_sacct
 
 
 def told_by(columns: str, values: str) -> dict[str, str]:
-    """Return what a row tells, as sacct writes it."""
+    """Return a row, as sacct writes it."""
     return dict(zip(columns.split("|"), values.split("|"), strict=True))
 
 

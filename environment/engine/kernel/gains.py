@@ -138,12 +138,11 @@ def _span_of(gains: Gains, time: int) -> int:
 
 def know_job(gains: Gains, start: int, kind: int, length: int) -> int:
     """Note a waiting job, by itself, and return its span: see :func:`know_many`."""
-    last = _span_of(gains, start)
-    for span in range(last + 1):
+    last = span = _span_of(gains, start)
+    while span >= 0 and gains.shortest[span, kind] > length:  # else neither in earlier spans
         for larger in range(kind, CLASSES):
-            if gains.shortest[span, larger] <= length:
-                break
-            gains.shortest[span, larger] = length
+            gains.shortest[span, larger] = min(gains.shortest[span, larger], length)
+        span -= 1
     return last
 
 

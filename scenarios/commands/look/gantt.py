@@ -72,9 +72,9 @@ def command(
     with progress_bar() as progress:
         options = reading_options(**how)
         (run,) = (read_run(path, options) for path in reading([trace], progress))
-        found = find_window(run, picture.seconds(run.clock))
-        chosen = fitting_style(run, *found) if style == "auto" else style
-    picture.draw(run, f"{chosen}, ", by=by, title=title, style=chosen)
+        progress("drawing", 1, 1)
+        drawn = picture.drawn(run, style, by=by, title=title)
+    say(drawn)
 
 
 #: Separates the two moments of a window.
@@ -135,15 +135,24 @@ class GanttOption:
             raise QuantityError(f"window {self.text!r}: is empty; TO has to come after FROM")
         return begin, end
 
-    def draw(self, run: Run, words: str = "", **how: Any) -> None:
-        """Draw the picture, and say where it is and what it shows; ``how`` as for ``gantt``."""
+    def draw(self, run: Run) -> None:
+        """Draw the picture, and say where it is and what it shows."""
+        say(self.drawn(run))
+
+    def drawn(self, run: Run, style: str = "", **how: Any) -> str:
+        """Draw the picture, and return where it is and what it shows, with its style if given.
+
+        ``how`` is as for :func:`hpcrowd.analysis.pictures.gantt.gantt`.
+        """
         asked = self.seconds(run.clock)
         window = find_window(run, asked)
-        write_picture(gantt(run, window, **how), self.path)
+        chosen = fitting_style(run, *window) if style in ("", "auto") else style
+        write_picture(gantt(run, window, style=chosen, **how), self.path)
         span = span_of(run.jobs)
         whole = span is None or (window[0] <= span[0] and window[1] >= span[1])
         why = ", the whole run" if whole else "" if asked else ", the busiest day"
-        say(f"The Gantt picture is {self.path} ({words}{window_name(run, *window)}{why})")
+        shown = f"{chosen}, " if style else ""
+        return f"The Gantt picture is {self.path} ({shown}{window_name(run, *window)}{why})"
 
 
 def parse_window(text: str) -> tuple[Moment, Moment]:

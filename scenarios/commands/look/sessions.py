@@ -29,9 +29,8 @@ from hpcrowd.scenarios.outputs import STANDARD, write_whole
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
 #: What draws the graph of a user, and what writes it for Graphviz.
-PICTURES = tuple(
-    f"hpcrowd.analysis.pictures.session_graph:{name}" for name in ("draw_graph", "generate_dot")
-)
+DRAW = "hpcrowd.analysis.pictures.session_graph:draw_graph"
+DOT = "hpcrowd.analysis.pictures.session_graph:generate_dot"
 
 #: The setting of a replay that the option is made from.
 SESSIONS = ReplayConfig.model_fields["sessions"]
@@ -65,14 +64,13 @@ def command(
     number = None if user is None else number_of(jobs.names, "user", user)
     stats = session_stats(jobs, work, number)
     if number is not None and (dot or png):
-        draw_graph, generate_dot = map(imported, PICTURES)
         graph = user_graph(jobs, work.sessions, work.dependencies, number)
         if dot is not None and str(dot) == STANDARD:
-            sys.stdout.write(generate_dot(graph))
+            sys.stdout.write(imported(DOT)(graph))
         elif dot is not None:
-            write_whole(dot, f"// hpcrowd sessions\n{generate_dot(graph)}")
+            write_whole(dot, f"// hpcrowd sessions\n{imported(DOT)(graph)}")
         if png is not None:
-            picture = draw_graph(graph, Clock.of(log.header))
+            picture = imported(DRAW)(graph, Clock.of(log.header))
             with whole_file(png) as temporary:
                 picture.savefig(temporary, dpi=150, format="png", metadata={"Software": WRITER})
     if as_json:

@@ -165,7 +165,7 @@ def test_drawn(jobs, name, until):
 
 
 def test_pictures_say_what_they_leave_out(jobs):
-    """A long queue, jobs with little work, sessions of long ago; letters of states are told."""
+    """A long queue, jobs with little work, sessions of long ago; letters of states have names."""
     moment = paused(jobs, 3, "rigid", until=9 * DAY)
     total = len(moment.queue)
     assert total > 25

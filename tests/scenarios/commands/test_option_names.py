@@ -61,7 +61,7 @@ OPTIONS = options()
 
 @pytest.mark.parametrize("option", sorted({name for name, _, _ in OPTIONS}))
 def test_an_option_means_the_same_everywhere(option):
-    """In all commands that have it, its help begins with the same words, or as it is told above."""
+    """In all commands that have it, its help begins with the same words, or as it says above."""
     texts = [text for name, _, text in OPTIONS if name == option]
     if option in MEANING:
         assert [] == [text for text in texts if not re.search(MEANING[option], text)]
@@ -70,7 +70,7 @@ def test_an_option_means_the_same_everywhere(option):
 
 
 def test_options_of_the_program():
-    """The version, and completion in a shell; no meaning is told of an option that is gone."""
+    """The version, and completion in a shell; no option that is gone has a meaning."""
     program: Any = typer.main.get_command(app)
     names = {name for one in program.params for name in one.opts}
     assert {"--version", "-V", "--install-completion", "--show-completion"} <= names

@@ -288,7 +288,7 @@ def test_durations_read_back(seconds, fraction, form):
 @example("-1 days +23:59:59")
 @example("1:2:3:4")
 def test_no_other_duration_is_read(word):
-    """What is no duration is refused with its line and column, and what is has only digits."""
+    """What is not a duration is refused with its line and column; one has only digits."""
     word = word.strip()
     assume(word.lower() not in (*NO_NUMBER, "-1"))
     form = r"(\d+-\d+(:\d+){0,2}|(\d+:){0,2}\d+|\d+ ?days?(,? (\d+:){2}\d+)?|\d+ ?days?,)([.,]\d+)?"
