@@ -65,7 +65,7 @@ PARTS = {
         scenarios/kinds/parts/reactions
         """,
     "power": """
-        environment/power/ environment/signals/ environment/engine/kernel/sleeping
+        environment/power/ environment/signals/
         agents/behaviours/energy/ analysis/energy/
         scenarios/kinds/power_files scenarios/kinds/parts/power
         """,
@@ -127,7 +127,6 @@ AGAINST_THE_ORDER = {
     "platform -> power",
     "policies -> machines of nodes",
     "policies -> platform",
-    "policies -> power",
     "reactions -> other users",
     "reactions -> power",
     "sweeps -> calibration",

@@ -14,7 +14,7 @@ through the phases of each instant instead.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -33,9 +33,8 @@ from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.changes import Changes
+    from hpcrowd.environment.engine.idle import DelayedStart, IdleNodes, Switching
     from hpcrowd.environment.machine.past import Past
-    from hpcrowd.environment.power.description import NodePower
-    from hpcrowd.environment.power.sleep import DelayedStart, SleepRule
 
 #: Waiting jobs that passes may look at before an engine returns: about 0.1 to 0.5 s for those that
 #: plan the whole queue, and for the others.
@@ -105,8 +104,8 @@ class Engine(Announced, ABC):
         Runs of jobs that were stopped, by changes of the platform or preemption, in order.
     most
         Most processors that a power cap that never changes lets be busy; else the largest size.
-    sleep
-        When idle nodes are switched off, None for never; see :meth:`sleep_by`.
+    idle
+        The idle nodes, if they are switched off after a time; see :meth:`switch_off`.
     """
 
     scheduler: Scheduler | None
@@ -139,10 +138,7 @@ class Engine(Announced, ABC):
         self.latency, self.kill_every, self.kill_phase = 0, 1, 0
         self.attempts: list[Attempt] = []
         self.began = 0
-        self.sleep: SleepRule | None = None
-        self._node: NodePower | None = None
-        self._delayed: list[DelayedStart] = []
-        self._left_early: set[tuple[int, int]] = set()
+        self.idle: IdleNodes | None = None
         self._refused: dict[int, str] = {}
         self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None
         if self.predictor is not None:
@@ -161,15 +157,10 @@ class Engine(Announced, ABC):
     @property
     def alone(self) -> bool:
         """Whether it cannot advance together with others in compiled code."""
-        return self.sleep is not None
+        return self.idle is not None
 
-    def sleep_by(self, rule: SleepRule, node: NodePower) -> None:
-        """Switch idle nodes off, see :mod:`hpcrowd.environment.power.sleep`; before the run.
-
-        Parameters
-        ----------
-        rule, node
-            When nodes are switched off, and how long switching takes.
+    def switch_off(self, rule: Switching) -> None:
+        """Switch idle nodes off, see :mod:`hpcrowd.environment.engine.idle`; before the run.
 
         Raises
         ------
@@ -190,39 +181,18 @@ class Engine(Announced, ABC):
                 "sleep with platform changes, an adaptive scheduler or a power cap: not possible "
                 "together; leave out one of them"
             )
-        self.sleep, self._node = rule, node
-        self._begin_sleep(rule, node, self.began)
+        self._let_idle(rule)
 
-    @abstractmethod
-    def _begin_sleep(self, rule: SleepRule, node: NodePower, begin: int) -> None:
-        """Let all processors be idle since a second."""
+    def _let_idle(self, rule: Switching) -> None:
+        """Let all processors be idle since the second at which the run begins."""
+        from hpcrowd.environment.engine.idle import IdleNodes
+
+        self.idle = IdleNodes(rule, self.jobs, self.processors, self.began)
 
     @property
     def delayed(self) -> list[DelayedStart]:
         """Starts that waited for nodes to be switched on, in order."""
-        return self._delayed
-
-    def _latest_delays(self) -> Iterator[DelayedStart]:
-        """Yield the starts of :attr:`delayed` from the last one back."""
-        return reversed(self._delayed)
-
-    def _stopped_early(self, running: Int64s) -> list[DelayedStart]:
-        """Return starts that are yet to come of jobs that are not among the running ones.
-
-        Each is returned once.
-        """
-        if self._node is None:
-            return []
-        found, now, still = [], self.now, set(running.tolist())
-        longest = self._node.on_time + self._node.off_time
-        for one in self._latest_delays():
-            if one.decided + longest <= now:
-                break
-            key = one.row, one.start
-            if one.start > now and one.row not in still and key not in self._left_early:
-                self._left_early.add(key)
-                found.append(one)
-        return found
+        return [] if self.idle is None else self.idle.delayed
 
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Submit the jobs in ``rows`` at the seconds ``at`` (one, or one per job)."""
@@ -426,7 +396,7 @@ class Engine(Announced, ABC):
     def claim(self, row: int) -> None:
         """Start a job now on free processors, bypassing the queue; its request is its estimate."""
         jobs, now = self.jobs, self.now
-        if self.sleep is not None:
+        if self.idle is not None:
             raise QuantityError(
                 "sleep with jobs on several clusters at once: their components cannot wait for "
                 "nodes; leave out the sleep rule or the components"
@@ -527,8 +497,8 @@ class Engine(Announced, ABC):
         jobs.end[waiting] = UNKNOWN
         if self.predictor is not None:
             self._follow(past._replace(waiting=waiting))
-        if self.sleep is not None and self._node is not None:
-            self._begin_sleep(self.sleep, self._node, past.now)
+        if self.idle is not None:
+            self._let_idle(self.idle.rule)
         self._go_on(past._replace(waiting=waiting))
 
     @property

@@ -9,7 +9,6 @@ engine keeps is then rebuilt from it (:meth:`CompiledEngine.take_over`).
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
@@ -34,7 +33,7 @@ from hpcrowd.environment.engine.kernel.cluster import (
 from hpcrowd.environment.engine.kernel.heap import Heap, heap_push
 from hpcrowd.environment.engine.kernel.scheduling import prepare
 from hpcrowd.environment.engine.kernel.sleeping import ROWS as LEDGER_ROWS
-from hpcrowd.environment.engine.kernel.sleeping import Ledger, balance, give, make_room
+from hpcrowd.environment.engine.kernel.sleeping import Ledger
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
     PassOnNodes,
@@ -50,11 +49,8 @@ from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from hpcrowd.environment.engine.idle import Switching
     from hpcrowd.environment.machine.past import Past
-    from hpcrowd.environment.power.description import NodePower
-    from hpcrowd.environment.power.sleep import DelayedStart, SleepRule
 
 #: Policies of the compiled loop itself, by name.
 POLICIES = {"fcfs": FCFS, "easy": EASY, "recorded": RECORDED}
@@ -130,7 +126,7 @@ class CompiledEngine(Engine):
     @property
     @override
     def alone(self) -> bool:
-        return self.sleep is not None or self._on_nodes
+        return self.idle is not None or self._on_nodes
 
     def arrays(self) -> Cluster:
         """Return the state and arrays as compiled code takes them."""
@@ -141,45 +137,10 @@ class CompiledEngine(Engine):
         return self.cluster
 
     @override
-    def _begin_sleep(self, rule: SleepRule, node: NodePower, begin: int) -> None:
-        from hpcrowd.environment.power.sleep import ledger_of
-
-        self.cluster.ledger = ledger_of(rule, node, self.processors, begin, FIRST_ROOM)
-        self.state.sleeps = True
-
-    @property
-    @override
-    def delayed(self) -> list[DelayedStart]:
-        if self.sleep is None:
-            return []
-        from hpcrowd.environment.power.sleep import noted_starts
-
-        return self._delayed + noted_starts(self.cluster.ledger)
-
-    @override
-    def _latest_delays(self) -> Iterator[DelayedStart]:
-        from hpcrowd.environment.power.sleep import noted_starts
-
-        noted = noted_starts(self.cluster.ledger)
-        return chain(reversed(noted), reversed(self._delayed))
-
-    def _make_ledger_room(self) -> None:
-        """Give more room to the ledger of idle nodes, if a pass could need it."""
-        from hpcrowd.environment.power.sleep import widen_ledger
-
-        ledger, waiting = self.cluster.ledger, self.state.waiting
-        if not make_room(ledger, waiting):
-            self._delayed += widen_ledger(ledger, waiting)
-
-    def _balance(self, early: list[DelayedStart]) -> None:
-        """Bring the ledger of idle nodes up to date; jobs ``early`` stopped before their start."""
-        ledger = self.cluster.ledger
-        for one in early:
-            self._make_ledger_room()
-            give(ledger, self.now, self.jobs.processors[one.row], one.start)
-        self._make_ledger_room()
-        balance(ledger, self.now, self.free)
-        ledger.seen = ledger.delayed
+    def _let_idle(self, rule: Switching) -> None:
+        super()._let_idle(rule)
+        assert self.idle is not None  # made above
+        self.cluster.ledger, self.state.sleeps = self.idle.ledger, True
 
     @property
     @override
@@ -366,8 +327,8 @@ class CompiledEngine(Engine):
         if self.closed:
             self.state.wake = FOREVER
             return
-        while self.state.sleeps and not prepare(self.arrays()):
-            self._make_ledger_room()
+        while self.idle is not None and not prepare(self.arrays()):
+            self.idle.make_room(self.state.waiting)
         if self._policy is not None:
             self._pass()
             return
@@ -423,8 +384,8 @@ class CompiledEngine(Engine):
 
     def _enlarge(self) -> None:
         """Give more room to whatever array is full."""
-        if self.state.sleeps:
-            self._make_ledger_room()
+        if self.idle is not None:
+            self.idle.make_room(self.state.waiting)
         state, cluster = self.state, self.cluster
         queue, ends, expected = cluster.queue, cluster.ends, cluster.expected
         if state.queue_tail >= queue.table.shape[1]:
@@ -496,8 +457,8 @@ class CompiledEngine(Engine):
 
     @override
     def take_over(self, waiting: Int64s, running: Int64s) -> None:
-        early = self._stopped_early(running)
-        jobs, state = self.jobs, self.state
+        idle, jobs, state = self.idle, self.jobs, self.state
+        early = [] if idle is None else [*idle.stopped_early(self.now, running)]
         waiting = waiting[np.lexsort((waiting, jobs.enqueued[waiting]))]
         running = running[jobs.end[running] != UNKNOWN]  # that of suspended ones is put off
         running = running[np.lexsort((running, jobs.end[running]))]  # a sorted array is a heap
@@ -510,8 +471,8 @@ class CompiledEngine(Engine):
         state.free = self.up
         if self.scheduler is not None:
             state.free -= int(jobs.processors[running].sum())
-        if state.sleeps:
-            self._balance(early)
+        if idle is not None:
+            idle.balance(self.now, state.free, state.waiting, early)
         queue = cluster.queue
         queue.table = with_room(queue.table, 2 * len(waiting))
         queue.job[: len(waiting)], queue.need[: len(waiting)] = waiting, jobs.processors[waiting]

@@ -21,8 +21,6 @@ from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.past import Past
-    from hpcrowd.environment.power.description import NodePower
-    from hpcrowd.environment.power.sleep import IdleNodes, SleepRule
 
 #: Columns of the table by the fields of what schedulers see of a job, after its row.
 OWNER = [Column.USER, Column.GROUP, Column.QUEUE]
@@ -79,7 +77,6 @@ class PlainEngine(Engine):
         self._stopped: list[int] = []
         self._suspended: dict[int, _Suspended] = {}
         self._wake = FOREVER
-        self._idle: IdleNodes | None = None
         self._corrects = self.predictor is not None or (scheduler is not None and scheduler.plans)
         if scheduler is not None:
             scheduler.begin(processors)
@@ -89,12 +86,6 @@ class PlainEngine(Engine):
     @override
     def alone(self) -> bool:
         return True
-
-    @override
-    def _begin_sleep(self, rule: SleepRule, node: NodePower, begin: int) -> None:
-        from hpcrowd.environment.power.sleep import IdleNodes
-
-        self._idle = IdleNodes(rule, node, self.processors, begin)
 
     @property
     @override
@@ -230,23 +221,13 @@ class PlainEngine(Engine):
         self.jobs.end[row] = end
         heapq.heappush(self._ends, (end, row))
 
-    def _switch_on(self, idle: IdleNodes, row: int) -> int:
-        """Take processors for a job that starts; return when all of them are on."""
-        run = int(self.stays(np.array([row]))[0])
-        delay = idle.start(self.now, int(self.jobs.processors[row]), run)
-        if delay:
-            from hpcrowd.environment.power.sleep import DelayedStart
-
-            self._delayed.append(DelayedStart(row, self.now, self.now + delay))
-        return self.now + delay
-
     @override
     def schedule(self) -> None:
         scheduler = self.scheduler
         if scheduler is None:
             return
-        if self._idle is not None:
-            self._idle.balance(self.now, self.free)
+        if self.idle is not None:
+            self.idle.balance(self.now, self.free, len(self._queue) + len(self._arrived))
         if self.closed:
             self._wake = FOREVER
             return
@@ -304,7 +285,10 @@ class PlainEngine(Engine):
                     f"{self.closes} s; keep to Scheduler.windows, or set drains = False"
                 )
             self.free -= waiting.processors
-            start = self.now if self._idle is None else self._switch_on(self._idle, job.row)
+            start = self.now
+            if self.idle is not None:
+                run = int(self.stays(np.array([job.row]))[0])
+                start = self.idle.start(job.row, start, run)
             self._expected[job.row] = start + max(waiting.estimate, self._corrects)
             self._start(job.row, start)
             insort(self._running, self._as_running(job.row), key=_by_end)
@@ -412,7 +396,8 @@ class PlainEngine(Engine):
 
     def _lay_out(self, waiting: Int64s, running: Int64s) -> None:
         """Take note of what waits and runs, from the table."""
-        jobs, early = self.jobs, self._stopped_early(running)
+        jobs, idle = self.jobs, self.idle
+        early = [] if idle is None else [*idle.stopped_early(self.now, running)]
         still = set(running.tolist())
         self._suspended = {row: one for row, one in self._suspended.items() if row in still}
         running = np.array(
@@ -427,10 +412,8 @@ class PlainEngine(Engine):
         self._wake = self.now
         if self.scheduler is not None:
             self.free -= int(jobs.processors[running].sum())
-        if self._idle is not None:
-            for one in early:
-                self._idle.give(self.now, int(jobs.processors[one.row]), one.start)
-            self._idle.balance(self.now, self.free)
+        if idle is not None:
+            idle.balance(self.now, self.free, len(self._queue), early)
 
     @override
     def settle(self) -> None:

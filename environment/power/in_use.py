@@ -74,7 +74,7 @@ class PowerInUse(Part):
             self._check_can_cap(cluster)
             timeline_of(cluster).limit(power.cap.of(self))
         if power.sleep is not None and machine is None:
-            cluster.engine.sleep_by(power.sleep, power.pool)
+            cluster.engine.switch_off(power.sleep.of(power.pool))
 
     @staticmethod
     def _check_can_cap(cluster: Cluster) -> None:

@@ -1,27 +1,6 @@
-"""Switching idle nodes off after a time, on a pool of equal processors.
+"""Switching idle nodes off: when, which runs held processors, and what processors did over time.
 
-The rule, the same in both engines and in the account of the states afterwards:
-
-- Idle processors form blocks by the second since when they are idle; those of one second are one
-  block. When the run begins, all processors are idle since then.
-- When a block has been idle for ``after``, its whole nodes are switched off: of a block of 10
-  processors on nodes of 4, two nodes; the 2 processors left stay on. Of these nodes, as many as are
-  needed stay on until ``spare`` idle processors are kept on. What is kept on is not switched off
-  until a job has used it.
-- A node is off ``off_time`` after it was switched off, and on ``on_time`` after it was switched on.
-  One that is being switched off is switched on when it is off.
-- A job takes those idle the shortest first, so that others can sleep; then those kept on; then
-  those being switched on, the first to be on first; then those that are off, the longest off first.
-  Off nodes are switched on as a whole: processors that the job does not need are idle and count as
-  such from when they are on.
-- The job holds its processors from the decision on, and starts when all of them are on. The
-  scheduler decides as if all nodes were on, and expects the end of the job accordingly later from
-  its next pass on.
-- A job that is stopped before it starts gives its processors back at once, but none of them is
-  used before that start.
-
-Switching takes no part in the choice of jobs: a job that EASY starts behind the head may delay it
-by the time to switch nodes on.
+:mod:`hpcrowd.environment.engine.idle` says how nodes are switched.
 """
 
 from __future__ import annotations
@@ -32,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hpcrowd.environment.engine.idle import DelayedStart, Switching
 from hpcrowd.environment.engine.kernel import sleeping as L
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -69,167 +49,10 @@ class SleepRule:
         if self.spare < 0:
             raise QuantityError(f"sleep spare {self.spare}: must be 0 or more processors")
 
-
-class DelayedStart(NamedTuple):
-    """A start that waited for nodes to be switched on."""
-
-    row: int  #: row of the job in the table
-    decided: int  #: s since the origin; from then on it held its processors
-    start: int  #: s since the origin, when all of them were on
-
-
-class IdleNodes:
-    """The idle processors of a machine: the rule of the module in plain Python.
-
-    Parameters
-    ----------
-    rule, node
-        When nodes are switched off, and how long switching takes.
-    processors
-        All of the machine, idle from ``begin`` on.
-    begin
-        s since the origin.
-
-    Attributes
-    ----------
-    idle
-        Processors without a job.
-    """
-
-    def __init__(self, rule: SleepRule, node: NodePower, processors: int, begin: int = 0) -> None:
-        self.rule, self.node = rule, node
-        self.idle = processors
-        self._spare = _whole(rule.spare, node)
-        self._blocks = [[begin, processors]]  # on since, and how many, by time
-        self._kept = 0
-        self._off: list[list[int]] = []  # when they were switched off, and processors, by time
-
-    def give(self, now: int, count: int, ready: int | None = None) -> None:
-        """Take note of processors that are without a job now, and on from ``ready`` on."""
-        self._settle(now)
-        ready = now if ready is None else ready
-        self.idle += count
-        at = len(self._blocks)
-        while at and self._blocks[at - 1][0] > ready:
-            at -= 1
-        if at and self._blocks[at - 1][0] == ready:
-            self._blocks[at - 1][1] += count
-        else:
-            self._blocks.insert(at, [ready, count])
-
-    def take(self, now: int, count: int) -> int:
-        """Take idle processors for a job; return how many s it waits until all of them are on."""
-        self._settle(now)
-        blocks, node = self._blocks, self.node
-        self.idle -= count
-        delay = 0
-        on = [block for block in blocks if block[0] <= now]
-        for block in reversed(on):
-            part = min(count, block[1])
-            block[1] -= part
-            count -= part
-        part = min(count, self._kept)
-        self._kept -= part
-        count -= part
-        for block in blocks[len(on) :]:
-            part = min(count, block[1])
-            block[1] -= part
-            count -= part
-            if part:
-                delay = max(delay, block[0] - now)
-        self._blocks = [block for block in blocks if block[1]]
-        while count:
-            off_at, off = self._off[0]
-            part = min(count, off)
-            woken = _whole(part, node)
-            self._off[0][1] -= woken
-            if off == woken:
-                self._off.pop(0)
-            count -= part
-            ready = max(now, off_at + node.off_time) + node.on_time
-            delay = max(delay, ready - now)
-            if woken > part:
-                self.idle -= woken - part
-                self.give(now, woken - part, ready)
-        return delay
-
-    def start(self, now: int, count: int, run: int) -> int:
-        """Take idle processors for a job of ``run`` s; return how many s it waits.
-
-        A job without length leaves the nodes that are on as they are, however many such jobs run
-        within a second.
-        """
-        self._settle(now)
-        on = self._kept + sum(block[1] for block in self._blocks if block[0] <= now)
-        return 0 if run == 0 and on >= count else self.take(now, count)
-
-    def balance(self, now: int, idle: int) -> None:
-        """Let as many processors be without a job as there are now."""
-        if idle > self.idle:
-            self.give(now, idle - self.idle)
-        elif idle < self.idle:
-            self.take(now, self.idle - idle)
-
-    def _settle(self, now: int) -> None:
-        """Switch off the nodes whose time is up."""
-        while self._blocks and self._blocks[0][0] + self.rule.after <= now:
-            since, count = self._blocks.pop(0)
-            stay = count % self.node.processors
-            lacks = self._spare - self._kept - stay
-            if lacks > 0:
-                stay += min(count - stay, _whole(lacks, self.node))
-            self._kept += stay
-            if count > stay:
-                self._off.append([since + self.rule.after, count - stay])
-
-
-def _whole(processors: int, node: NodePower) -> int:
-    """Return processors rounded up to whole nodes."""
-    return -(-processors // node.processors) * node.processors
-
-
-def ledger_of(
-    rule: SleepRule, node: NodePower, processors: int, begin: int, room: int, moves: int = 0
-) -> L.Ledger:
-    """Return the ledger of the compiled code: all processors are idle since ``begin``.
-
-    Parameters
-    ----------
-    rule, node, processors, begin
-        As for :class:`IdleNodes`.
-    room, moves
-        Entries, and noted moves, that it has room for.
-    """
-    made = L.Ledger(np.zeros((L.ROWS, room), np.int64), np.zeros(4 * moves, np.int64))
-    made.after, made.on_time, made.off_time = rule.after, node.on_time, node.off_time
-    made.node, made.spare = node.processors, _whole(rule.spare, node)
-    made.idle, made.last = processors, 1
-    made.since[0], made.held[0] = begin, processors
-    return made
-
-
-def widen_ledger(ledger: L.Ledger, starts: int) -> list[DelayedStart]:
-    """Give a ledger room for a pass with as many starts; return the starts noted so far.
-
-    Those that the policy has not taken note of stay in the ledger, too, at its front.
-    """
-    blocks, offs = ledger.last - ledger.first, ledger.off_last - ledger.off_first
-    pending, old = ledger.delayed - ledger.seen, np.asarray(ledger.table)
-    room = max(old.shape[1], 4 * (blocks + offs + starts + pending) + 64)
-    made = np.zeros((L.ROWS, room), np.int64)
-    made[:2, :blocks] = old[:2, ledger.first : ledger.last]
-    made[2:4, :offs] = old[2:4, ledger.off_first : ledger.off_last]
-    made[4:, :pending] = old[4:, ledger.seen : ledger.delayed]
-    noted = noted_starts(ledger)[: ledger.seen]
-    ledger.first, ledger.last, ledger.off_first, ledger.off_last = 0, blocks, 0, offs
-    ledger.seen, ledger.delayed, ledger.table = 0, pending, made
-    return noted
-
-
-def noted_starts(ledger: L.Ledger) -> list[DelayedStart]:
-    """Return the delayed starts in a ledger, in order."""
-    starts = np.asarray(ledger.table)[4:, : ledger.delayed].T.tolist()
-    return [DelayedStart(*one) for one in starts]
+    def of(self, node: NodePower) -> Switching:
+        """Return the rule for a machine of such nodes."""
+        spare = -(-self.spare // node.processors) * node.processors
+        return Switching(self.after, spare, node.processors, node.on_time, node.off_time)
 
 
 class Stopped(Protocol):
@@ -401,7 +224,7 @@ def sleep_states(
     at = np.full(len(kept), UNKNOWN)
     room = 4 * len(kept) + 64
     while True:
-        ledger = ledger_of(rule or never, node, size, begin, 2 * len(kept) + 8, room)
+        ledger = (rule or never).of(node).ledger(size, begin, 2 * len(kept) + 8, room)
         short = L.replay(ledger, begun, over, order, held, whole_end, at)
         if short >= 0:
             raise QuantityError(

@@ -19,6 +19,7 @@ ASKED = {
     "predictors": "replay log.swf --estimates last-two",
     "platform": "replay log.swf --platform changes.toml",
     "holds": "replay log.swf --holds recorded",
+    "power": "replay log.swf --power power.toml",
     "grids": "grid log.swf",
     "other users": "replay log.swf --users generative",
     "populations": "resample log.swf",

@@ -24,11 +24,8 @@ from hpcrowd.environment.engine.kernel.sleeping import (
     balance,
     make_room,
     next_pending,
-    note_start,
-    on_now,
     pending,
-    settle,
-    take,
+    take_for,
 )
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.stops import FOREVER
@@ -106,26 +103,6 @@ def prepare(cluster: Cluster) -> bool:
     return True
 
 
-def switch_on(cluster: Cluster, job: int) -> int:
-    """Take idle processors for a job that starts; return how many s it waits for its nodes.
-
-    A job without length leaves the nodes that are on as they are, however many such jobs run
-    within a second.
-    """
-    jobs, state, ledger = cluster.jobs, cluster.state, cluster.ledger
-    now, need, run = state.now, jobs.processors[job], jobs.run_time[job]
-    if state.kill:
-        run = min(run, jobs.requested_time[job])
-    if run == 0:
-        settle(ledger, now)
-        if on_now(ledger, now) >= need:
-            return 0
-    delay = take(ledger, now, need)
-    if delay:
-        note_start(ledger, job, now, now + delay)
-    return delay
-
-
 def run_from(cluster: Cluster, job: int, start: int) -> None:
     """Run ``job`` from ``start`` on, for as long as it may."""
     jobs, state = cluster.jobs, cluster.state
@@ -146,7 +123,10 @@ def start_job(cluster: Cluster, job: int) -> None:
     jobs, state = cluster.jobs, cluster.state
     at = state.now
     if state.sleeps:
-        at += switch_on(cluster, job)
+        run = jobs.run_time[job]
+        if state.kill:
+            run = min(run, jobs.requested_time[job])
+        at += take_for(cluster.ledger, job, at, jobs.processors[job], run)
     run_from(cluster, job, at)
     state.free -= jobs.processors[job]
     state.waiting -= 1

@@ -1,9 +1,8 @@
 """Idle nodes that are switched off: the ledger of idle processors, and what passes do about it.
 
-``environment/power/sleep.py`` says the rules; :class:`~hpcrowd.environment.power.sleep.IdleNodes`
-is the same in readable Python. A pass decides as if all nodes were on. A job whose nodes are
-off holds its processors from then on and starts when they are on; after the pass its expected end
-is set right.
+``environment/engine/idle.py`` says the rules. A pass decides as if all nodes were on. A job whose
+nodes are off holds its processors from then on and starts when they are on; after the pass its
+expected end is set right.
 
 For an account, functions note each move of processors between the states below.
 """
@@ -176,11 +175,22 @@ def take(ledger: Ledger, now: int, count: int) -> int:
     return delay
 
 
-def note_start(ledger: Ledger, row: int, decided: int, start: int) -> None:
-    """Note a start that waits for nodes to be switched on."""
-    at = ledger.delayed
-    ledger.job[at], ledger.decided[at], ledger.start[at] = row, decided, start
-    ledger.delayed += 1
+def take_for(ledger: Ledger, job: int, now: int, need: int, run: int) -> int:
+    """Take processors for a job of ``run`` s, and note its start if it waits; return for how long.
+
+    A job without length leaves the nodes that are on as they are, however many such jobs run
+    within a second.
+    """
+    if run == 0:
+        settle(ledger, now)
+        if on_now(ledger, now) >= need:
+            return 0
+    delay = take(ledger, now, need)
+    if delay:
+        at = ledger.delayed
+        ledger.job[at], ledger.decided[at], ledger.start[at] = job, now, now + delay
+        ledger.delayed += 1
+    return delay
 
 
 def make_room(ledger: Ledger, starts: int) -> bool:

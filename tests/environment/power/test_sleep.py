@@ -20,6 +20,7 @@ from hpcrowd.environment.state.begin import begin_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.environment.power.idle_nodes import PlainIdleNodes
 from tests.environment.power.power_cases import made
 from tests.support.policies import outcome, policies, workloads
 from tests.support.simulations import both, simulation_of
@@ -54,7 +55,7 @@ def simulate(rows, rule, node=NODE, *, users="rigid", cancel=None, **cluster):
     work = Work.of(jobs, None)
     model = simulation_of(jobs, **cluster)
     if rule is not None:
-        model.cluster.engine.sleep_by(rule, node)
+        model.cluster.engine.switch_off(rule.of(node))
     add_users(model, work, users)
     if cancel is not None:
         model.run(until=cancel[0])
@@ -139,9 +140,11 @@ def test_a_job_that_is_cancelled_early_holds_nobody_up(plain):
 def test_compiled_equals_plain(rows, cluster, rule, node, users):
     """Both engines give the same schedule and the same delays, and the account the same again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", 8)
+        for name in ("compiled", "idle"):
+            patch.setattr(f"hpcrowd.environment.engine.{name}.FIRST_ROOM", 8)
         fast = simulate(rows, rule, node, users=users, **cluster)
-    plain = simulate(rows, rule, node, users=users, plain=True, **cluster)
+        patch.setattr("hpcrowd.environment.engine.idle.IdleNodes", PlainIdleNodes)
+        plain = simulate(rows, rule, node, users=users, plain=True, **cluster)
     assert outcome(plain.jobs) == outcome(fast.jobs)
     assert plain.cluster.engine.delayed == fast.cluster.engine.delayed
     found, started = states_of(fast, rule, node)
@@ -195,7 +198,7 @@ def test_a_run_that_begins_from_a_state(plain):
     jobs = made([(900, 150, 2, 200, 1), (1100, 10, 4)])
     jobs.recorded_start[1] = jobs.recorded_end[:] = UNKNOWN
     model = Simulation(jobs, processors=4, scheduler="easy", plain=plain)
-    model.cluster.engine.sleep_by(MINUTE, NODE)
+    model.cluster.engine.switch_off(MINUTE.of(NODE))
     begin_from(model, 1000, np.array([0]), np.array([], np.int64))
     model.cluster.submit(np.array([1]), 1100)
     model.run()
