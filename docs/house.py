@@ -51,7 +51,8 @@ PARTS = {
         scenarios/kinds/parts/holds
         """,
     "platform": """
-        environment/platform/ analysis/accounts/platform analysis/pictures/platform_marks
+        environment/platform/ environment/schedulers/policies/adaptive
+        analysis/accounts/platform analysis/pictures/platform_marks
         scenarios/kinds/platform_files scenarios/kinds/parts/platform
         """,
     "formats": """
@@ -126,7 +127,6 @@ AGAINST_THE_ORDER = {
     "models -> sweeps",
     "platform -> power",
     "policies -> machines of nodes",
-    "policies -> platform",
     "reactions -> other users",
     "reactions -> power",
     "sweeps -> calibration",

@@ -19,7 +19,7 @@ import csv
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timezone, tzinfo
 from math import isfinite
 from pathlib import Path
@@ -33,9 +33,10 @@ from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.quantities import duration_text, plural
 from hpcrowd.environment.signals.repeats import REPEATS, Repeat
-from hpcrowd.environment.signals.signal import FIELDS, Signal, parse_signal, usual_steps
+from hpcrowd.environment.signals.signal import FIELDS, Signal, usual_steps
 from hpcrowd.environment.signals.times import (
     NOT_A_TIME,
+    NOT_WHOLE,
     LocalTimes,
     column_zone,
     no_such_time,
@@ -161,10 +162,6 @@ class SignalFile:
         """Return the signal in the lines of a file, as :meth:`read` does."""
         zone = zone_of(self.zone) if self.zone else None
         try:
-            if _is_simple(lines) and not self._detects:
-                smallest = None if least is None else least / self.factor
-                signal = parse_signal(lines, source, least=smallest)
-                return replace(signal, values=signal.values * self.factor, repeat=self.repeat)
             return _Reader(self, lines, source, least).signal(zone)
         except csv.Error as error:
             raise SignalError(source, f"not CSV: {error}") from None
@@ -192,16 +189,19 @@ class _Reader:
         self, options: SignalFile, lines: Sequence[str], source: str, least: float | None
     ) -> None:
         self._options, self._source, self._least = options, source, least
+        simple = _is_simple(lines)
         self._missing = {*MISSING, *(text.strip().lower() for text in options.missing)}
+        if simple and not options._detects:
+            self._missing = set()
         first, self._delimiter, self._names = self._header(lines)
         while self._names and not self._names[-1]:
             self._names.pop()
         self._time = self._time_places()
         self._field = " ".join(self._names[place] for place in self._time)
         self._rows = self._lines(lines, first)
-        self._place = self._value_place()
+        self._place = 1 if simple and not options.column else self._value_place()
         first_time = self._rows[0][1][self._time[0]] if self._rows else ""
-        self._seconds = _is_simple(lines) and _SECONDS.fullmatch(first_time) is not None
+        self._seconds = simple and _SECONDS.fullmatch(first_time) is not None
 
     def signal(self, zone: tzinfo | None) -> Signal:
         """Return the signal; ``zone`` is that of the options."""
@@ -267,7 +267,9 @@ class _Reader:
                 if found and len(cells) > 1:
                     return number, delimiter, cells
         if not any(line.strip() for line in lines):
-            raise SignalError(self._source, "empty; a signal has a header and a line per step")
+            raise SignalError(
+                self._source, "empty; a signal has a header time,value and a line per step"
+            )
         if wanted:
             rule = "not a column in any of the first lines; write the name as in the header"
             raise SignalError(self._source, rule, "time_column", wanted)
@@ -275,6 +277,8 @@ class _Reader:
             f"{self._source}, line 1",
             "not the header of a signal; write time,value, or name the column of times with "
             "time_column",
+            "",
+            lines[0],
         )
 
     def _lines(self, lines: Sequence[str], first: int) -> list[tuple[int, list[str]]]:
@@ -369,8 +373,9 @@ class _Reader:
             raise SignalError(where, rule, self._field, line.time)
         try:
             wall, offset = parse_time(line.time)
-        except (ValueError, OverflowError):
-            raise SignalError(where, NOT_A_TIME, self._field, line.time) from None
+        except (ValueError, OverflowError) as error:
+            rule = NOT_WHOLE if str(error) == NOT_WHOLE else NOT_A_TIME
+            raise SignalError(where, rule, self._field, line.time) from None
         try:
             return places.unix(wall, offset)
         except ValueError:

@@ -21,12 +21,10 @@ Files as grid operators and data services publish them are read too; see
 
 from __future__ import annotations
 
-import csv
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -41,8 +39,6 @@ from hpcrowd.environment.signals.steps import Steps
 from hpcrowd.environment.signals.walls import local_steps, walls_of
 
 if TYPE_CHECKING:
-    from _csv import Reader
-
     from hpcrowd.environment.signals.published import SignalFile
 
 #: The columns of a file, in this order.
@@ -253,7 +249,7 @@ def read_signal(
     SignalError
         If something is wrong; the message is one line with file, line, field and value.
     """
-    # It imports this module, and is needed only to read files.
+    # It imports this module.
     from hpcrowd.environment.signals.published import SignalFile
 
     found = SignalFile(path) if options is None else replace(options, path=path)
@@ -284,90 +280,18 @@ def parse_signal(
     >>> parse_signal(["time,value", "0,310", "3600,295.5"])
     <Signal signal: 2 steps of 3600 s>
     """
-    reader = csv.reader(lines)
-    try:
-        return _parsed(reader, source, least)
-    except csv.Error as error:
-        raise SignalError(f"{source}, line {reader.line_num}", f"not CSV: {error}") from None
+    from hpcrowd.environment.signals.published import SignalFile
+
+    return SignalFile("").parse(list(lines), source, least=least)
 
 
-def _parsed(reader: Reader, source: str, least: float | None) -> Signal:
-    header = next(reader, None)
-    if header is None:
-        raise SignalError(source, "empty; a signal has a header time,value and a line per step")
-    names = tuple(name.strip().lower() for name in header)
-    if names != FIELDS:
-        raise SignalError(
-            f"{source}, line 1",
-            "not the header of a signal; write time,value",
-            "",
-            ",".join(header),
-        )
-    times: list[int] = []
-    values: list[float] = []
-    where: list[tuple[int, list[str]]] = []
-    kinds: set[bool] = set()
-    for cells in reader:
-        if not any(cell.strip() for cell in cells):
-            continue
-        line = f"{source}, line {reader.line_num}"
-        if len(cells) != len(FIELDS):
-            raise SignalError(line, "not a time and a value with one comma")
-        seconds, absolute = _time(cells[0].strip(), line)
-        kinds.add(absolute)
-        if len(kinds) > 1:
-            raise SignalError(
-                line, "seconds and dates in one file; use one of them", "time", cells[0]
-            )
-        times.append(seconds)
-        values.append(_value(cells[1].strip(), line))
-        where.append((reader.line_num, cells))
-    fault = _first_fault(np.array(times, np.int64), np.array(values), least)
-    if fault is not None:
-        step, field, rule = fault
-        if step == len(where):
-            raise SignalError(source, rule)
-        number, cells = where[step]
-        raise SignalError(f"{source}, line {number}", rule, field, cells[FIELDS.index(field)])
-    return Signal(np.array(times, np.int64), np.array(values), kinds.pop(), source)
-
-
-def _time(text: str, line: str) -> tuple[int, bool]:
-    """Return seconds of the run or Unix time, and whether it is Unix time."""
-    if re.fullmatch(r"-?\d{1,15}", text, re.ASCII):
-        return int(text), False
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        rule = "neither whole seconds of the run nor a date and time such as 2024-01-08T00:00+01:00"
-        raise SignalError(line, rule, "time", text) from None
-    if moment.tzinfo is None:
-        rule = "date without its offset from universal time; add for example +01:00, or Z"
-        raise SignalError(line, rule, "time", text)
-    if moment.microsecond:
-        raise SignalError(line, "not a whole second; leave out the fraction", "time", text)
-    return int(moment.timestamp()), True
-
-
-def _value(text: str, line: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise SignalError(line, "not a number; write for example 312.5", "value", text) from None
-
-
-def _first_fault(
-    times: Int64s, values: np.ndarray, least: float | None = None
-) -> tuple[int, str, str] | None:
+def _first_fault(times: Int64s, values: np.ndarray) -> tuple[int, str, str] | None:
     """Return the first step that breaks a rule, in which field, and the rule."""
     if len(times) < 2:
         return len(times), "time", f"{plural(len(times), 'step')}; a signal needs at least 2"
     infinite = np.flatnonzero(~np.isfinite(values))
     if len(infinite):
         return int(infinite[0]), "value", "not a finite number; fill in what is missing"
-    if least is not None and values.min() < least:
-        first = int(np.flatnonzero(values < least)[0])
-        return first, "value", f"must be {least:g} or more; correct it"
     steps = np.diff(times)
     if steps.min() <= 0:
         first = int(np.flatnonzero(steps <= 0)[0])

@@ -45,6 +45,8 @@ NOT_A_TIME = (
     "that are not data"
 )
 
+NOT_WHOLE = "not a whole second; leave out the fraction"
+
 
 def zone_of(name: str) -> tzinfo:
     """Return a time zone by its name.
@@ -90,7 +92,7 @@ def parse_time(text: str) -> tuple[int, int | None]:
         text, offset = mark[1], ABBREVIATIONS[mark[2]] * HOUR
     moment = _moment(text)
     if moment.microsecond:
-        raise ValueError("not a whole second")
+        raise ValueError(NOT_WHOLE)
     ahead = moment.utcoffset()
     if ahead is not None:
         offset = int(ahead.total_seconds())

@@ -259,7 +259,7 @@ BERLIN = {"zone": "Europe/Berlin"}
     ("lines", "options", "message"),
     [
         ([], {"zone": "UTC"}, ": empty; a signal has a header"),
-        (["0,1", "1,2"], {}, ", line 1: not the header of a signal; write time,value"),
+        (["0,1", "1,2"], {}, ", line 1: '0,1': not the header of a signal; write time,value"),
         ([*MAPS[:2]], {}, ": 1 step; a signal needs at least 2"),
         ([*MAPS, "2023-01-01 03:00:00,N,N,12..5,1,x"], {},
          ", line 5, field Carbon intensity gCO\u2082eq/kWh (direct): '12..5': not a number"),

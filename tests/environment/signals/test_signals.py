@@ -40,15 +40,16 @@ def test_dates_need_a_trace_with_a_beginning():
          ", line 2, field time: '2024-01-08T08:00:00.5Z': not a whole second"),
         *(([*HOURLY, line], f", line 6, field {told}") for line, told in (
             ("14400,lots", "value: 'lots': not a number; write for example 312.5"),
-            ("14400,nan", "value: 'nan': not a finite number; fill in what is missing"),
+            ("14400,nan", "value: 'nan': not a number; write for example 312.5"),
             ("18000,1", "time: '18000': 7200 s after the step before, the usual step is 3600 s: a"),
             ("10800,1", "time: '10800': comes again; sort"),
             ("7000,1", "time: '7000': comes earlier than the step"),
-            ("1.5,1", "time: '1.5': neither whole seconds of the run"),
-            ("2024-01-08T08:00,1", "time: '2024-01-08T08:00': date without its offset"),
-            ("2024-01-08T08:00Z,1", "time: '2024-01-08T08:00Z': seconds and dates in one file"),
+            ("1.5,1", "time: '1.5': not whole seconds of the run, as the first time is"),
+            ("2024-01-08T08:00Z,1", "time: '2024-01-08T08:00Z': not whole seconds of the run"),
         )),
-        ([*HOURLY, "14400,1,2"], ", line 6: not a time and a value with one comma"),
+        (["time,value", "2024-01-08T08:00,1"],
+         ", line 2, field time: '2024-01-08T08:00': local time without an offset"),
+        ([*HOURLY, "14400,1,2"], ", line 6: 3 columns, the header has 2"),
     ],
 )  # fmt: skip
 def test_mistakes_give_one_line(lines, told):
