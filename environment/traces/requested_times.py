@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, Names, number_of
 from hpcrowd.environment.quantities import parse_duration, parse_factor, round_half_up
+from hpcrowd.environment.registry import imported
 from hpcrowd.environment.streams import Streams
 
-if TYPE_CHECKING:
-    from hpcrowd.environment.traces.request_model import RequestModel
+#: The model of users' estimates.
+MODEL = "hpcrowd.environment.traces.request_model:RequestModel"
 
 #: Name of the random stream that requested times are drawn from.
 STREAM = "requested time"
@@ -44,7 +45,8 @@ class RequestedTimes:
     factor
         Least multiple of the recorded run time; 0 for no such rule.
     model
-        Model that requested times are drawn from; None for none, unless ``fitted``.
+        :class:`~hpcrowd.environment.traces.request_model.RequestModel` that requested times are
+        drawn from; None for none, unless ``fitted``.
     fitted
         Whether the model is fitted to the jobs with a requested time. As some of these outrun it,
         some jobs may get less than their run time if the model has too few long requests.
@@ -57,7 +59,7 @@ class RequestedTimes:
     """
 
     factor: float = 0.0
-    model: RequestModel | None = None
+    model: Any = None
     fitted: bool = False
     everyone: bool = False
     limits: Mapping[str | None, int] = field(default_factory=dict)
@@ -87,10 +89,8 @@ class RequestedTimes:
                 )
             if longest == "fitted":
                 return cls(fitted=True, everyone=bool(plus))
-            from hpcrowd.environment.traces.request_model import RequestModel
-
             try:
-                return cls(model=RequestModel(parse_duration(longest)), everyone=bool(plus))
+                return cls(model=imported(MODEL)(parse_duration(longest)), everyone=bool(plus))
             except QuantityError as error:
                 raise QuantityError(f"requested {text!r}: {error}") from None
         raise QuantityError(
@@ -174,9 +174,7 @@ class RequestedTimes:
             note("requested time replaced by one from the model of users' estimates", ~missing)
         requested = recorded.copy()
         if drawn.any():
-            from hpcrowd.environment.traces.request_model import RequestModel
-
-            model = self.model or RequestModel.fit(recorded[~missing])
+            model = self.model or imported(MODEL).fit(recorded[~missing])
             stream = Streams(seed).generator(STREAM)
             requested[drawn] = model.draw(run[drawn], stream, outrun=self.fitted)
             note(
