@@ -24,8 +24,6 @@ from hpcrowd.environment.stops import FOREVER
 if TYPE_CHECKING:
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.cluster import Cluster  # circle: for its type only
-    from hpcrowd.environment.machine.layout import Layout
-    from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.machine.outlook import Outlook
     from hpcrowd.environment.machine.past import Past
 
@@ -224,7 +222,9 @@ class NodesNow(Protocol):
         pass, one by one as :meth:`Scheduler.select` yields them.
     """
 
-    layout: Layout
+    @property
+    def layout(self) -> Any:
+        """A ``machine.layout.Layout``."""
 
     @property
     def stock(self) -> Any:
@@ -386,11 +386,11 @@ class Scheduler(Announced):
     def take_charge(self, cluster: Cluster) -> None:
         """Take note of the cluster that it was given to, whose engine is there; before the run."""
 
-    def on_machine(self, machine: Machine, jobs: JobTable) -> None:
-        """Take note of the machine of nodes that it runs, and the table; before :meth:`begin`.
+    def on_machine(self, machine: Any, jobs: JobTable) -> None:
+        """Take note of the ``machine.model.Machine`` that it runs, and the table of jobs.
 
-        Only called if :attr:`nodes` is true. On other schedulers' behalf, ``OnNodes`` chooses the
-        nodes.
+        Called before :meth:`begin`, and only if :attr:`nodes` is true. On other schedulers' behalf,
+        ``OnNodes`` chooses the nodes.
         """
 
     def successor(self, other: Scheduler) -> Scheduler:
