@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcrowd.environment.holds.again import Again
-from hpcrowd.environment.holds.rules import Cause, Condition, Rules, account_of
+from hpcrowd.environment.holds.rules import Again, Cause, Condition, Rules, account_of
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
 from hpcrowd.environment.parts.part import Part
 from hpcrowd.environment.quantities import time_at_speed

@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
-from hpcrowd.environment.limits.memory import GB, SHARE, SMALL, free_memory
+from hpcrowd.environment.limits.numbers import GB, SHARE, SMALL, free_memory
 
 #: Bytes that are read at a time.
 PIECE = 2**20

@@ -12,15 +12,17 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.output.guard import (
+    add_list,
     check_clashes,
     check_not_input,
     check_replaceable,
     check_replaceable_file,
     current,
     is_stream,
+    parts_of,
+    settle,
     written,
 )
-from hpcrowd.environment.output.manifest import add_list, parts_of, settle
 
 #: Ending of the names of unfinished files and folders.
 UNFINISHED = ".tmp"
@@ -73,7 +75,7 @@ def whole_file(
 def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary folder to fill; what hpcrowd wrote in ``folder`` is replaced by it.
 
-    Everything else in the folder stays: see :mod:`hpcrowd.environment.output.manifest`. Without the
+    Everything else in the folder stays: see :mod:`hpcrowd.environment.output.guard`. Without the
     option ``--force`` of a command, the folder must be empty or hold results, those of the same
     command and settings. A symbolic link stays.
 

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
-from hpcrowd.environment.header import Header
+from hpcrowd.environment.header import MEASURED, Header, MachineSize, machine_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
-from hpcrowd.environment.traces.machine_size import MEASURED, MachineSize, machine_size
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def assumed(size: str = "", clock: str = "") -> list[str]:
     ----------
     size
         Note on the size of the machine, see
-        :class:`~hpcrowd.environment.traces.machine_size.MachineSize`; empty if it was given.
+        :class:`~hpcrowd.environment.header.MachineSize`; empty if it was given.
     clock
         Note on start and time zone, see :attr:`hpcrowd.environment.clock.Clock.note`; empty if
         they are known.

@@ -160,7 +160,7 @@ class FileConfig(Strict):
         QuantityError
             When it cannot be read or something in it is wrong; with file, place, value and rule.
         """
-        from hpcrowd.environment.toml_files import read_toml
+        from hpcrowd.environment.files import read_toml
 
         place = Path(path)
         values, content = read_toml(place)

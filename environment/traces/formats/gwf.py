@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.header import decode
+from hpcrowd.environment.header import MOST_HELD, decode, most_in_use
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import (
@@ -53,10 +53,13 @@ from hpcrowd.environment.traces.formats.common.names import (
     plain,
     worded,
 )
-from hpcrowd.environment.traces.headers import left_out
-from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
+from hpcrowd.environment.traces.headers import (
+    READ_AS_UNIX,
+    count_from_first,
+    first_unix_time,
+    left_out,
+)
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
-from hpcrowd.environment.traces.unix_times import READ_AS_UNIX, count_from_first, first_unix_time
 
 #: Fields 17 to 29, by their names in :attr:`Trace.extra`.
 GRID_FIELDS = (

@@ -9,8 +9,7 @@ from pathlib import Path
 from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
 from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import read_head
-from hpcrowd.environment.traces.formats.common.json_kinds import named_json
+from hpcrowd.environment.traces.formats.common.files import named_json, read_head
 from hpcrowd.environment.traces.formats.common.names import anonymised
 from hpcrowd.environment.traces.paths import trace_path
 from hpcrowd.environment.traces.trace import Trace

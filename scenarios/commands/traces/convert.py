@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.header import Header
+from hpcrowd.environment.header import Header, without_found_size
 from hpcrowd.environment.limits.inputs import Unreadable, check_readable, read_all
 from hpcrowd.environment.limits.numbers import MOST_PROCESSORS
 from hpcrowd.environment.output.guard import is_stream
@@ -28,10 +28,9 @@ from hpcrowd.environment.traces.formats.registry import (
     parse_format,
     read_trace,
 )
-from hpcrowd.environment.traces.formats.tables.ready import map_titles
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import with_values
-from hpcrowd.environment.traces.machine_size import without_found_size
+from hpcrowd.environment.traces.paths import map_titles
 from hpcrowd.environment.traces.trace import Trace, assumed
 from hpcrowd.scenarios.commands.options import AsJson, at_hand
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.header import Header
+from hpcrowd.environment.header import MOST_HELD, Header, most_in_use
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
@@ -38,11 +38,14 @@ from hpcrowd.environment.traces.formats.common.names import (
     worded,
 )
 from hpcrowd.environment.traces.formats.common.odd_values import OddValues
-from hpcrowd.environment.traces.formats.common.site_columns import SAID_BY_STATUS
+from hpcrowd.environment.traces.formats.common.site_columns import (
+    RUNS,
+    SAID_BY_STATUS,
+    EarlierRun,
+    in_order,
+    text_of,
+)
 from hpcrowd.environment.traces.headers import LATEST, made_header, parse_zone, unix_origin
-from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
-from hpcrowd.environment.traces.runs import COLUMN as RUNS
-from hpcrowd.environment.traces.runs import EarlierRun, in_order, text_of
 from hpcrowd.environment.traces.trace import FIELDS, LINES, Trace, all_columns
 
 if TYPE_CHECKING:

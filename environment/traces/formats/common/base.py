@@ -19,12 +19,12 @@ from hpcrowd.environment.traces.formats.common.files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
     checksum,
+    named_json,
     read_blocks,
     read_file,
     read_head,
     write_file,
 )
-from hpcrowd.environment.traces.formats.common.json_kinds import named_json
 from hpcrowd.environment.traces.formats.common.names import NAMED, known, worded
 from hpcrowd.environment.traces.formats.common.site_columns import said_by_status
 from hpcrowd.environment.traces.trace import FIELDS, Trace

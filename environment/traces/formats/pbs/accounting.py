@@ -54,6 +54,12 @@ from hpcrowd.environment.traces.formats.common.base import (
 )
 from hpcrowd.environment.traces.formats.common.files import mostly, rows_in
 from hpcrowd.environment.traces.formats.common.odd_values import LeftOut, OddValues
+from hpcrowd.environment.traces.formats.common.site_columns import (
+    RUNS,
+    EarlierRun,
+    in_order,
+    text_of,
+)
 from hpcrowd.environment.traces.formats.pbs.records import (
     OF_A_RUN,
     OURS,
@@ -66,8 +72,6 @@ from hpcrowd.environment.traces.formats.pbs.records import (
 )
 from hpcrowd.environment.traces.formats.pbs.requests import asked_of
 from hpcrowd.environment.traces.headers import parse_zone
-from hpcrowd.environment.traces.runs import COLUMN as RUNS
-from hpcrowd.environment.traces.runs import EarlierRun, in_order, text_of
 from hpcrowd.environment.traces.trace import LINES, Trace
 
 #: Fields with names, and the keys of records.

@@ -64,21 +64,24 @@ from hpcrowd.environment.traces.formats.common.names import (
     worded,
 )
 from hpcrowd.environment.traces.formats.common.odd_values import OddValues
-from hpcrowd.environment.traces.formats.common.site_columns import NUMBERS, site_numbers
+from hpcrowd.environment.traces.formats.common.site_columns import (
+    NUMBERS,
+    earlier_runs,
+    site_numbers,
+)
 from hpcrowd.environment.traces.formats.slurm.columns import (
     COLUMNS,
     SITE_WORDS,
     find_layout,
     is_cut,
 )
-from hpcrowd.environment.traces.formats.slurm.completions import completions_in, is_completions
 from hpcrowd.environment.traces.formats.slurm.jobs import (
     Fields,
     Times,
     copies,
     find_jobs,
 )
-from hpcrowd.environment.traces.formats.slurm.records import rows_of
+from hpcrowd.environment.traces.formats.slurm.records import completions_in, is_completions, rows_of
 from hpcrowd.environment.traces.formats.slurm.snapshot import (
     Queued,
     expanded,
@@ -103,7 +106,6 @@ from hpcrowd.environment.traces.formats.slurm.values import (
 )
 from hpcrowd.environment.traces.formats.slurm.values import STATES as STATES_OF_SLURM
 from hpcrowd.environment.traces.headers import parse_zone, unix_origin
-from hpcrowd.environment.traces.runs import earlier_runs
 from hpcrowd.environment.traces.trace import Trace
 
 #: The delimiter of ``sacct -P``, and the replacement for it and for line ends in names.

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.header import decode
+from hpcrowd.environment.header import MOST_IN_USE, decode, most_in_use
+from hpcrowd.environment.holds.recorded import JobIds, preceding_by_dependency
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.traces.dependencies import JobIds, preceding_by_dependency
 from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
     BEFORE_SUBMIT,
@@ -39,12 +39,19 @@ from hpcrowd.environment.traces.formats.common.names import (
     NOTHING,
     numbered,
 )
-from hpcrowd.environment.traces.formats.common.site_columns import filled, texts_of
+from hpcrowd.environment.traces.formats.common.site_columns import (
+    RUNS,
+    EarlierRun,
+    Runs,
+    filled,
+    in_order,
+    text_of,
+    texts_of,
+)
 from hpcrowd.environment.traces.formats.slurm.columns import SITE_WORDS, SUBMIT_LINE
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
-from hpcrowd.environment.traces.formats.slurm.requests import request_columns
 from hpcrowd.environment.traces.formats.slurm.steps import held, job_keys
-from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
+from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in, request_columns
 from hpcrowd.environment.traces.formats.slurm.table import Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
@@ -59,9 +66,6 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     to_unix,
 )
 from hpcrowd.environment.traces.headers import made_header
-from hpcrowd.environment.traces.machine_size import MOST_IN_USE, most_in_use
-from hpcrowd.environment.traces.runs import COLUMN as RUNS
-from hpcrowd.environment.traces.runs import EarlierRun, Runs, in_order, text_of
 from hpcrowd.environment.traces.trace import LINES, Trace, all_columns, tally
 
 #: Why rows are dropped or jobs repaired.

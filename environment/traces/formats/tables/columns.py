@@ -53,8 +53,13 @@ from hpcrowd.environment.traces.formats.common.names import (
     numbered_words,
 )
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
-from hpcrowd.environment.traces.formats.tables.parquet import MAGIC, ParquetTable
-from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
+from hpcrowd.environment.traces.formats.tables.text import (
+    MAGIC,
+    ParquetTable,
+    Table,
+    listed,
+    write_table,
+)
 from hpcrowd.environment.traces.formats.tables.values import Columns, to_microsecond
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, MEANING, Trace, all_columns
