@@ -56,10 +56,9 @@ from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
 from hpcrowd.environment.traces.formats.common.site_columns import of_jobs
-from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.formats.registry import read_trace, trace_path
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.headers import parse_zone
-from hpcrowd.environment.traces.paths import trace_path
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 #: Format of a folder; it is raised when older versions can no longer read it, or the reverse.

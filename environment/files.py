@@ -23,17 +23,8 @@ from hpcrowd.environment.output.whole import whole_file
 def json_of(text: str, *, finite: bool = False) -> Any:
     """Return the values in JSON text.
 
-    Parameters
-    ----------
-    text
-        The text.
-    finite
-        Refuse infinite numbers and NaN, which Python reads although JSON has none.
-
-    Raises
-    ------
-    ValueError
-        When it is not JSON, or nested too deeply.
+    ``finite`` refuses infinite numbers and NaN, which Python reads although JSON has none. Raises
+    ValueError when the text is not JSON, or nested too deeply.
     """
     try:
         limit = _finite if finite else None
@@ -47,12 +38,8 @@ def json_of(text: str, *, finite: bool = False) -> Any:
 def check_characters(text: str, found: Any) -> None:
     """Check that no text in JSON has half a character, such as ``\\ud800``, which no file can hold.
 
-    Bytes that are not UTF-8, as Python keeps them in texts, are no such halves.
-
-    Raises
-    ------
-    ValueError
-        If one does.
+    Bytes that are not UTF-8, as Python keeps them in texts, are no such halves. Raises ValueError
+    if one does.
     """
     if "\\ud" in text.lower():
         try:
@@ -96,10 +83,7 @@ class ModelFormat:
     def write(self, content: dict[str, Any], path: str | os.PathLike[str]) -> None:
         """Write a file, which is complete or absent; format and version are added.
 
-        Raises
-        ------
-        ModelFileError
-            When it cannot be written.
+        Raises ModelFileError when it cannot be written.
         """
         wire = {"format": self.name, "version": self.version, **content}
         text = json.dumps(wire, indent=2, allow_nan=False)
@@ -109,10 +93,7 @@ class ModelFormat:
     def read(self, path: str | os.PathLike[str]) -> dict[str, Any]:
         """Return the content of a file; format and version are checked.
 
-        Raises
-        ------
-        ModelFileError
-            When the file is missing, damaged, or of a newer version.
+        Raises ModelFileError when the file is missing, damaged, or of a newer version.
         """
         name = os.fspath(path)
         try:
@@ -135,10 +116,7 @@ class ModelFormat:
 def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
     """Return the values in a TOML file, and its bytes.
 
-    Raises
-    ------
-    QuantityError
-        If it cannot be read or is not TOML.
+    Raises QuantityError if it cannot be read or is not TOML.
     """
     try:
         content = read_bytes(path)
@@ -159,15 +137,10 @@ Place = Sequence[str | int]
 
 
 def line_of(text: str, place: Place) -> int | None:
-    """Return the line, from 1, in which a value begins; None if no part of its path exists.
+    """Return the line, from 1, in which a value of valid TOML begins.
 
-    Parameters
-    ----------
-    text
-        The whole file, valid TOML.
-    place
-        Keys, and list indices from 0. If the value does not exist, the last existing part of the
-        path counts, such as the table in which a key is missing.
+    None if no part of its path exists. If the value does not exist, the last existing part of the
+    path counts, such as the table in which a key is missing.
     """
     for length in range(len(place), 0, -1):
         found = _first_line(text, place[:length])

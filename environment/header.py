@@ -166,17 +166,12 @@ def most_in_use(start: Int64s, end: Int64s, processors: NDArray[Any]) -> int:
 
 
 def machine_size(header: Header, columns: Mapping[str, NDArray[Any]]) -> MachineSize:
-    """Return the size of the machine.
+    """Return the size of the machine from the header, or from the columns of the trace.
 
-    If nothing gives it, it is the peak of the recorded use: the most processors that
-    jobs held at once, by their recorded starts and ends, and at least the largest job that ran. If
-    no job has a recorded start, each is taken as started when it was submitted, as in a replay; the
-    result may then be too large where jobs waited. If no job ran, it is the largest job.
-
-    Parameters
-    ----------
-    header, columns
-        Those of the trace.
+    If nothing gives it, it is the peak of the recorded use: the most processors that jobs held at
+    once, by their recorded starts and ends, and at least the largest job that ran. If no job has a
+    recorded start, each is taken as started when it was submitted, as in a replay; the result may
+    then be too large where jobs waited. If no job ran, it is the largest job.
     """
     if (given := header.processors) is not None:
         found = [what for note in _notes(header) for what in _found_as(note)]

@@ -56,10 +56,7 @@ class Option(NamedTuple):
     def value(self, text: str) -> Any:
         """Return the value in a text.
 
-        Raises
-        ------
-        QuantityError
-            If it is none, or not within the bounds of the option.
+        Raises QuantityError if it is none, or not within the bounds of the option.
         """
         kinds = [one for one in self.kinds if _plain(one) in READ] or [int, float, bool, str]
         unit = "" if self.about is None else self.about.unit.partition(" ")[0]
@@ -164,6 +161,9 @@ def _has_own_make(kind: Callable[..., Any]) -> bool:
 def made(kind: Callable[..., Any], given: Sequence[Any] = (), options: Any = None) -> Any:
     """Return an object of a class, or what a function makes.
 
+    Raises QuantityError if an argument is missing, or its constructor does not take the fields of
+    its ``settings``.
+
     Parameters
     ----------
     kind
@@ -172,11 +172,6 @@ def made(kind: Callable[..., Any], given: Sequence[Any] = (), options: Any = Non
         Arguments that come first.
     options
         Its options by attribute; an object of its ``settings``; None for the defaults.
-
-    Raises
-    ------
-    QuantityError
-        If an argument is missing, or its constructor does not take the fields of its ``settings``.
     """
     settings, taken = settings_of(kind), keywords_of(kind)
     if settings is None or (not options and not taken):
@@ -251,21 +246,16 @@ def parse_options(
 ) -> dict[str, Any]:
     """Return the keyword arguments for options in text, ``option=value`` each.
 
+    Raises QuantityError if an option is unknown or given twice, or its value is wrong.
+
     Parameters
     ----------
     what, text
         The kind of object, and the whole text, for messages.
     kind
         The class whose constructor takes them, or a function.
-    parts
-        The options.
     also
         Other valid options, for messages.
-
-    Raises
-    ------
-    QuantityError
-        If an option is unknown or given twice, or its value is wrong.
     """
     known = {name.replace("_", "-"): one for name, one in options_of(kind).items()}
     shown = [name for name, one in known.items() if one.as_text]

@@ -94,14 +94,8 @@ class JobIds:
     def rows(self, row: int, wanted: JobId, *, corresponding: bool = False) -> list[int]:
         """Return the rows of a job, or of the tasks of an array, that a job in ``row`` names.
 
-        Parameters
-        ----------
-        row
-            A job of the same cluster.
-        wanted
-            What it names.
-        corresponding
-            Of an array only the task with the same number, if both are tasks.
+        Both are of the same cluster. If ``corresponding``, of an array only the task with the same
+        number counts, if both are tasks.
         """
         tasks = self._tasks.get((self._clusters[row], wanted.number), {})
         task, mine = wanted.task, self.of[row].task
@@ -179,7 +173,8 @@ def recorded_rules(
 
     A job that depends on others, or is a task of an array with a throttle, is held for these
     reasons; any other becomes eligible as long after its submission as it did in the log, which
-    covers earliest starts, and holds by users and operators.
+    covers earliest starts, and holds by users and operators. Raises TraceError if earlier runs
+    cannot be read.
 
     Parameters
     ----------
@@ -193,11 +188,6 @@ def recorded_rules(
         False leaves out what held them back, but not that jobs were run again.
     run_time
         Returns recorded run times at the speed of the nodes, s.
-
-    Raises
-    ------
-    TraceError
-        If earlier runs cannot be read.
     """
     rules = Rules.none(len(jobs))
     if held and any(name in trace.extra for name in COLUMNS):

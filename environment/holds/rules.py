@@ -44,18 +44,11 @@ def account_of(
     never: int = 0,
     notes: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Return how many jobs were held, for how long, and why, fit for JSON.
+    """Return how many jobs were held, for how long, s, and why, fit for JSON.
 
-    Parameters
-    ----------
-    held
-        How long each job was held, s.
-    causes
-        Jobs by the cause that held them last.
-    never
-        Jobs that were taken back because they could never be eligible.
-    notes
-        Rules that could not be taken as they are, by reason.
+    ``causes`` has the number of jobs by the cause that held them last, ``notes`` that of rules that
+    could not be taken as they are, by reason; ``never`` jobs were taken back because they could
+    never be eligible.
     """
     return {
         "jobs_held": len(held) + never,

@@ -87,21 +87,10 @@ def floating_errors_raise() -> bool:
 
 
 def check_within(what: str, value: float, least: float, most: float, cure: str = "") -> None:
-    """Check that a number is in a range; one that is not a number never is.
+    """Check that a number is in a range, ends included; one that is not a number never is.
 
-    Parameters
-    ----------
-    what
-        What it is, such as the name of a setting.
-    value, least, most
-        The number and the range, ends included.
-    cure
-        Added to the message.
-
-    Raises
-    ------
-    QuantityError
-        With the name, the value and the range.
+    Raises QuantityError with what it is, such as the name of a setting, its value, the range, and a
+    cure.
     """
     if not least <= value <= most:
         more = f"; {cure}" if cure else ""
@@ -132,19 +121,8 @@ def free_memory() -> int | None:
 def check_memory(what: str, need: float, cure: str) -> None:
     """Check that memory is free for something, before it is allocated.
 
-    Parameters
-    ----------
-    what
-        What needs the memory, with its number, such as ``jobs 10,000,000,000``.
-    need
-        Estimated bytes.
-    cure
-        What to do about it.
-
-    Raises
-    ------
-    QuantityError
-        When more is needed than is free.
+    Raises QuantityError when more is needed, in bytes, than is free, with what needs it and its
+    number, such as ``jobs 10,000,000,000``, and the cure.
     """
     if need <= SMALL:
         return

@@ -142,19 +142,10 @@ def guarded(
 
 
 def check_not_input(path: Path, what: str = "") -> None:
-    """Check that writing a file or folder leaves every input as it is.
+    """Check that writing a file or folder, under any name, leaves every input as it is.
 
-    Parameters
-    ----------
-    path
-        The file or folder, under any name.
-    what
-        How the message calls it; its path unless given.
-
-    Raises
-    ------
-    HpcrowdError
-        When it is an input, or a folder with one in it, or a file of a folder that is read.
+    Messages call it ``what``, or by its path. Raises HpcrowdError when it is an input, or a folder
+    with one in it, or a file of a folder that is read.
     """
     if not _current.inputs or not path.exists():
         return
@@ -176,19 +167,9 @@ def check_not_input(path: Path, what: str = "") -> None:
 def check_replaceable_file(path: Path, what: str = "", new: Path | None = None) -> None:
     """Check that a file is absent or empty, was written by hpcrowd, or that replacing is forced.
 
-    Parameters
-    ----------
-    path
-        The file.
-    what
-        How the message calls it; its path unless given.
-    new
-        The file that is to take its place; it must be of the same kind. None if not yet written.
-
-    Raises
-    ------
-    HpcrowdError
-        When it is a file of somebody else, or cannot be read to find out.
+    Messages call it ``what``, or by its path. The file that is to take its place, ``new`` unless it
+    is yet to be written, must be of the same kind. Raises HpcrowdError when it is a file of
+    somebody else, or cannot be read to find out.
     """
     if _current.force or is_stream(path) or not path.exists():
         return
@@ -212,10 +193,7 @@ def check_replaceable_file(path: Path, what: str = "", new: Path | None = None) 
 def kind_of(path: Path) -> bytes | None:
     """Return what in the content of a file shows that hpcrowd wrote it; nothing in an empty one.
 
-    Raises
-    ------
-    OSError
-        When it cannot be read.
+    Raises OSError when it cannot be read.
     """
     with path.open("rb") as file:
         begin = file.read(HEAD)
@@ -239,20 +217,10 @@ def _shown(kind: bytes) -> str:
 
 
 def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> None:
-    """Check that results may be written to ``folder``, before they are computed.
+    """Check that results may be written to the folder of an option, before they are computed.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    option
-        Name of the option on the command line.
-
-    Raises
-    ------
-    HpcrowdError
-        When it is an input or the current folder, holds something that hpcrowd did not write where
-        results go, or, without ``--force``, other results or none.
+    Raises HpcrowdError when it is an input or the current folder, holds something that hpcrowd did
+    not write where results go, or, without ``--force``, other results or none.
     """
     target = Path(folder)
     check_not_input(target, f"{option} {target}")
@@ -292,10 +260,7 @@ def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> 
 def check_clashes(target: Path, new: Path) -> None:
     """Check that nothing in a folder has the name of a new result but earlier results.
 
-    Raises
-    ------
-    HpcrowdError
-        When something has.
+    Raises HpcrowdError when something has.
     """
     for name in parts_of(target).others if target.is_dir() else ():
         up = [new / one for one in Path(name).parents]
@@ -404,10 +369,7 @@ def read_list(folder: Path) -> Written | None:
 def parts_of(folder: Path) -> Parts:
     """Return which files of a folder hpcrowd wrote, and what else there is. Links are the reader's.
 
-    Raises
-    ------
-    OSError
-        When it cannot be read.
+    Raises OSError when it cannot be read.
     """
     written = read_list(folder)
     if written is None:
@@ -438,16 +400,9 @@ def _as_written(entry: os.DirEntry[str], checksum: str | None) -> bool:
 
 
 def settle(old: Path, new: Path) -> None:
-    """Remove what hpcrowd wrote in a folder that was moved away, and move the rest to another one.
+    """Remove what hpcrowd wrote in an old folder, and move the rest to its successor.
 
     It can be interrupted at any moment and done again. What has no place there stays in ``old``.
-
-    Parameters
-    ----------
-    old
-        The folder that was moved away.
-    new
-        The one that took its place.
     """
     with suppress(OSError):
         written = read_list(old)

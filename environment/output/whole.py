@@ -42,18 +42,8 @@ def whole_file(
 
     Processes and machines that write the same file at the same time do not disturb each other.
     Pipes and devices are written to directly. A symbolic link stays, and its target is written.
-
-    Parameters
-    ----------
-    path
-        The file.
-    error
-        The exception to raise if the file cannot be written.
-
-    Raises
-    ------
-    HpcrowdError
-        When it cannot be written, or is read by the command that runs.
+    Raises ``error`` when it cannot be written, and HpcrowdError when it is read by the command that
+    runs.
     """
     check_not_input(Path(path))
     target = Path(os.path.realpath(path))
@@ -77,12 +67,8 @@ def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
     Everything else in the folder stays: see :mod:`hpcrowd.environment.output.guard`. Without the
     option ``--force`` of a command, the folder must be empty or hold results, those of the same
-    command and settings. A symbolic link stays.
-
-    Raises
-    ------
-    HpcrowdError
-        When there is something else, or the folder cannot be written.
+    command and settings. A symbolic link stays. Raises HpcrowdError when there is something else,
+    or the folder cannot be written.
     """
     remove_killed(Path(folder))
     check_replaceable(folder)

@@ -39,14 +39,9 @@ _LINE = re.compile(rb"(;\s*([A-Za-z][A-Za-z0-9]*)\s*:(?!//)[^\S\r]*)(.*?)(\r?)$"
 
 
 def with_values(header: Header, values: Mapping[str, str]) -> Header:
-    """Return the header with new values for some keys, upper and lower case alike.
+    """Return the header with new values by key, upper and lower case alike.
 
-    Parameters
-    ----------
-    header
-        The lines.
-    values
-        New value by key; keys without a line are ignored.
+    Keys without a line are ignored.
     """
     new = {key.lower(): value for key, value in values.items()}
     lines = []
@@ -82,19 +77,10 @@ def last_end(trace: Trace) -> float | None:
 
 
 def true_header(before: Trace, after: Trace, *, moved: int, note: str) -> Header:
-    """Return the header of ``before``, updated for ``after``.
+    """Return the header of ``before``, updated for ``after``, whose origin is ``moved`` s later.
 
     Counts of jobs, start and end are updated; the end only if it differs. ``MaxProcs``, queues and
-    partitions describe the machine and stay.
-
-    Parameters
-    ----------
-    before, after
-        The trace, and the changed trace.
-    moved
-        How much later the origin is, in s.
-    note
-        What was done, for a note at the end.
+    partitions describe the machine and stay. A note of what was done comes at the end.
     """
     jobs = str(len(after))
     values = {"MaxJobs": jobs, "MaxRecords": jobs}
@@ -185,10 +171,7 @@ def unix_origin(header: Header) -> int:
 def parse_zone(name: str | None) -> tzinfo | None:
     """Return a time zone by its name; None for no name.
 
-    Raises
-    ------
-    QuantityError
-        If it is not known.
+    Raises QuantityError if it is not known.
     """
     if name is None:
         return None

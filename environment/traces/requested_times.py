@@ -67,10 +67,7 @@ class RequestedTimes:
     def parse(cls, text: str) -> Self:
         """Parse a choice.
 
-        Raises
-        ------
-        QuantityError
-            If it is not valid, or the longest request is too short for the model.
+        Raises QuantityError if it is not valid, or the longest request is too short for the model.
         """
         kind, _, rest = text.strip().partition(":")
         if text == "given":
@@ -134,6 +131,9 @@ class RequestedTimes:
     ) -> Int64s:
         """Return the requested times, s.
 
+        Raises QuantityError if the model cannot be fitted, or cannot give each job a request of at
+        least its run time, or a queue with a limit is not known.
+
         Parameters
         ----------
         recorded
@@ -149,12 +149,6 @@ class RequestedTimes:
             Queue of each job, shape (jobs,); one for all unless given.
         names
             Names of the log, for limits of queues by name.
-
-        Raises
-        ------
-        QuantityError
-            If the model cannot be fitted, or cannot give each job a request of at least its run
-            time, or a queue with a limit is not known.
         """
         missing = recorded <= 0
         if self.limits or self.of_queue:

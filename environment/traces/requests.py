@@ -66,19 +66,9 @@ _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?", re.ASCII)
 def requests_of(trace: Trace, rows: Int64s, *, always: bool = False) -> Requests | None:
     """Return what jobs of a trace ask for; None if the trace has no column that says any of it.
 
-    Parameters
-    ----------
-    trace
-        The trace.
-    rows
-        The rows of the jobs in the trace, in the order of the table.
-    always
-        Return what there is, such as tasks of arrays, also without any such column.
-
-    Raises
-    ------
-    TraceError
-        If a request that is a number is another text.
+    ``rows`` are those of the jobs in the trace, in the order of the table. With ``always`` what
+    there is, such as tasks of arrays, is returned also without any such column. Raises TraceError
+    if a request that is a number is another text.
     """
     if not always and not any(name in trace.extra for name in TELLING):
         return None
@@ -254,14 +244,8 @@ def request_columns(requests: Requests, submit: Int64s) -> dict[str, NDArray[np.
     """Return requests as columns for :attr:`~hpcrowd.environment.traces.trace.Trace.extra`.
 
     Their shape is (jobs,). Columns in which no job has a text are left out. The partition is the
-    queue of a job if it asks for one only, so only several ones are in a column.
-
-    Parameters
-    ----------
-    requests
-        What the jobs ask for.
-    submit
-        s; the submission of each job, from which its begin counts.
+    queue of a job if it asks for one only, so only several ones are in a column. A begin counts
+    from the submission, s.
     """
     columns: dict[str, list[str]] = {}
     for ask in requests.asked():

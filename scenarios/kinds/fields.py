@@ -26,9 +26,8 @@ from pydantic import (
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.limits.numbers import LATEST_MOMENT, LONGEST_DURATION
-from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_duration, parse_processors
-from hpcrowd.environment.registry import located
+from hpcrowd.environment.registry import NotLoaded, located
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 

@@ -29,7 +29,7 @@ from hpcrowd.environment.limits.numbers import (
     floating_errors_raise,
     raise_floating_errors,
 )
-from hpcrowd.environment.limits.trust import Trust, trust, trusting
+from hpcrowd.environment.registry import Trust, trust, trusting
 
 #: Engines by name.
 ENGINES = ("processes", "dask", "inline")

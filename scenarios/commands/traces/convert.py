@@ -25,12 +25,12 @@ from hpcrowd.environment.traces.formats.registry import (
     FORMATS,
     find_format,
     format_by_name,
+    map_titles,
     parse_format,
     read_trace,
 )
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import with_values
-from hpcrowd.environment.traces.paths import map_titles
 from hpcrowd.environment.traces.trace import Trace, assumed
 from hpcrowd.scenarios.commands.options import AsJson, at_hand
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces

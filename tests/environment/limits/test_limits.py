@@ -23,9 +23,8 @@ from hpcrowd.analysis.models.jobs import feitelson
 from hpcrowd.environment.clock import CYCLE, DAY, WEEK, moment
 from hpcrowd.environment.errors import HpcrowdError, ParseError, SignalError, echo, harmless
 from hpcrowd.environment.limits import inputs, numbers
-from hpcrowd.environment.limits.trust import NotLoaded, Trust, file_of, trust, trusting
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.registry import own, source_of
+from hpcrowd.environment.registry import NotLoaded, Trust, file_of, own, source_of, trust, trusting
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.errors import QuantityError, TraceError
 

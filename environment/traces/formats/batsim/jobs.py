@@ -120,14 +120,8 @@ def _intervals(text: str) -> list[tuple[int, int]]:
 def interval_texts(trace: Trace, placed: NDArray[np.bool_], size: Int64s) -> list[str]:
     """Return the processors assigned to jobs by first fit, shape (jobs,).
 
-    Parameters
-    ----------
-    trace
-        The times of the jobs, and the size of the machine.
-    placed
-        The jobs that run, shape (jobs,); the others get empty sets.
-    size
-        Processors of each job, shape (jobs,).
+    Only those that are ``placed`` run; the others get empty sets. ``size`` has the processors of
+    each job.
     """
     rows = np.flatnonzero(placed)
     begin: Any = (trace["submit"].astype(np.float64) + trace["wait"])[rows]

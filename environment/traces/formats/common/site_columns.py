@@ -84,17 +84,7 @@ def said_by_status(trace: Trace) -> NDArray[np.bool_]:
 
 
 def site_numbers(extra: dict[str, NDArray[Any]], name: str, jobs: int) -> Int64s:
-    """Return a column of :data:`NUMBERS`; 0 where nothing is known, shape (jobs,).
-
-    Parameters
-    ----------
-    extra
-        Columns of other formats of a trace.
-    name
-        The column.
-    jobs
-        How many there are.
-    """
+    """Return a column of :data:`NUMBERS`; 0 where nothing is known, shape (jobs,)."""
     if name not in extra:
         return np.zeros(jobs, np.int64)
     texts = extra[name].tolist()
@@ -156,10 +146,7 @@ def text_of(runs: Runs) -> str:
 def earlier_runs(trace: Trace) -> dict[int, Runs]:
     """Return the earlier runs of the jobs that have any, by row.
 
-    Raises
-    ------
-    TraceError
-        If a text says something else.
+    Raises TraceError if a text says something else.
     """
     texts: NDArray[np.object_] = trace.extra.get(RUNS, np.zeros(0, np.object_))
     return {

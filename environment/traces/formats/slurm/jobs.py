@@ -33,12 +33,7 @@ from hpcrowd.environment.traces.formats.common.base import (
     LAST_SHOWN,
     NO_ZONE,
 )
-from hpcrowd.environment.traces.formats.common.names import (
-    LARGEST_EXACT,
-    NAMED,
-    NOTHING,
-    numbered,
-)
+from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT, NAMED, NOTHING, numbered
 from hpcrowd.environment.traces.formats.common.site_columns import (
     RUNS,
     EarlierRun,
@@ -50,7 +45,7 @@ from hpcrowd.environment.traces.formats.common.site_columns import (
 )
 from hpcrowd.environment.traces.formats.slurm.columns import SITE_WORDS, SUBMIT_LINE
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
-from hpcrowd.environment.traces.formats.slurm.steps import held, job_keys
+from hpcrowd.environment.traces.formats.slurm.records import held, job_keys
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in, request_columns
 from hpcrowd.environment.traces.formats.slurm.table import Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
@@ -183,18 +178,10 @@ def copies(rows: Rows, states: list[str], times: Times) -> Int64s:
 def find_jobs(
     rows: Rows, states: list[str], times: Times, counts: Int64s, *, unfinished: bool = False
 ) -> Jobs:
-    """Find the rows that are jobs.
+    """Find the rows that are jobs; if ``unfinished``, also those that have not ended.
 
-    Parameters
-    ----------
-    rows, times
-        The rows of the text, and the times of their runs.
-    states
-        The state for each word of column ``state``.
-    counts
-        The row that counts of all rows of a run, see :func:`copies`.
-    unfinished
-        Keep jobs that have not ended.
+    ``states`` has the state for each word of the column, and ``counts`` the row that counts of all
+    rows of a run, see :func:`copies`.
     """
     user, submit = _words(rows, "user")[0], times.submit
     repaired: Counter[str] = Counter()
@@ -303,12 +290,7 @@ def _work_before(
 ) -> tuple[Int64s, Int64s, Int64s]:
     """Return how often each job was run again, the work that was lost, and its changes of size.
 
-    Parameters
-    ----------
-    order
-        Rows by job and submission.
-    first, last
-        Where the rows of each job begin and end in it.
+    ``order`` has the rows by job and submission; those of each job are from ``first`` to ``last``.
     """
     earlier = np.ones(len(order), bool)
     earlier[last] = False
@@ -388,8 +370,7 @@ def _words(rows: Rows, name: str) -> tuple[Int64s, list[str]]:
     for column in WORDS_OF[name]:
         if column not in rows.words or (name != "user" and np.any(codes >= 0)):
             continue
-        found, texts = rows.words[column]
-        decoded = [decode(text) for text in texts]
+        found, decoded = rows.decoded(column)
         telling = np.array([text not in NOTHING for text in decoded], bool)
         free = (codes < 0) & telling[found]
         codes[free] = found[free] + len(words)
@@ -599,8 +580,8 @@ class Fields:
         column = QUEUES[queue][field == "partition"]
         if column not in self.rows.words:
             return np.full(len(self.jobs.row), -1, np.int64), []
-        codes, texts = self.rows.words[column]
-        return codes[self.jobs.row], [decode(text) for text in texts]
+        codes, words = self.rows.decoded(column)
+        return codes[self.jobs.row], words
 
     def _site(self, queue: str, zone: tzinfo | None) -> dict[str, NDArray[np.object_]]:
         """Return the columns beyond the fields."""
@@ -640,11 +621,9 @@ class Fields:
 
     def _texts(self, column: str) -> NDArray[np.object_]:
         """Return a column of words, empty where nothing is known."""
-        codes, words = self.rows.words[column]
-        texts = [decode(word) for word in words]
-        texts = ["" if text in EMPTY_TEXTS else text for text in texts]
-        found: NDArray[np.object_] = np.array(texts, np.object_)[codes[self.jobs.row]]
-        return found
+        codes, words = self.rows.decoded(column)
+        texts = ["" if text in EMPTY_TEXTS else text for text in words]
+        return np.asarray(np.array(texts, np.object_)[codes[self.jobs.row]])
 
     def _begin(self, asked: list[Asked], which: Int64s, zone: tzinfo | None) -> Int64s:
         """Return the earliest starts that submit lines ask for, s after the submission."""
@@ -658,8 +637,8 @@ class Fields:
         """Return what submit lines ask for, and which of these is that of each job."""
         if SUBMIT_LINE not in self.rows.words:
             return [Asked()], np.zeros(len(self.jobs.row), np.int64)
-        codes, words = self.rows.words[SUBMIT_LINE]
-        return [asked_in(decode(word)) for word in words], codes[self.jobs.row].astype(np.int64)
+        codes, lines = self.rows.decoded(SUBMIT_LINE)
+        return [asked_in(line) for line in lines], codes[self.jobs.row].astype(np.int64)
 
     def _count(self, zone: tzinfo | None) -> None:
         """Count the choices made for ambiguous and nonexistent times."""

@@ -226,12 +226,7 @@ class Columns:
     def assigned(self, cells: Sequence[bytes], joint: bytes) -> list[bytes] | None:
         """Return cells joined to the columns, if there is one way to do so; else None.
 
-        Parameters
-        ----------
-        cells
-            At least as many as columns.
-        joint
-            Goes between cells of one column.
+        There are at least as many as columns; ``joint`` goes between cells of one column.
         """
         found: list[bytes] | None = None
         broken = any(map(_CONTROL.search, cells))  # the next line may be another row
@@ -289,19 +284,9 @@ def mend(
 ) -> Mended | None:
     """Return rows that fit the header; None if all do already.
 
-    Parameters
-    ----------
-    body
-        The text behind the header.
-    first
-        Number of its first line.
-    delimiter
-        Between cells.
-    columns
-        What the cells may be.
-    thorough
-        Also look into rows with as many cells as columns: a name with a delimiter and a line end
-        can leave that many in its first line.
+    The text behind the header begins in line ``first``. A ``thorough`` look is also into rows with
+    as many cells as columns: a name with a delimiter and a line end can leave that many in its
+    first line.
     """
     wanted = columns.count - 1
     lines = body.splitlines()

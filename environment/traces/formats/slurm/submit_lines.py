@@ -11,12 +11,10 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.header import decode
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
 from hpcrowd.environment.traces.formats.slurm.table import Rows
@@ -268,16 +266,10 @@ def request_columns(
 
     Parameters
     ----------
-    rows
-        The rows of the accounting.
-    row
-        The row of each job, shape (jobs,).
+    row, which
+        The row and the submit line of each job, shape (jobs,).
     apart
         Heterogeneous jobs; as their parts ask for different things, nothing is said of them.
-    lines
-        What submit lines ask for, by the names of columns.
-    which
-        The submit line of each job, shape (jobs,).
     queue
         The column of the accounting that is the queue.
     """
@@ -311,6 +303,5 @@ def request_columns(
 
 def _words(rows: Rows, column: str, row: Int64s) -> Texts:
     """Return a column of words, shape (jobs,)."""
-    codes, words = rows.words[column]
-    found: NDArray[Any] = np.array([decode(word) for word in words], np.object_)[codes[row]]
-    return found
+    codes, texts = rows.decoded(column)
+    return np.asarray(np.array(texts, np.object_)[codes[row]])

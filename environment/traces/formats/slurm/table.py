@@ -5,7 +5,7 @@ piece is converted to numbers at once; only distinct words are parsed. If anythi
 rows broken by the names in them are repaired, see
 :mod:`hpcrowd.environment.traces.formats.slurm.mending`. If there still are odd values, a slow
 second pass counts them, or finds the first bad line
-(:mod:`hpcrowd.environment.traces.formats.common.odd_values`).
+(:mod:`hpcrowd.environment.traces.formats.common.base`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,8 @@ from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.common.files import (
-    BYTE_ORDER_MARK,
-    LONGEST_LINE,
-    shown,
-)
-from hpcrowd.environment.traces.formats.common.odd_values import OddValues
+from hpcrowd.environment.traces.formats.common.base import OddValues
+from hpcrowd.environment.traces.formats.common.files import BYTE_ORDER_MARK, LONGEST_LINE, shown
 from hpcrowd.environment.traces.formats.slurm import values
 from hpcrowd.environment.traces.formats.slurm.columns import (
     COMMAND,
@@ -141,6 +137,11 @@ class Rows(NamedTuple):
     unused: Sequence[str] = ()
     odd: OddValues | None = None
 
+    def decoded(self, column: str) -> tuple[NDArray[Any], list[str]]:
+        """Return a column of words as texts: index of each row's text, and the texts."""
+        codes, words = self.words[column]
+        return codes, [decode(word) for word in words]
+
     def restored(self, back: Mapping[bytes, bytes]) -> Rows:
         """Return rows with other bytes in their free text, those in ``back``."""
 
@@ -157,22 +158,10 @@ class Rows(NamedTuple):
 
 
 def read_rows(data: bytes, odd: OddValues) -> Rows:
-    """Read a text of Slurm's accounting.
+    """Read a text of Slurm's accounting; ``odd`` counts or refuses what cannot be read.
 
-    Parameters
-    ----------
-    data
-        The text.
-    odd
-        Counts or refuses what cannot be read.
-
-    Raises
-    ------
-    TraceError
-        If it contains no jobs.
-    ParseError
-        If the header lacks columns, or a row is malformed and that is refused; the error names the
-        first such line.
+    Raises TraceError if it contains no jobs, and ParseError, which names the first such line, if
+    the header lacks columns, or a row is malformed and that is refused.
     """
     source = odd.source
     layout = find_layout(data[: 2 * LONGEST_LINE])
@@ -221,11 +210,8 @@ def _single(layout: Layout, body: bytes) -> tuple[Layout, bytes]:
 def _mended(body: bytes, layout: Layout, odd: OddValues, rows: int) -> Rows:
     """Return the rows of a text that cannot be read as it is.
 
-    Raises
-    ------
-    ParseError
-        If a row is malformed, and not only broken, and that is refused, or if none can be read; the
-        error names the first such line.
+    Raises ParseError if a row is malformed, and not only broken, and that is refused, or if none
+    can be read; the error names the first such line.
     """
     source = odd.source
     checks = _checks(layout)
@@ -299,10 +285,7 @@ class _Reading:
     def read(self, body: memoryview) -> None:
         """Read all rows.
 
-        Raises
-        ------
-        _Refused
-            If one is malformed; ``rows`` is the number of rows read before its piece.
+        Raises _Refused if one is malformed; ``rows`` is the number of rows read before its piece.
         """
         import pyarrow as pa
         from pyarrow import csv as arrow
@@ -457,10 +440,7 @@ class _Reading:
     def _count(self, name: str, word: bytes, error: ValueError, place: Int64s) -> None:
         """Count rows with a word that cannot be read.
 
-        Raises
-        ------
-        _Refused
-            If such words are not counted.
+        Raises _Refused if such words are not counted.
         """
         if self.odd is None or self.lines is None:
             raise _Refused from None
@@ -570,10 +550,8 @@ def _readable(
 ) -> tuple[list[int], list[bytes]]:
     """Return the lines that may be of a job or step, with their numbers; count the others.
 
-    Raises
-    ------
-    ParseError
-        If a second header has other columns: what follows would be taken for something else.
+    Raises ParseError if a second header has other columns: what follows would be taken for
+    something else.
     """
     at, state = layout.names.index(layout.id), layout.names.index("state")
     check = cache(_is_state)

@@ -101,19 +101,9 @@ def looks_like_columns(names: list[str]) -> bool:
 
 
 def trace_of_columns(table: Columns, header: Header | None = None) -> Trace:
-    """Return the trace in a table.
+    """Return the trace in a table, with its header if it has one.
 
-    Parameters
-    ----------
-    table
-        The table.
-    header
-        Its header, if it has one.
-
-    Raises
-    ------
-    TraceError
-        If a required column is missing.
+    Raises TraceError if a required column is missing.
     """
     names, numbers, words, source = table.names, table.numbers, table.words, table.source
     if not looks_like_columns(names):

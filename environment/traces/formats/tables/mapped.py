@@ -58,12 +58,7 @@ from hpcrowd.environment.traces.formats.tables.values import (
     Numbers,
     to_microsecond,
 )
-from hpcrowd.environment.traces.headers import (
-    LATEST,
-    made_header,
-    parse_zone,
-    unix_origin,
-)
+from hpcrowd.environment.traces.headers import LATEST, made_header, parse_zone, unix_origin
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, tally
 
@@ -180,10 +175,7 @@ def _trace(table: Columns, options: FormatOptions) -> Trace:
 def _in_table(table: Columns, mapping: TableMapping) -> TableMapping:
     """Return the mapping of the columns that a table has.
 
-    Raises
-    ------
-    QuantityError
-        If it lacks one that is not optional, or that a field needs.
+    Raises QuantityError if it lacks one that is not optional, or that a field needs.
     """
     held = set(table.names)
     missing = {field: one for field, one in mapping.columns.items() if one.name not in held}

@@ -17,10 +17,15 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
-from hpcrowd.environment.traces.formats.registry import FORMATS, read_trace
+from hpcrowd.environment.traces.formats.registry import (
+    FORMATS,
+    READY,
+    map_path,
+    map_titles,
+    read_trace,
+)
 from hpcrowd.environment.traces.formats.tables import text as tables
 from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
-from hpcrowd.environment.traces.paths import READY, map_path, map_titles
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS, request_columns, requests_of
 from hpcrowd.environment.traces.trace import FIELDS, MEANING
 from hpcrowd.formats import FormatOptions, Losses, TableMapping, parse_csv, parse_parquet
