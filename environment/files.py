@@ -58,27 +58,14 @@ def _finite(text: str) -> float:
 
 @dataclass(frozen=True)
 class ModelFormat:
-    """A kind of model file.
+    """A kind of model file."""
 
-    Attributes
-    ----------
-    name
-        Value of the key ``format``.
-    version
-        The version that is written; it increases when older programs cannot read the file any more.
-    what
-        The content in words: ``a workload model``.
-    made_by
-        The command that makes such a file: ``hpcrowd fit``.
-    again
-        What to do if a file is damaged: ``fit the model again``.
-    """
-
-    name: str
+    name: str  #: value of the key ``format``
+    #: The version that is written; it increases when older programs cannot read the file any more.
     version: int
-    what: str
-    made_by: str
-    again: str
+    what: str  #: the content in words: ``a workload model``
+    made_by: str  #: the command that makes such a file: ``hpcrowd fit``
+    again: str  #: what to do if a file is damaged: ``fit the model again``
 
     def write(self, content: dict[str, Any], path: str | os.PathLike[str]) -> None:
         """Write a file, which is complete or absent; format and version are added.

@@ -143,18 +143,10 @@ MEASURED = ("submit", "wait", "run", "allocated_processors", "requested_processo
 
 @dataclass(frozen=True)
 class MachineSize:
-    """The number of processors of a machine, and where it comes from.
+    """The number of processors of a machine, and where it comes from."""
 
-    Attributes
-    ----------
-    processors
-        The number; None if nothing is known.
-    note
-        What it is if the header does not give it; empty if it does.
-    """
-
-    processors: int | None
-    note: str = ""
+    processors: int | None  #: the number; None if nothing is known
+    note: str = ""  #: what it is if the header does not give it; empty if it does
 
 
 def most_in_use(start: Int64s, end: Int64s, processors: NDArray[Any]) -> int:

@@ -41,23 +41,12 @@ class NotLoaded(Exception):
 
 @dataclass(frozen=True)
 class Trust:
-    """Which code is loaded.
+    """Which code is loaded."""
 
-    Attributes
-    ----------
-    everything
-        All that is named.
-    folders
-        Folders, without links in their paths, whose files are loaded.
-    modules
-        Packages and modules that a person named.
-    looking
-        Whether what is not loaded is left as it is named, instead of being an error.
-    """
-
-    everything: bool = False
-    folders: tuple[Path, ...] = ()
-    modules: tuple[str, ...] = ()
+    everything: bool = False  #: all that is named
+    folders: tuple[Path, ...] = ()  #: folders, without links in their paths, whose files are loaded
+    modules: tuple[str, ...] = ()  #: packages and modules that a person named
+    #: Whether what is not loaded is left as it is named, instead of being an error.
     looking: bool = False
 
     def allows(self, module: str) -> bool:

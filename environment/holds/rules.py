@@ -96,46 +96,29 @@ class Window(Protocol):
 
 @dataclass
 class Rules:
-    """What holds the jobs of a table; by row.
+    """What holds the jobs of a table; by row."""
 
-    Attributes
-    ----------
-    delay
-        Earliest start, s after the submission; 0 for none, shape (jobs,).
-    failed
-        Whether jobs fail in the record, and so again if they run to their end, shape (jobs,).
-    parents
-        The jobs that a job depends on.
-    either
-        Jobs for which one of their parents is enough.
-    array
-        The array of each task of an array with a throttle.
-    throttle
-        Most tasks of each array that are eligible at a time.
-    name_of
-        Jobs of a user with one name, of which some are singletons: the number of these two.
-    singletons
-        Jobs that wait for all earlier ones of their user with their name.
-    window
-        Chooses when jobs join the queue that nothing else holds, also those that are added to the
-        table later; None for at once.
-    runs
-        The earlier runs of jobs that were run again in the record, and are so again; their lengths
-        are those at the speed of the nodes.
-    notes
-        Numbers of jobs whose rules could not be taken as they are, by reason.
-    """
-
-    delay: Int64s
+    delay: Int64s  #: earliest start, s after the submission; 0 for none, shape (jobs,)
+    #: Whether jobs fail in the record, and so again if they run to their end, shape (jobs,).
     failed: NDArray[np.bool_]
+    #: The jobs that a job depends on.
     parents: Mapping[int, tuple[Parent, ...]] = field(default_factory=dict)
-    either: frozenset[int] = frozenset()
+    either: frozenset[int] = frozenset()  #: jobs for which one of their parents is enough
+    #: The array of each task of an array with a throttle.
     array: Mapping[int, int] = field(default_factory=dict)
+    #: Most tasks of each array that are eligible at a time.
     throttle: Mapping[int, int] = field(default_factory=dict)
+    #: Jobs of a user with one name, of which some are singletons: the number of these two.
     name_of: Mapping[int, int] = field(default_factory=dict)
+    #: Jobs that wait for all earlier ones of their user with their name.
     singletons: frozenset[int] = frozenset()
+    #: Chooses when jobs join the queue that nothing else holds, also those that are added to the
+    #: table later; None for at once.
     window: Window | None = None
+    #: The earlier runs of jobs that were run again in the record, and are so again; their lengths
+    #: are those at the speed of the nodes.
     runs: Mapping[int, Runs] = field(default_factory=dict)
+    #: Numbers of jobs whose rules could not be taken as they are, by reason.
     notes: Counter[str] = field(default_factory=Counter)
 
     @classmethod

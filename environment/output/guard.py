@@ -78,30 +78,15 @@ MOST_NAMED, LONGEST_NAMED = 3, 40
 
 @dataclass
 class Guard:
-    """What a command reads and writes.
+    """What a command reads and writes."""
 
-    Attributes
-    ----------
-    inputs
-        Files and folders that it reads.
-    force
-        Whether it may replace other results, and files of others that its options name.
-    request
-        Returns what is asked for.
-    outputs
-        Files that options name, without links.
-    written
-        Files and folders that are written so far.
-    replaced
-        A line about each that was there before.
-    """
-
-    inputs: list[Path] = field(default_factory=list)
+    inputs: list[Path] = field(default_factory=list)  #: files and folders that it reads
+    #: Whether it may replace other results, and files of others that its options name.
     force: bool = False
-    request: Request = lambda: None
-    outputs: set[Path] = field(default_factory=set)
-    written: list[Path] = field(default_factory=list)
-    replaced: list[str] = field(default_factory=list)
+    request: Request = lambda: None  #: returns what is asked for
+    outputs: set[Path] = field(default_factory=set)  #: files that options name, without links
+    written: list[Path] = field(default_factory=list)  #: files and folders that are written so far
+    replaced: list[str] = field(default_factory=list)  #: a line about each that was there before
 
 
 _current = Guard()

@@ -37,31 +37,19 @@ ABOVE = "run time above the limit that stands for a missing requested time: the 
 
 @dataclass(frozen=True)
 class RequestedTimes:
-    """How requested times are determined.
+    """How requested times are determined."""
 
-    Attributes
-    ----------
-    factor
-        Least multiple of the recorded run time; 0 for no such rule.
-    model
-        Model that requested times are drawn from; None for none, unless ``fitted``.
-    fitted
-        Whether the model is fitted to the jobs with a requested time. As some of these outrun it,
-        some jobs may get less than their run time if the model has too few long requests.
-    everyone
-        Whether the model is used for all jobs, not only for those without a requested time.
-    limits
-        What jobs without a requested time request, s, by queue; the key None is for all others.
-    of_queue
-        Whether these others request as much as any job in their queue does.
-    """
-
-    factor: float = 0.0
+    factor: float = 0.0  #: least multiple of the recorded run time; 0 for no such rule
+    #: Model that requested times are drawn from; None for none, unless ``fitted``.
     model: RequestModel | None = None
+    #: Whether the model is fitted to the jobs with a requested time. As some of these outrun it,
+    #: some jobs may get less than their run time if the model has too few long requests.
     fitted: bool = False
+    #: Whether the model is used for all jobs, not only for those without a requested time.
     everyone: bool = False
+    #: What jobs without a requested time request, s, by queue; the key None is for all others.
     limits: Mapping[str | None, int] = field(default_factory=dict)
-    of_queue: bool = False
+    of_queue: bool = False  #: whether these others request as much as any job in their queue does
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -152,38 +152,20 @@ def run_time(
 
 @dataclass
 class Job:
-    """A job, or a run of a job, as an accounting log has it.
+    """A job, or a run of a job, as an accounting log has it."""
 
-    Attributes
-    ----------
-    identifier
-        Its number in the manager.
-    submit, start, end
-        Times in s since 1970; None if unknown.
-    fields
-        Known values of other :data:`FIELDS`.
-    words
-        Names by field of :data:`NAMED`.
-    extra
-        Texts by column of :attr:`Trace.extra`.
-    runs_again
-        Whether the manager runs the job again after this record.
-    runs
-        Its earlier runs, with times in s since 1970.
-    walltime
-        Its run time as the manager measured it, s; None if unknown.
-    """
-
-    identifier: str
+    identifier: str  #: its number in the manager
+    #: Times in s since 1970; None if unknown.
     submit: float | None = None
     start: float | None = None
     end: float | None = None
-    fields: dict[str, float] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=dict)
-    extra: dict[str, str] = field(default_factory=dict)
-    runs_again: bool = False
+    fields: dict[str, float] = field(default_factory=dict)  #: known values of other :data:`FIELDS`
+    words: dict[str, str] = field(default_factory=dict)  #: names by field of :data:`NAMED`
+    extra: dict[str, str] = field(default_factory=dict)  #: texts by column of :attr:`Trace.extra`
+    runs_again: bool = False  #: whether the manager runs the job again after this record
+    #: Its earlier runs, with times in s since 1970.
     runs: list[EarlierRun] = field(default_factory=list)
-    walltime: float | None = None
+    walltime: float | None = None  #: its run time as the manager measured it, s; None if unknown
 
     @property
     def processors(self) -> float:
@@ -361,40 +343,27 @@ def _header(
 
 @dataclass(frozen=True)
 class Written:
-    """A job of a trace in the numbers of accounting logs.
+    """A job of a trace in the numbers of accounting logs."""
 
-    Attributes
-    ----------
-    identifier
-        Its number in the manager.
-    words, extra
-        As of :class:`Job`, on one line each; empty if unknown.
-    submit, start
-        s since 1970; 0 if unknown.
-    wait, run, limit
-        s; ``limit`` is the requested time. Like all that follows -1 if unknown.
-    allocated, requested
-        Processors.
-    cpu, memory, requested_memory
-        CPU time, s, and memory, bytes, of the whole job; requested memory, bytes per processor.
-    status
-        As in the trace.
-    """
-
-    identifier: str
+    identifier: str  #: its number in the manager
+    #: As of :class:`Job`, on one line each; empty if unknown.
     words: dict[str, str]
     extra: dict[str, str]
+    #: s since 1970; 0 if unknown.
     submit: int
     start: int
+    #: s; ``limit`` is the requested time. Like all that follows -1 if unknown.
     wait: int
     run: int
     limit: int
+    #: Processors.
     allocated: int
     requested: int
+    #: CPU time, s, and memory, bytes, of the whole job; requested memory, bytes per processor.
     cpu: float
     memory: int
     requested_memory: int
-    status: int
+    status: int  #: as in the trace
 
     @property
     def end(self) -> int:

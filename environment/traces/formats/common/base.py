@@ -56,20 +56,11 @@ class _Kind(NamedTuple):
 
 @dataclass
 class OddValues:
-    """What could not be read of a log so far.
+    """What could not be read of a log so far."""
 
-    Attributes
-    ----------
-    source
-        The file, for messages.
-    strict
-        Whether to refuse the first odd value.
-    lines
-        Whether records are lines; else they are objects of a list of jobs, which begin in line 2.
-    """
-
-    source: str
-    strict: bool
+    source: str  #: the file, for messages
+    strict: bool  #: whether to refuse the first odd value
+    #: Whether records are lines; else they are objects of a list of jobs, which begin in line 2.
     lines: bool = True
     _first: dict[_Kind, ParseError] = field(default_factory=dict)
     _count: Counter[_Kind] = field(default_factory=Counter)

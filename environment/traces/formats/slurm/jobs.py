@@ -111,37 +111,19 @@ SIZE_NOTE = f"{MOST_IN_USE}; sacct tells no size of the machine"
 
 @dataclass
 class Jobs:
-    """The jobs of the trace, and the rows that they come from.
+    """The jobs of the trace, and the rows that they come from."""
 
-    Attributes
-    ----------
-    row
-        The row of each job, an index into :class:`Rows`, shape (jobs,).
-    submit
-        Time of the first submission, shape (jobs,).
-    first
-        The row of the first run of each job, shape (jobs,).
-    restarts, lost_work
-        How often each job was run again, and the processor-seconds of its earlier runs, shape
-        (jobs,).
-    runs
-        The earlier runs of jobs that have any.
-    parts
-        For each heterogeneous job its index among the jobs and its rows.
-    ids
-        Number of each job, as text.
-    repaired, dropped
-        Number of jobs that were repaired or dropped, by reason.
-    """
-
-    row: Int64s
-    submit: Int64s
-    first: Int64s
+    row: Int64s  #: the row of each job, an index into :class:`Rows`, shape (jobs,)
+    submit: Int64s  #: time of the first submission, shape (jobs,)
+    first: Int64s  #: the row of the first run of each job, shape (jobs,)
+    #: How often each job was run again, and the processor-seconds of its earlier runs, shape
+    #: (jobs,).
     restarts: Int64s
     lost_work: Int64s
-    runs: dict[int, Runs]
-    parts: dict[int, Int64s]
-    ids: NDArray[np.object_]
+    runs: dict[int, Runs]  #: the earlier runs of jobs that have any
+    parts: dict[int, Int64s]  #: for each heterogeneous job its index among the jobs and its rows
+    ids: NDArray[np.object_]  #: number of each job, as text
+    #: Number of jobs that were repaired or dropped, by reason.
     repaired: Counter[str]
     dropped: Counter[str]
 

@@ -89,30 +89,15 @@ _FORMS = {
 
 @dataclass
 class Mended:
-    """The outcome of :func:`mend`.
+    """The outcome of :func:`mend`."""
 
-    Attributes
-    ----------
-    rows
-        With other bytes for delimiters and line ends inside cells.
-    lines
-        Number of the line where each row begins.
-    back
-        These bytes and what they stand for.
-    repaired
-        Numbers of the lines where repaired rows begin.
-    left_out
-        Lines, from 1, that belong to no row.
-    given_up
-        The line from which on lines are not joined any more; 0 if there is none.
-    """
-
-    rows: list[bytes]
-    lines: list[int]
-    back: dict[bytes, bytes]
+    rows: list[bytes]  #: with other bytes for delimiters and line ends inside cells
+    lines: list[int]  #: number of the line where each row begins
+    back: dict[bytes, bytes]  #: these bytes and what they stand for
+    #: Numbers of the lines where repaired rows begin.
     repaired: list[int] = field(default_factory=list)
-    left_out: list[int] = field(default_factory=list)
-    given_up: int = 0
+    left_out: list[int] = field(default_factory=list)  #: lines, from 1, that belong to no row
+    given_up: int = 0  #: the line from which on lines are not joined any more; 0 if there is none
 
     def add(self, row: bytes, line: int) -> None:
         """Add a row that begins in a line."""

@@ -90,29 +90,15 @@ _SAFE = re.compile(r"[\w&|*\[\]().,+:@-]{1,500}")
 
 @dataclass(frozen=True)
 class Asked:
-    """What a submit line asks for.
+    """What a submit line asks for."""
 
-    Attributes
-    ----------
-    dependency
-        As in ``afterok:17``; empty for none.
-    begin
-        s after the submission; 0 if it is not relative to it, or not given.
-    throttle
-        Most tasks of an array at a time; 0 for no limit.
-    exclusive
-        Whether whole nodes.
-    columns
-        The other columns of :data:`IN_SUBMIT_LINES` that it has, by name.
-    moment
-        The earliest start as a local time of sacct; empty if it is counted from the submission.
-    """
-
-    dependency: str = ""
-    begin: int = 0
-    throttle: int = 0
-    exclusive: bool = False
+    dependency: str = ""  #: as in ``afterok:17``; empty for none
+    begin: int = 0  #: s after the submission; 0 if it is not relative to it, or not given
+    throttle: int = 0  #: most tasks of an array at a time; 0 for no limit
+    exclusive: bool = False  #: whether whole nodes
+    #: The other columns of :data:`IN_SUBMIT_LINES` that it has, by name.
     columns: Mapping[str, str] = field(default_factory=dict)
+    #: The earliest start as a local time of sacct; empty if it is counted from the submission.
     moment: str = ""
 
 

@@ -85,57 +85,35 @@ class _Refused(Exception):
 
 
 class Rows(NamedTuple):
-    """The rows of a text, column by column.
+    """The rows of a text, column by column."""
 
-    Attributes
-    ----------
-    place, step_place
-        Rows of jobs and of steps, counted from 0 in the order of the text.
-    job, step_job
-        Index into ``ids`` of the job number of each row.
-    ids
-        The distinct job numbers, as text.
-    numbers
-        Columns of job rows by key: s, processors, times as
-        :func:`~hpcrowd.environment.traces.formats.slurm.values.parse_time` gives them.
-    words
-        Columns of job rows by name: index of each row's word, and the words.
-    memory, step_memory
-        Largest memory of a task, kB, else the average; -1 if unknown.
-    tasks, step_tasks
-        Number of tasks; -1 if unknown.
-    step_cluster
-        Clusters of the steps, as in ``words``.
-    energy, step_energy
-        J; -1 if unknown.
-    step_name
-        Names of the steps, such as ``batch``, as in ``words``.
-    mended
-        What was repaired in the text; None if nothing.
-    unused
-        Columns that are not read, as the header spells them.
-    odd
-        What could not be read; None if everything could.
-    """
-
+    #: Rows of jobs and of steps, counted from 0 in the order of the text.
     place: Int64s
     step_place: Int64s
+    #: Index into ``ids`` of the job number of each row.
     job: Int64s
     step_job: Int64s
-    ids: list[str]
+    ids: list[str]  #: the distinct job numbers, as text
+    #: Columns of job rows by key: s, processors, times as
+    #: :func:`~hpcrowd.environment.traces.formats.slurm.values.parse_time` gives them.
     numbers: dict[str, NDArray[Any]]
+    #: Columns of job rows by name: index of each row's word, and the words.
     words: dict[str, tuple[NDArray[Any], list[bytes]]]
+    #: Largest memory of a task, kB, else the average; -1 if unknown.
     memory: NDArray[np.float64]
     step_memory: NDArray[np.float64]
+    #: Number of tasks; -1 if unknown.
     tasks: Int64s
     step_tasks: Int64s
-    step_cluster: NDArray[Any]
+    step_cluster: NDArray[Any]  #: clusters of the steps, as in ``words``
+    #: J; -1 if unknown.
     energy: Int64s
     step_energy: Int64s
+    #: Names of the steps, such as ``batch``, as in ``words``.
     step_name: tuple[NDArray[Any], list[bytes]]
-    mended: Mended | None = None
-    unused: Sequence[str] = ()
-    odd: OddValues | None = None
+    mended: Mended | None = None  #: what was repaired in the text; None if nothing
+    unused: Sequence[str] = ()  #: columns that are not read, as the header spells them
+    odd: OddValues | None = None  #: what could not be read; None if everything could
 
     def decoded(self, column: str) -> tuple[NDArray[Any], list[str]]:
         """Return a column of words as texts: index of each row's text, and the texts."""

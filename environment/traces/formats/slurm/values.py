@@ -272,21 +272,12 @@ def duration_text(milliseconds: int) -> str:
 
 
 class Moments(NamedTuple):
-    """Times as seconds since 1970, all of shape (times,).
+    """Times as seconds since 1970, all of shape (times,)."""
 
-    Attributes
-    ----------
-    unix
-        The first moment with this local time; :data:`NO_TIME` if missing.
-    again
-        s from then until clocks show the time again; 0 if they do not.
-    skipped
-        Whether the local time does not exist because clocks are put forward; ``unix`` is then the
-        moment of the change.
-    """
-
-    unix: Int64s
-    again: Int64s
+    unix: Int64s  #: the first moment with this local time; :data:`NO_TIME` if missing
+    again: Int64s  #: s from then until clocks show the time again; 0 if they do not
+    #: Whether the local time does not exist because clocks are put forward; ``unix`` is then the
+    #: moment of the change.
     skipped: NDArray[np.bool_]
 
 
