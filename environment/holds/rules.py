@@ -21,6 +21,10 @@ from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
 from hpcrowd.environment.quantities import time_at_speed
 from hpcrowd.environment.traces.formats.common.site_columns import Runs
 
+if TYPE_CHECKING:
+    from hpcrowd.environment.cluster import Cluster  # circle: for its type only
+    from hpcrowd.environment.simulation import Simulation  # circle: for its type only
+
 
 class Condition(StrEnum):
     """How a job must be over for one that depends on it (man page of ``sbatch``, --dependency)."""
@@ -148,10 +152,6 @@ class Rules:
         found = {parent.row for parents in self.parents.values() for parent in parents}
         return sorted(found | set(self.array) | set(self.name_of) | set(self.runs))
 
-
-if TYPE_CHECKING:
-    from hpcrowd.environment.cluster import Cluster  # circle: for its type only
-    from hpcrowd.environment.simulation import Simulation  # circle: for its type only
 
 #: Columns of the table that a new run sets.
 OF_A_RUN = (Column.START, Column.END, Column.ENQUEUED, Column.ESTIMATE, Column.PROMISED)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -95,10 +94,13 @@ def quoted(text: str) -> str:
 
 def unix_time(text: str) -> int:
     """Return a Unix time."""
-    with suppress(ValueError):
-        if (seconds := whole(text)) <= LAST_TIME:
-            return seconds
-    raise ValueError("not a Unix time in whole seconds up to the year 9998")
+    try:
+        seconds = whole(text)
+    except ValueError:
+        seconds = LAST_TIME + 1
+    if seconds > LAST_TIME:
+        raise ValueError("not a Unix time in whole seconds up to the year 9998")
+    return seconds
 
 
 @lru_cache(maxsize=2**16)  # few distinct, short texts
