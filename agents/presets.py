@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part
 from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.environment.options.keywords import settings_of
-from hpcrowd.environment.options.making import made, made_by_own, options_in
+from hpcrowd.environment.options import made, made_by_own, options_in, settings_of
 from hpcrowd.environment.registry import (
     Registry,
     articled,

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcrowd.environment.clock import CYCLE, DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 
 Floats = NDArray[np.float64]
 

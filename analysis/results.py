@@ -18,7 +18,7 @@ trace.swf.gz        the run as a trace, see :meth:`hpcrowd.analysis.run.Run.to_t
 trace.names.csv     names of users, groups and so on, if the replayed trace has them
 summary.json        the metrics, see :meth:`hpcrowd.analysis.run.Run.summary`
 provenance.json     configuration, seed, versions, checksums, wall times: enough to repeat it; and
-                    which files hpcrowd wrote, see :mod:`hpcrowd.environment.output.manifest`
+                    which files hpcrowd wrote, see :mod:`hpcrowd.environment.output.guard`
 overview.png        a picture, see :func:`hpcrowd.analysis.pictures.over_time.overview`
 power.png           power over time, with a description of power, see
                     :mod:`hpcrowd.analysis.pictures.power`
@@ -50,16 +50,15 @@ from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.files import json_of
 from hpcrowd.environment.jobs import Column, Int64s, JobTable, State
 from hpcrowd.environment.limits.inputs import read_text
-from hpcrowd.environment.output.manifest import WRITTEN
+from hpcrowd.environment.output.guard import WRITTEN
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
-from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.formats.common.site_columns import of_jobs
+from hpcrowd.environment.traces.formats.registry import read_trace, trace_path
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.headers import parse_zone
-from hpcrowd.environment.traces.paths import trace_path
-from hpcrowd.environment.traces.runs import of_jobs
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 #: Format of a folder; it is raised when older versions can no longer read it, or the reverse.

@@ -26,11 +26,10 @@ from hpcrowd.analysis.precedence import Precedence
 from hpcrowd.analysis.reading import Reading
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.engine.attempts import RECORDED, runs_of
-from hpcrowd.environment.header import Header
+from hpcrowd.environment.header import Header, without_found_size
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.headers import with_values
-from hpcrowd.environment.traces.machine_size import without_found_size
 from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, jobs_in, smallest
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ PARTS = {
     "heart": """
         environment/ agents/ analysis/ scenarios/ environment/traces/formats/swf
         environment/traces/formats/registry environment/traces/formats/common/base
-        environment/traces/formats/common/files environment/traces/formats/common/json_kinds
+        environment/traces/formats/common/files
         environment/traces/formats/common/names environment/traces/formats/common/site_columns
         environment/traces/requested_times agents/populations/population
         agents/populations/mixture
@@ -47,7 +47,7 @@ PARTS = {
         environment/traces/requests scenarios/commands/look/machine scenarios/kinds/parts/machine
         """,
     "holds": """
-        environment/holds/ environment/traces/dependencies analysis/accounts/holds
+        environment/holds/ analysis/accounts/holds
         scenarios/kinds/parts/holds
         """,
     "platform": """

@@ -222,10 +222,7 @@ def zone_in(value: str | None) -> tzinfo | None:
 def second_of(moment: Moment, clock: Clock) -> int:
     """Return a moment as a second of the run.
 
-    Raises
-    ------
-    QuantityError
-        If it is a date and the trace has no start time.
+    Raises QuantityError if it is a date and the trace has no start time.
     """
     if not isinstance(moment, datetime):
         return moment
@@ -245,13 +242,9 @@ def second_of(moment: Moment, clock: Clock) -> int:
 def moment(clock: Clock, second: int, *, near: int | None = None) -> str:
     """Return a second as local time: ``Tue 2024-01-09 14:02:10``.
 
-    If the trace has no start time, weeks are counted: ``week 1 Tue 14:02:10``.
-
-    Parameters
-    ----------
-    near
-        A second known to the reader. Then seconds are left out, and the date too if it is less than
-        six days away: ``Tue 14:02``.
+    If the trace has no start time, weeks are counted: ``week 1 Tue 14:02:10``. ``near`` is a second
+    known to the reader: then seconds are left out, and the date too if it is less than six days
+    away, ``Tue 14:02``.
     """
     local = clock.local(second)
     day = DAYS[local.weekday()]
@@ -261,6 +254,20 @@ def moment(clock: Clock, second: int, *, near: int | None = None) -> str:
     if clock.nominal:
         return f"week {clock.wall(second) // WEEK - clock.wall(0) // WEEK + 1} {day} {time}"
     return f"{day} {clock.date(second)} {time}"
+
+
+def offsets(zone: tzinfo, shown: int) -> tuple[int, int]:
+    """Return how far clocks are ahead of UTC, s, when they show a time first, and when last.
+
+    The time is in s on the clock since 1970-01-01 00:00; beyond the calendar they are not ahead.
+    """
+    try:
+        moment = EPOCH + timedelta(seconds=shown)
+    except OverflowError:
+        return 0, 0
+    both = (zone.utcoffset(moment.replace(fold=fold)) or timedelta() for fold in (0, 1))
+    first, last = (int(offset.total_seconds()) for offset in both)
+    return first, last
 
 
 @lru_cache(maxsize=2**20)

@@ -230,12 +230,7 @@ class FixedError(HpcrowdError, AttributeError):
 def first_mistake(error: ValidationError, known: Iterable[str] = ()) -> str:
     """Return the first mistake that pydantic found: where, value, rule.
 
-    Parameters
-    ----------
-    error
-        What pydantic found.
-    known
-        Names of settings, to suggest one for a name that is not known.
+    Of a name that is not known, one of the ``known`` settings is suggested.
     """
     first = error.errors()[0]
     cause = first.get("ctx", {}).get("error")
@@ -295,19 +290,9 @@ def not_one_of(value: object, known: Iterable[object]) -> str:
 
 
 def check_choice(what: str, value: object, known: Collection[object]) -> None:
-    """Make sure that a value is one of the known ones.
+    """Make sure that a value of ``what``, such as a setting, is one of the known ones.
 
-    Parameters
-    ----------
-    what
-        What the value is, such as the name of a setting.
-    value, known
-        As for :func:`not_one_of`.
-
-    Raises
-    ------
-    QuantityError
-        When it is not.
+    Raises QuantityError when it is not.
     """
     if value not in known:
         raise QuantityError(f"{what} {echo(value)}: {not_one_of(value, known)}")

@@ -1,6 +1,7 @@
-"""Files of trained and fitted models.
+"""Files of settings, in TOML, and of trained and fitted models.
 
-A model file is JSON with its format and version.
+A model file is JSON with its format and version. Of a value in TOML :func:`line_of` finds the line,
+for messages.
 """
 
 from __future__ import annotations
@@ -8,28 +9,22 @@ from __future__ import annotations
 import json
 import math
 import os
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from hpcrowd.environment.errors import ModelFileError
-from hpcrowd.environment.limits.inputs import read_text
+from hpcrowd.environment.errors import ModelFileError, QuantityError
+from hpcrowd.environment.limits.inputs import read_bytes, read_text
 from hpcrowd.environment.output.whole import whole_file
 
 
 def json_of(text: str, *, finite: bool = False) -> Any:
     """Return the values in JSON text.
 
-    Parameters
-    ----------
-    text
-        The text.
-    finite
-        Refuse infinite numbers and NaN, which Python reads although JSON has none.
-
-    Raises
-    ------
-    ValueError
-        When it is not JSON, or nested too deeply.
+    ``finite`` refuses infinite numbers and NaN, which Python reads although JSON has none. Raises
+    ValueError when the text is not JSON, or nested too deeply.
     """
     try:
         limit = _finite if finite else None
@@ -43,12 +38,8 @@ def json_of(text: str, *, finite: bool = False) -> Any:
 def check_characters(text: str, found: Any) -> None:
     """Check that no text in JSON has half a character, such as ``\\ud800``, which no file can hold.
 
-    Bytes that are not UTF-8, as Python keeps them in texts, are no such halves.
-
-    Raises
-    ------
-    ValueError
-        If one does.
+    Bytes that are not UTF-8, as Python keeps them in texts, are no such halves. Raises ValueError
+    if one does.
     """
     if "\\ud" in text.lower():
         try:
@@ -67,35 +58,19 @@ def _finite(text: str) -> float:
 
 @dataclass(frozen=True)
 class ModelFormat:
-    """A kind of model file.
+    """A kind of model file."""
 
-    Attributes
-    ----------
-    name
-        Value of the key ``format``.
-    version
-        The version that is written; it increases when older programs cannot read the file any more.
-    what
-        The content in words: ``a workload model``.
-    made_by
-        The command that makes such a file: ``hpcrowd fit``.
-    again
-        What to do if a file is damaged: ``fit the model again``.
-    """
-
-    name: str
+    name: str  #: value of the key ``format``
+    #: The version that is written; it increases when older programs cannot read the file any more.
     version: int
-    what: str
-    made_by: str
-    again: str
+    what: str  #: the content in words: ``a workload model``
+    made_by: str  #: the command that makes such a file: ``hpcrowd fit``
+    again: str  #: what to do if a file is damaged: ``fit the model again``
 
     def write(self, content: dict[str, Any], path: str | os.PathLike[str]) -> None:
         """Write a file, which is complete or absent; format and version are added.
 
-        Raises
-        ------
-        ModelFileError
-            When it cannot be written.
+        Raises ModelFileError when it cannot be written.
         """
         wire = {"format": self.name, "version": self.version, **content}
         text = json.dumps(wire, indent=2, allow_nan=False)
@@ -105,10 +80,7 @@ class ModelFormat:
     def read(self, path: str | os.PathLike[str]) -> dict[str, Any]:
         """Return the content of a file; format and version are checked.
 
-        Raises
-        ------
-        ModelFileError
-            When the file is missing, damaged, or of a newer version.
+        Raises ModelFileError when the file is missing, damaged, or of a newer version.
         """
         name = os.fspath(path)
         try:
@@ -126,3 +98,69 @@ class ModelFormat:
                 f"{self.version}; use a newer hpcrowd"
             )
         return wire
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the values in a TOML file, and its bytes.
+
+    Raises QuantityError if it cannot be read or is not TOML.
+    """
+    try:
+        content = read_bytes(path)
+        return tomllib.loads(content.decode("utf-8")), content
+    except OSError as error:
+        raise QuantityError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # also of an integer with thousands of digits
+        raise QuantityError(f"{path}: not TOML: {error}") from error
+    except RecursionError:
+        raise QuantityError(f"{path}: nested too deeply to be read") from None
+
+
+#: Lines x characters of a file in which the line of a mistake is looked for, half a second.
+MOST_SEARCHED = 5_000_000
+
+#: The keys and list indices that lead to a value.
+Place = Sequence[str | int]
+
+
+def line_of(text: str, place: Place) -> int | None:
+    """Return the line, from 1, in which a value of valid TOML begins.
+
+    None if no part of its path exists. If the value does not exist, the last existing part of the
+    path counts, such as the table in which a key is missing.
+    """
+    for length in range(len(place), 0, -1):
+        found = _first_line(text, place[:length])
+        if found is not None:
+            return found
+    return None
+
+
+def _first_line(text: str, place: Place) -> int | None:
+    """Return the line in which a value begins.
+
+    Neither ``tomllib`` nor ``tomlkit`` gives positions. So ever longer beginnings of the file are
+    parsed, line by line: a value is at the end of the first one that contains it.
+    """
+    lines = text.splitlines(keepends=True)
+    if len(lines) * len(text) > MOST_SEARCHED:
+        return None
+    whole = 0  # lines of the longest valid beginning so far
+    for count in range(1, len(lines) + 1):
+        try:
+            values = tomllib.loads("".join(lines[:count]))
+        except tomllib.TOMLDecodeError:
+            continue  # a value continues on the next line
+        if _has(values, place):
+            return whole + 1
+        whole = count
+    return None
+
+
+def _has(values: Any, place: Place) -> bool:
+    for part in place:
+        try:
+            values = values[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True

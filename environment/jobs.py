@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import FixedError, QuantityError, nearest, not_one_of
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -46,10 +46,7 @@ KWH = JOULES["kWh"]
 def parse_duration(text: str) -> int:
     """Return the whole seconds that ``text`` means: ``90``, ``90s``, ``60m``, ``1.5h``, ``2d``.
 
-    Raises
-    ------
-    QuantityError
-        When it is not a non-negative number with one of these units.
+    Raises QuantityError when it is not a non-negative number with one of these units.
     """
     match = _DURATION.fullmatch(text.strip())
     if not match:
@@ -67,10 +64,7 @@ def parse_duration(text: str) -> int:
 def parse_power(text: str) -> float:
     """Return the W that ``text`` means: ``90 W``, ``1.2 kW``, ``3 MW``.
 
-    Raises
-    ------
-    QuantityError
-        When it is not a non-negative number with one of these units.
+    Raises QuantityError when it is not a non-negative number with one of these units.
     """
     return _amount(text, "power", WATTS, "90 W, 1.2 kW or 3 MW")
 
@@ -78,10 +72,7 @@ def parse_power(text: str) -> float:
 def parse_energy(text: str) -> float:
     """Return the J that ``text`` means: ``500 J``, ``40 kJ``, ``2 kWh``.
 
-    Raises
-    ------
-    QuantityError
-        When it is not a non-negative number with one of these units.
+    Raises QuantityError when it is not a non-negative number with one of these units.
     """
     return _amount(text, "energy", JOULES, "500 J, 40 kJ, 2 MJ or 1.5 kWh")
 
@@ -106,10 +97,7 @@ def duration_text(seconds: int) -> str:
 def parse_factor(text: str, what: str = "factor") -> float:
     """Return the positive number that ``text`` means: ``2x``, ``0.5x``.
 
-    Raises
-    ------
-    QuantityError
-        When it is not a positive number followed by ``x``.
+    Raises QuantityError when it is not a positive number followed by ``x``.
     """
     match = _FACTOR.fullmatch(text.strip())
     if not match or float(match[1]) <= 0:
@@ -169,10 +157,7 @@ def round_half_up(value: NDArray[np.floating]) -> NDArray[np.int64]: ...
 def round_half_up(value: float | NDArray[np.floating]) -> int | NDArray[np.int64]:
     """Round to whole numbers, halves up: an int for a number, an int64 array for an array.
 
-    Raises
-    ------
-    QuantityError
-        When a number is not finite, or too large for sums of such numbers.
+    Raises QuantityError when a number is not finite, or too large for sums of such numbers.
     """
     if isinstance(value, np.ndarray):
         whole = np.floor(value + 0.5)

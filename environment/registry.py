@@ -3,6 +3,16 @@
 Wherever a name of the library is taken, such as ``easy``, the place of your own class or function
 is taken too: ``module:name`` or ``file.py:name``, with options behind another colon. A file is
 loaded once, as a module of its own; it may import its neighbours.
+
+Such a place is named by a person, on the command line or in a script, or by a file, such as a
+scenario or the results of a run, which may come from a stranger. So
+
+- what a person typed is loaded;
+- what a file names is loaded where that file is run, and from its folder, as by ``make``;
+- all else, and everything where a file is only looked at, is loaded with ``--trust`` alone.
+
+:func:`own`, the one place where such code is loaded, asks :func:`check_trusted` first. A Python
+program is code itself, and trusts everything unless it says otherwise.
 """
 
 from __future__ import annotations
@@ -14,12 +24,86 @@ import sys
 import traceback
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast, override
 
 from hpcrowd.environment.errors import QuantityError, echo, not_one_of, shortened
-from hpcrowd.environment.limits.trust import check_trusted, file_of, trust
+
+
+class NotLoaded(Exception):
+    """Code stays as it is named, since the file that names it is only looked at."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Which code is loaded."""
+
+    everything: bool = False  #: all that is named
+    folders: tuple[Path, ...] = ()  #: folders, without links in their paths, whose files are loaded
+    modules: tuple[str, ...] = ()  #: packages and modules that a person named
+    #: Whether what is not loaded is left as it is named, instead of being an error.
+    looking: bool = False
+
+    def allows(self, module: str) -> bool:
+        """Return whether a module, or a file that ends with .py, is loaded."""
+        typed = not module.endswith(".py") and module.partition(".")[0] in self.modules
+        if self.everything or typed:
+            return True
+        file = file_of(module)
+        return file is not None and any(file.resolve().is_relative_to(one) for one in self.folders)
+
+
+#: What is trusted in this process, all its threads, and those that work for it.
+_trust = [Trust(everything=True)]
+
+
+def trust() -> Trust:
+    """Return what is trusted now."""
+    return _trust[-1]
+
+
+@contextmanager
+def trusting(given: Trust) -> Iterator[None]:
+    """Trust this, and nothing else, meanwhile."""
+    _trust.append(given)
+    try:
+        yield
+    finally:
+        _trust.pop()
+
+
+def check_trusted(what: str, text: str, module: str) -> None:
+    """Check that the code of a module or file may be loaded; else a message gives ``what`` it is.
+
+    Raises QuantityError if it may not; NotLoaded, if the file that names it is only looked at.
+    """
+    if trust().allows(module):
+        return
+    if trust().looking:
+        raise NotLoaded(text)
+    raise QuantityError(
+        f"{what} {text!r}: code that a file names is loaded only where that file is run, and from "
+        f"its folder; read {file_of(module) or module}, and give --trust if you trust it"
+    )
+
+
+def file_of(module: str) -> Path | None:
+    """Return the file of a module, or itself, without loading anything; None if there is none."""
+    if module.endswith(".py"):
+        return Path(module)
+    paths: Any = [*sys.path, str(Path.cwd())]
+    spec = None
+    for name in accumulate(module.split("."), "{}.{}".format):
+        spec = None if paths is None else PathFinder.find_spec(name, list(paths))
+        if spec is None:
+            return None
+        paths = spec.submodule_search_locations
+    return None if spec is None or not spec.origin else Path(spec.origin)
 
 
 def imported(place: str) -> Any:
@@ -163,24 +247,12 @@ def located(text: str, folder: Path) -> str:
 
 
 def own(what: str, text: str, of: type | None = None) -> Any:
-    """Return the class or function at a place.
+    """Return the class or function at a place, whose options are left to the caller.
 
-    Parameters
-    ----------
-    what
-        The kind of thing, for messages, such as ``scheduler``.
-    text
-        The place; options are left to the caller.
-    of
-        The class that it must be a subclass of.
-
-    Raises
-    ------
-    QuantityError
-        In one line: the file, module or name does not exist, is not trusted, cannot be loaded, or
-        is something else.
-    NotLoaded
-        If the file that names it is only looked at, see :mod:`hpcrowd.environment.limits.trust`.
+    ``what`` is the kind of thing, for messages, such as ``scheduler``, and ``of`` the class that it
+    must be a subclass of. Raises QuantityError in one line if the file, module or name does not
+    exist, is not trusted, cannot be loaded, or is something else, and NotLoaded if the file that
+    names it is only looked at.
     """
     place = place_of(text)
     assert place is not None
@@ -221,16 +293,10 @@ def check_kind(what: str, text: str, thing: Any, of: type) -> None:
     Parameters
     ----------
     what, text
-        The setting, and what was given for it.
-    thing
-        What is there.
-    of
-        The base class of the kind; it has a :class:`Seam`.
-
-    Raises
-    ------
-    QuantityError
-        If it is something else: what it is, what was wanted, and the line to write.
+        The setting, and what was given for it, for the message: what it is, what was wanted, and
+        the line to write.
+    thing, of
+        What is there, and the base class of the kind; it has a :class:`Seam`.
     """
     wanted: Seam = of.seam  # type: ignore[attr-defined]
     kind, place = thing if inspect.isclass(thing) else type(thing), place_of(text)
@@ -256,10 +322,7 @@ def check_kind(what: str, text: str, thing: Any, of: type) -> None:
 def check_objects(what: str, things: Iterable[Any], of: type) -> None:
     """Check that parts that Python gives are objects of the right kind.
 
-    Raises
-    ------
-    QuantityError
-        If one is a class, or something else: what it is, and what to write.
+    Raises QuantityError if one is a class, or something else: what it is, and what to write.
     """
     for thing in things:
         if isinstance(thing, of):
@@ -391,12 +454,8 @@ def _module_of(file: Path) -> ModuleType:
 def text_of(what: str, thing: Any) -> Any:
     """Return the place of a class, function or object as text; what is no such thing unchanged.
 
-    Other processes make the same from it. An object is described by its options.
-
-    Raises
-    ------
-    QuantityError
-        If another process could not find or make it.
+    Other processes make the same from it. An object is described by its options. Raises
+    QuantityError if another process could not find or make it.
     """
     kind = thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
     if kind.__module__ == "builtins" or isinstance(thing, Path):

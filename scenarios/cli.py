@@ -29,9 +29,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from hpcrowd.environment.errors import MEANT, HpcrowdError, harmless
 from hpcrowd.environment.limits.numbers import raise_floating_errors
-from hpcrowd.environment.limits.trust import Trust, trusting
 from hpcrowd.environment.output.guard import written
 from hpcrowd.environment.output.whole import remove_temporary
+from hpcrowd.environment.registry import Trust, trusting
 from hpcrowd.scenarios.interrupts import WORDS, leave, watch
 from hpcrowd.scenarios.outputs import with_force
 from hpcrowd.scenarios.shell import prepare_streams, readable_width

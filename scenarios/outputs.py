@@ -23,6 +23,8 @@ import typer
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.output.guard import (
     NEVER_READ,
+    PROVENANCE,
+    UNKNOWN,
     Request,
     check_not_input,
     check_replaceable,
@@ -31,7 +33,6 @@ from hpcrowd.environment.output.guard import (
     guarded,
     is_stream,
 )
-from hpcrowd.environment.output.manifest import PROVENANCE, UNKNOWN
 from hpcrowd.environment.output.whole import remove_killed, whole_file
 
 #: Parameters of commands that name a file or folder to write.

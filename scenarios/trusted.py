@@ -1,6 +1,6 @@
 """Commands and the code that files name: who runs something, who only looks, and ``--trust``.
 
-See :mod:`hpcrowd.environment.limits.trust` for the rule. A command is given its trust here, from
+See :mod:`hpcrowd.environment.registry` for the rule. A command is given its trust here, from
 its name and what was typed; one that is not named below loads nothing that a file names.
 """
 
@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hpcrowd.environment.limits.trust import Trust, trusting
-from hpcrowd.environment.registry import place_of
+from hpcrowd.environment.registry import Trust, place_of, trusting
 from hpcrowd.scenarios.outputs import with_flag
 
 #: Commands that simulate what files describe: they load code from the folders of these files.

@@ -23,7 +23,7 @@ from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.files import json_of
-from hpcrowd.environment.output.manifest import checksum_of_values
+from hpcrowd.environment.output.guard import checksum_of_values
 from hpcrowd.environment.output.whole import remove_killed, whole_file
 from hpcrowd.scenarios.terminal import say
 

@@ -25,7 +25,7 @@ from hpcrowd.agents.behaviours.parts import AFTER_MIDNIGHT, Part, setting
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.options.making import made
+from hpcrowd.environment.options import made
 from hpcrowd.environment.registry import Seam
 
 if TYPE_CHECKING:

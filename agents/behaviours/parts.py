@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.options.keywords import REQUIRED, options_of, settings_of
+from hpcrowd.environment.options import REQUIRED, options_of, settings_of
 from hpcrowd.environment.registry import Registry, Seam
 
 if TYPE_CHECKING:

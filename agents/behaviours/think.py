@@ -23,7 +23,7 @@ from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.options.making import made
+from hpcrowd.environment.options import made
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.registry import Seam
 

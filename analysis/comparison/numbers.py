@@ -34,7 +34,7 @@ from hpcrowd.analysis.results import provenance, read_run
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
-from hpcrowd.environment.output.manifest import checksum_of_values
+from hpcrowd.environment.output.guard import checksum_of_values
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hpcrowd.analysis.features.feature import Group, Kinds
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 
 GROUP = Group("jobs", "Run times and processors")
 

@@ -21,7 +21,7 @@ from hpcrowd.environment.traces.trace import Trace, counted, tally
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.machine.requests import Requests
-    from hpcrowd.environment.traces.runs import Runs
+    from hpcrowd.environment.traces.formats.common.site_columns import Runs
 
 
 Floats = NDArray[np.float64]
@@ -159,7 +159,7 @@ class Workload:
         """
         if self.trace is None:
             return {}
-        from hpcrowd.environment.traces.runs import of_jobs
+        from hpcrowd.environment.traces.formats.common.site_columns import of_jobs
 
         return of_jobs(self.trace, self.row)
 

@@ -18,7 +18,6 @@ from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.limits.memory import check_memory
 from hpcrowd.environment.limits.numbers import (
     LEAST_DAYS,
     LEAST_LOAD,
@@ -27,12 +26,13 @@ from hpcrowd.environment.limits.numbers import (
     MOST_LOAD,
     MOST_PROCESSORS,
     MOST_USERS,
+    check_memory,
     check_within,
 )
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.quantities import parse_factor, round_half_up
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.request_columns import request_columns
+from hpcrowd.environment.traces.requests import request_columns
 from hpcrowd.environment.traces.trace import UNSCHEDULED, Trace, all_columns
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hpcrowd.analysis.pictures.over_time import Columns, local_times
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcrowd.environment.holds.again import Again
-from hpcrowd.environment.holds.rules import Cause, Condition, Rules, account_of
+from hpcrowd.environment.holds.rules import Again, Cause, Condition, Rules, account_of
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
 from hpcrowd.environment.parts.part import Part
 from hpcrowd.environment.quantities import time_at_speed
@@ -241,16 +240,10 @@ class Holds(Part):
         *,
         again: bool = False,
     ) -> NDArray[np.bool_]:
-        """Return which jobs wait for a window and for nothing else, and note when it opens.
+        """Return which submitted jobs wait for a window and for nothing else; note when it opens.
 
-        Parameters
-        ----------
-        cluster, rows, at
-            The jobs that are submitted.
-        which
-            Those that nothing else holds, shape (jobs,).
-        again
-            Whether their requested times are those at the cluster already.
+        Nothing else holds those of ``which``, shape (jobs,). If they are submitted ``again``, their
+        requested times are those at the cluster already.
         """
         late = np.zeros(len(rows), np.bool_)
         window, jobs = self.rules.window, self._model.jobs

@@ -1,28 +1,146 @@
 """What held jobs back in a log: dependencies, earliest starts and throttles of its own columns.
 
 And which jobs were run again, after runs of which lengths.
+
+A dependency is a text such as ``afterok:17:18_2,afterany:20`` (man page of ``sbatch``,
+--dependency): all of its parts must be satisfied, or one of them if a question mark separates them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from typing import Any
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules, account_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.traces.dependencies import (
-    CORRESPONDING,
-    SINGLETON,
-    JobIds,
-    parts_of,
-)
-from hpcrowd.environment.traces.formats.common.site_columns import site_numbers
-from hpcrowd.environment.traces.runs import EarlierRun, of_jobs
+from hpcrowd.environment.traces.formats.common.site_columns import EarlierRun, of_jobs, site_numbers
 from hpcrowd.environment.traces.trace import Trace
+
+#: The type that waits for earlier jobs of the same user and name.
+SINGLETON = "singleton"
+
+#: The type for which a task of an array waits for the same task of another one.
+CORRESPONDING = "aftercorr"
+
+#: The type that waits for starts.
+STARTED = "after"
+
+_ID = re.compile(r"(\d{1,18})(?:_(\d{1,18})|\[(\d{1,18})\])?(?:\+\d{1,18})?(?:[.@]\S*)?$")
+
+
+class JobId(NamedTuple):
+    """An identifier: of a job, of an array, or of one of its tasks; -1 for none."""
+
+    number: int
+    task: int
+
+
+def job_id(text: str) -> JobId:
+    """Return the parts of ``17``, ``17_2``, ``17+1`` or ``17[2].server``; -1 for none."""
+    found = _ID.match(text)
+    if found is None:
+        return JobId(UNKNOWN, UNKNOWN)
+    task = found[2] or found[3]
+    return JobId(int(found[1]), UNKNOWN if task is None else int(task))
+
+
+class Named(NamedTuple):
+    """A part of a dependency: its type, such as ``afterok``, and what it names."""
+
+    kind: str
+    ids: tuple[JobId, ...]
+
+
+def parts_of(dependency: str) -> list[Named]:
+    """Return the parts of a dependency."""
+    found = []
+    for part in filter(None, re.split("[,?]", dependency)):
+        kind, *ids = part.split(":")
+        found.append(Named(kind, tuple(map(job_id, ids))))
+    return found
+
+
+class JobIds:
+    """Finds jobs by identifier.
+
+    Parameters
+    ----------
+    ids
+        The identifier of each job, shape (jobs,).
+    clusters
+        The cluster of each job, shape (jobs,); None if that is not known.
+    partition
+        Field 16 of each job, which tells jobs apart that have the same identifier, shape (jobs,).
+    """
+
+    def __init__(
+        self, ids: Sequence[str], clusters: Sequence[str] | None, partition: Int64s
+    ) -> None:
+        self.of = list(map(job_id, ids))
+        if clusters is None:
+            same = len(set(ids)) < len(ids)
+            clusters = list(map(str, partition.tolist())) if same else [""] * len(ids)
+        self._clusters = clusters
+        self._tasks: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+        for row, (cluster, one) in enumerate(zip(self._clusters, self.of, strict=True)):
+            if one.number != UNKNOWN:
+                self._tasks[cluster, one.number][one.task] = row
+
+    def rows(self, row: int, wanted: JobId, *, corresponding: bool = False) -> list[int]:
+        """Return the rows of a job, or of the tasks of an array, that a job in ``row`` names.
+
+        Both are of the same cluster. If ``corresponding``, of an array only the task with the same
+        number counts, if both are tasks.
+        """
+        tasks = self._tasks.get((self._clusters[row], wanted.number), {})
+        task, mine = wanted.task, self.of[row].task
+        if corresponding and task == UNKNOWN and mine in tasks:
+            task = mine
+        if task != UNKNOWN:
+            tasks = {task: tasks[task]} if task in tasks else {}
+        return sorted(tasks.values())
+
+
+def preceding_by_dependency(
+    dependency: Sequence[str], ids: JobIds, number: Int64s, submit: Int64s, end: Int64s
+) -> tuple[Int64s, Int64s]:
+    """Return the fields 17 and 18 of jobs that depend on others, -1 elsewhere.
+
+    Parameters
+    ----------
+    dependency
+        Texts, shape (jobs,); empty for none.
+    ids
+        Finds the jobs that they name.
+    number, submit, end
+        Of each job, s; -1 if unknown, shape (jobs,).
+
+    Returns
+    -------
+    preceding, think
+        The number of the job that ended last among those that were submitted before, and the time
+        from its end to the submission, s, which is 0 for a job that was submitted before that.
+    """
+    preceding, think = np.full(len(number), UNKNOWN), np.full(len(number), UNKNOWN)
+    for row in [row for row, text in enumerate(dependency) if text]:
+        others = [
+            other
+            for part in parts_of(dependency[row])
+            for one in part.ids
+            for other in ids.rows(row, one, corresponding=part.kind == CORRESPONDING)
+            if part.kind != STARTED and end[other] >= 0 and 0 <= submit[other] <= submit[row]
+        ]
+        last = max((other for other in others if other != row), key=end.__getitem__, default=None)
+        if last is not None:
+            preceding[row] = number[last]
+            think[row] = max(0, int(submit[row] - end[last]))
+    return preceding, think
+
 
 #: Columns that say what held jobs back, see ``SITE_COLUMNS``.
 COLUMNS = ("dependency", "throttle", "begin", "eligible")
@@ -55,7 +173,8 @@ def recorded_rules(
 
     A job that depends on others, or is a task of an array with a throttle, is held for these
     reasons; any other becomes eligible as long after its submission as it did in the log, which
-    covers earliest starts, and holds by users and operators.
+    covers earliest starts, and holds by users and operators. Raises TraceError if earlier runs
+    cannot be read.
 
     Parameters
     ----------
@@ -69,11 +188,6 @@ def recorded_rules(
         False leaves out what held them back, but not that jobs were run again.
     run_time
         Returns recorded run times at the speed of the nodes, s.
-
-    Raises
-    ------
-    TraceError
-        If earlier runs cannot be read.
     """
     rules = Rules.none(len(jobs))
     if held and any(name in trace.extra for name in COLUMNS):

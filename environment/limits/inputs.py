@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
-from hpcrowd.environment.limits.memory import GB, SHARE, SMALL, free_memory
+from hpcrowd.environment.limits.numbers import GB, SHARE, SMALL, free_memory
 
 #: Bytes that are read at a time.
 PIECE = 2**20
@@ -43,22 +43,11 @@ class Unreadable(OSError):
 
 @contextmanager
 def opened(path: str | os.PathLike[str], most: int | None = None) -> Iterator[IO[bytes]]:
-    """Open a file or a pipe to read its bytes.
+    """Open a file or a pipe to read its bytes; ``most`` of a pipe, else what fits into the memory.
 
-    What comes through a pipe is kept, so that it can be read again by the same name.
-
-    Parameters
-    ----------
-    path
-        The file or pipe.
-    most
-        Most bytes of a pipe; what fits into the memory unless given.
-
-    Raises
-    ------
-    OSError
-        When it cannot be read; :class:`Unreadable` when it is a folder, a device, a terminal, or a
-        pipe that nothing is written to.
+    What comes through a pipe is kept, so that it can be read again by the same name. Raises OSError
+    when it cannot be read: :class:`Unreadable` when it is a folder, a device, a terminal, or a pipe
+    that nothing is written to.
     """
     if "\0" in str(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
@@ -83,19 +72,9 @@ def _piped(path: str, _device: int, _inode: int, most: int | None) -> bytes:
 
 
 def read_all(file: IO[bytes], most: int | None = None) -> bytes:
-    """Return what is left in a file.
+    """Return what is left in a file that is open to read bytes.
 
-    Parameters
-    ----------
-    file
-        Open to read bytes.
-    most
-        Most bytes; what fits into the memory unless given.
-
-    Raises
-    ------
-    Unreadable
-        When it has more.
+    Raises Unreadable when it has more than ``most``, by default what fits into the memory.
     """
     pieces, size, fits = [], 0, room()
     while piece := file.read(PIECE):
@@ -110,10 +89,7 @@ def read_all(file: IO[bytes], most: int | None = None) -> bytes:
 def check_readable(mode: int) -> None:
     """Check that something with this mode (``st_mode``) is a file or a pipe.
 
-    Raises
-    ------
-    Unreadable
-        When it is neither.
+    Raises Unreadable when it is neither.
     """
     if stat.S_ISDIR(mode):
         raise Unreadable("is a folder, not a file")
@@ -134,10 +110,7 @@ def is_input(path: str | os.PathLike[str]) -> bool:
 def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_SETTINGS) -> bytes:
     """Return the content of a small file, or what comes through a pipe.
 
-    Raises
-    ------
-    OSError
-        When it cannot be read, or has more than ``most`` bytes.
+    Raises OSError when it cannot be read, or has more than ``most`` bytes.
     """
     with opened(path, most) as file:
         return read_all(file, most)
@@ -146,12 +119,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_SETTINGS) -> by
 def read_text(path: str | os.PathLike[str], most: int = LARGEST_SETTINGS) -> str:
     """Return the text of a small file in UTF-8; see :func:`read_bytes`.
 
-    Raises
-    ------
-    OSError
-        When it cannot be read.
-    UnicodeDecodeError
-        When it is not UTF-8.
+    Raises OSError when it cannot be read, and UnicodeDecodeError when it is not UTF-8.
     """
     return read_bytes(path, most).decode("utf-8").replace("\r\n", "\n")
 
@@ -178,10 +146,7 @@ def room() -> Callable[[int], None]:
 def _wait(handle: int, name: str) -> None:
     """Wait until something can be read from a pipe or its writer has gone; say so if it lasts.
 
-    Raises
-    ------
-    Unreadable
-        When no process has opened it to write for :data:`PATIENCE` seconds.
+    Raises Unreadable when no process has opened it to write for :data:`PATIENCE` seconds.
     """
     began, said = time.monotonic(), False
     ready = select.poll()

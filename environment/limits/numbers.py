@@ -1,13 +1,17 @@
-"""The largest and smallest numbers that hpcrowd computes with, and why.
+"""The largest and smallest numbers that hpcrowd computes with, and why; and the free memory.
 
 Settings, models and traces are checked against these before anything is computed, so that a slip of
 the keyboard is one line and not a machine without memory. Other limits are next to what they limit:
 those of a behaviour's parameters in their declaration, those of lines of a trace with its readers.
+More memory than is free is refused before it is allocated.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
+from pathlib import Path
 
 from hpcrowd.environment.errors import QuantityError
 
@@ -83,23 +87,121 @@ def floating_errors_raise() -> bool:
 
 
 def check_within(what: str, value: float, least: float, most: float, cure: str = "") -> None:
-    """Check that a number is in a range; one that is not a number never is.
+    """Check that a number is in a range, ends included; one that is not a number never is.
 
-    Parameters
-    ----------
-    what
-        What it is, such as the name of a setting.
-    value, least, most
-        The number and the range, ends included.
-    cure
-        Added to the message.
-
-    Raises
-    ------
-    QuantityError
-        With the name, the value and the range.
+    Raises QuantityError with what it is, such as the name of a setting, its value, the range, and a
+    cure.
     """
     if not least <= value <= most:
         more = f"; {cure}" if cure else ""
         first, last = (f"{one:,}" if one == int(one) else f"{one:g}" for one in (least, most))
         raise QuantityError(f"{what} {value!r}: must be from {first} to {last}{more}")
+
+
+#: Bytes that need no look at the free memory.
+SMALL = 64 * 2**20
+
+#: Share of the free memory that one allocation may take; copies are made on the way.
+SHARE = 0.8
+
+#: A megabyte and a gigabyte, for messages.
+MB, GB = 10**6, 10**9
+
+
+def free_memory() -> int | None:
+    """Return how many bytes this process can still use; None where the system does not say.
+
+    The least of what the machine has free (``/proc/meminfo``), what the group of processes
+    (cgroup, as in containers and batch jobs) may still use, and what ``ulimit -v`` leaves.
+    """
+    found = [one for one in (_machine(), _group(), _process()) if one is not None]
+    return max(0, min(found)) if found else None
+
+
+def check_memory(what: str, need: float, cure: str) -> None:
+    """Check that memory is free for something, before it is allocated.
+
+    Raises QuantityError when more is needed, in bytes, than is free, with what needs it and its
+    number, such as ``jobs 10,000,000,000``, and the cure.
+    """
+    if need <= SMALL:
+        return
+    free = free_memory()
+    if free is None:
+        return
+    if need > SHARE * free:
+        raise QuantityError(
+            f"{what}: needs about {_size(need)} of memory, {_size(free)} are free; {cure}"
+        )
+
+
+def _size(count: float) -> str:
+    return f"{count / GB:,.1f} GB" if count >= GB else f"{count / MB:,.0f} MB"
+
+
+def _machine() -> int | None:
+    """Return what the machine has free."""
+    try:
+        with Path("/proc/meminfo").open(encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _group() -> int | None:
+    """Return what the groups of processes that this one is in may still use."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    found = []
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root = Path("/sys/fs/cgroup") / ("memory" if controllers else "")
+        names = (
+            ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            if controllers
+            else ("memory.max", "memory.current")
+        )
+        place = root / path.strip("/")
+        # A limit holds for all groups below it.
+        for folder in (place, *place.parents):
+            left = _left(folder / names[0], folder / names[1])
+            if left is not None:
+                found.append(left)
+            if folder == root:
+                break
+    return min(found) if found else None
+
+
+def _left(limit: Path, used: Path) -> int | None:
+    try:
+        most = limit.read_text(encoding="ascii").strip()
+        return None if most == "max" else int(most) - int(used.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _process() -> int | None:
+    """Return what the limit of this process's address space leaves."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most == resource.RLIM_INFINITY:
+        return None
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        return most - pages * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return most

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 
 
 class Ask(IntEnum):

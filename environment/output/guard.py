@@ -4,10 +4,22 @@ In a folder of results, nothing is removed or replaced but what hpcrowd wrote th
 A command runs inside :func:`guarded`: it replaces only what the same command with the same settings
 and inputs wrote, or with ``--force`` other results and the file that an option names. Python
 scripts replace the results and files that they name.
+
+A list with checksums in ``provenance.json`` says which files of a folder hpcrowd wrote ::
+
+    "written": {
+      "by": {"command": "replay", "scheduler": "easy", "sha256 of a.swf": "5f2c..."},
+      "files": {"jobs.parquet": "03ab...", "A/waits.png": "91d0..."},
+      "sum": "77e1..."
+    }
+
+``by`` is what was asked for, null for a Python script; ``sum`` is the checksum of the rest of
+``provenance.json``. Whatever is not listed, or has changed since, belongs to the reader.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -15,10 +27,11 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import file_digest, sha256
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.output.manifest import PROVENANCE, UNKNOWN, parts_of, read_list
 
 #: Bytes from the beginning and the end of a file that show who wrote it.
 HEAD = 2**16
@@ -65,30 +78,15 @@ MOST_NAMED, LONGEST_NAMED = 3, 40
 
 @dataclass
 class Guard:
-    """What a command reads and writes.
+    """What a command reads and writes."""
 
-    Attributes
-    ----------
-    inputs
-        Files and folders that it reads.
-    force
-        Whether it may replace other results, and files of others that its options name.
-    request
-        Returns what is asked for.
-    outputs
-        Files that options name, without links.
-    written
-        Files and folders that are written so far.
-    replaced
-        A line about each that was there before.
-    """
-
-    inputs: list[Path] = field(default_factory=list)
+    inputs: list[Path] = field(default_factory=list)  #: files and folders that it reads
+    #: Whether it may replace other results, and files of others that its options name.
     force: bool = False
-    request: Request = lambda: None
-    outputs: set[Path] = field(default_factory=set)
-    written: list[Path] = field(default_factory=list)
-    replaced: list[str] = field(default_factory=list)
+    request: Request = lambda: None  #: returns what is asked for
+    outputs: set[Path] = field(default_factory=set)  #: files that options name, without links
+    written: list[Path] = field(default_factory=list)  #: files and folders that are written so far
+    replaced: list[str] = field(default_factory=list)  #: a line about each that was there before
 
 
 _current = Guard()
@@ -129,19 +127,10 @@ def guarded(
 
 
 def check_not_input(path: Path, what: str = "") -> None:
-    """Check that writing a file or folder leaves every input as it is.
+    """Check that writing a file or folder, under any name, leaves every input as it is.
 
-    Parameters
-    ----------
-    path
-        The file or folder, under any name.
-    what
-        How the message calls it; its path unless given.
-
-    Raises
-    ------
-    HpcrowdError
-        When it is an input, or a folder with one in it, or a file of a folder that is read.
+    Messages call it ``what``, or by its path. Raises HpcrowdError when it is an input, or a folder
+    with one in it, or a file of a folder that is read.
     """
     if not _current.inputs or not path.exists():
         return
@@ -163,19 +152,9 @@ def check_not_input(path: Path, what: str = "") -> None:
 def check_replaceable_file(path: Path, what: str = "", new: Path | None = None) -> None:
     """Check that a file is absent or empty, was written by hpcrowd, or that replacing is forced.
 
-    Parameters
-    ----------
-    path
-        The file.
-    what
-        How the message calls it; its path unless given.
-    new
-        The file that is to take its place; it must be of the same kind. None if not yet written.
-
-    Raises
-    ------
-    HpcrowdError
-        When it is a file of somebody else, or cannot be read to find out.
+    Messages call it ``what``, or by its path. The file that is to take its place, ``new`` unless it
+    is yet to be written, must be of the same kind. Raises HpcrowdError when it is a file of
+    somebody else, or cannot be read to find out.
     """
     if _current.force or is_stream(path) or not path.exists():
         return
@@ -199,10 +178,7 @@ def check_replaceable_file(path: Path, what: str = "", new: Path | None = None) 
 def kind_of(path: Path) -> bytes | None:
     """Return what in the content of a file shows that hpcrowd wrote it; nothing in an empty one.
 
-    Raises
-    ------
-    OSError
-        When it cannot be read.
+    Raises OSError when it cannot be read.
     """
     with path.open("rb") as file:
         begin = file.read(HEAD)
@@ -226,20 +202,10 @@ def _shown(kind: bytes) -> str:
 
 
 def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> None:
-    """Check that results may be written to ``folder``, before they are computed.
+    """Check that results may be written to the folder of an option, before they are computed.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    option
-        Name of the option on the command line.
-
-    Raises
-    ------
-    HpcrowdError
-        When it is an input or the current folder, holds something that hpcrowd did not write where
-        results go, or, without ``--force``, other results or none.
+    Raises HpcrowdError when it is an input or the current folder, holds something that hpcrowd did
+    not write where results go, or, without ``--force``, other results or none.
     """
     target = Path(folder)
     check_not_input(target, f"{option} {target}")
@@ -279,10 +245,7 @@ def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> 
 def check_clashes(target: Path, new: Path) -> None:
     """Check that nothing in a folder has the name of a new result but earlier results.
 
-    Raises
-    ------
-    HpcrowdError
-        When something has.
+    Raises HpcrowdError when something has.
     """
     for name in parts_of(target).others if target.is_dir() else ():
         up = [new / one for one in Path(name).parents]
@@ -321,3 +284,127 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
     except OSError:
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+#: The file of a folder of results that says what it is.
+PROVENANCE = "provenance.json"
+
+#: The key of the list in it.
+WRITTEN = "written"
+
+#: Bytes of the largest ``provenance.json`` that is read for its list.
+LARGEST = 64 * 2**20
+
+#: A value of ``by`` that equals no other: what came through a pipe.
+UNKNOWN = "unknown"
+
+
+class Written(NamedTuple):
+    """What hpcrowd wrote into a folder."""
+
+    by: dict[str, str] | None  #: what was asked for, by name
+    files: dict[str, str]  #: SHA-256 by path in the folder
+
+
+class Parts(NamedTuple):
+    """The contents of a folder, as paths in it with ``/``."""
+
+    ours: list[str]  #: files that hpcrowd wrote, and that are as it wrote them
+    others: list[str]  #: everything else; a folder without a file of hpcrowd is one of them
+
+
+def checksum_of(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a regular file."""
+    with Path(path).open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def checksum_of_values(values: Any) -> str:
+    """Return the SHA-256 of plain data, whatever the order of keys."""
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def add_list(folder: Path, by: Mapping[str, str] | None) -> None:
+    """Add the list of all files of a folder to its ``provenance.json``, made if it has none."""
+    path = folder / PROVENANCE
+    content: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    names = sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file())
+    content[WRITTEN] = {
+        "by": None if by is None else dict(by),
+        "files": {name: checksum_of(folder / name) for name in names if name != PROVENANCE},
+    }
+    content[WRITTEN]["sum"] = checksum_of_values(content)
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def read_list(folder: Path) -> Written | None:
+    """Return what hpcrowd wrote into a folder, None if that is not known or was changed."""
+    path = folder / PROVENANCE
+    with suppress(OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
+            return None
+        content = json.loads(path.read_text("utf-8"))
+        found = content[WRITTEN]
+        if found.pop("sum") == checksum_of_values(content):
+            return Written(found["by"], dict(found["files"]))
+    return None
+
+
+def parts_of(folder: Path) -> Parts:
+    """Return which files of a folder hpcrowd wrote, and what else there is. Links are the reader's.
+
+    Raises OSError when it cannot be read.
+    """
+    written = read_list(folder)
+    if written is None:
+        return Parts([], sorted(one.name for one in folder.iterdir()))
+    folders = {str(up) for name in written.files for up in Path(name).parents}
+    ours: list[str] = []
+    others: list[str] = []
+
+    def walk(place: str) -> None:
+        with os.scandir(folder / place) as entries:
+            found = sorted(entries, key=lambda one: one.name)
+        for one in found:
+            name = f"{place}{one.name}"
+            if one.is_dir(follow_symlinks=False) and name in folders:
+                walk(f"{name}/")
+            elif name == PROVENANCE or _as_written(one, written.files.get(name)):
+                ours.append(name)
+            else:
+                others.append(name)
+
+    walk("")
+    return Parts(ours, others)
+
+
+def _as_written(entry: os.DirEntry[str], checksum: str | None) -> bool:
+    regular = checksum is not None and entry.is_file(follow_symlinks=False)
+    return regular and checksum_of(entry.path) == checksum
+
+
+def settle(old: Path, new: Path) -> None:
+    """Remove what hpcrowd wrote in an old folder, and move the rest to its successor.
+
+    It can be interrupted at any moment and done again. What has no place there stays in ``old``.
+    """
+    with suppress(OSError):
+        written = read_list(old)
+        ours, others = parts_of(old)
+        for name in others:
+            if not os.path.lexists(new / name):
+                with suppress(OSError):
+                    (new / name).parent.mkdir(parents=True, exist_ok=True)
+                    (old / name).rename(new / name)
+        last = old / PROVENANCE  # while it is there, it says what is ours
+        for name in ours:
+            if old / name != last:
+                (old / name).unlink()
+        inside = {up for name in (written.files if written else ()) for up in Path(name).parents}
+        for folder in sorted(inside - {Path()}, key=lambda one: -len(one.parts)):
+            with suppress(OSError):
+                (old / folder).rmdir()
+        if written and [last] == list(old.iterdir()):
+            last.unlink()
+        old.rmdir()

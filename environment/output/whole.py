@@ -12,15 +12,17 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.output.guard import (
+    add_list,
     check_clashes,
     check_not_input,
     check_replaceable,
     check_replaceable_file,
     current,
     is_stream,
+    parts_of,
+    settle,
     written,
 )
-from hpcrowd.environment.output.manifest import add_list, parts_of, settle
 
 #: Ending of the names of unfinished files and folders.
 UNFINISHED = ".tmp"
@@ -40,18 +42,8 @@ def whole_file(
 
     Processes and machines that write the same file at the same time do not disturb each other.
     Pipes and devices are written to directly. A symbolic link stays, and its target is written.
-
-    Parameters
-    ----------
-    path
-        The file.
-    error
-        The exception to raise if the file cannot be written.
-
-    Raises
-    ------
-    HpcrowdError
-        When it cannot be written, or is read by the command that runs.
+    Raises ``error`` when it cannot be written, and HpcrowdError when it is read by the command that
+    runs.
     """
     check_not_input(Path(path))
     target = Path(os.path.realpath(path))
@@ -73,14 +65,10 @@ def whole_file(
 def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary folder to fill; what hpcrowd wrote in ``folder`` is replaced by it.
 
-    Everything else in the folder stays: see :mod:`hpcrowd.environment.output.manifest`. Without the
+    Everything else in the folder stays: see :mod:`hpcrowd.environment.output.guard`. Without the
     option ``--force`` of a command, the folder must be empty or hold results, those of the same
-    command and settings. A symbolic link stays.
-
-    Raises
-    ------
-    HpcrowdError
-        When there is something else, or the folder cannot be written.
+    command and settings. A symbolic link stays. Raises HpcrowdError when there is something else,
+    or the folder cannot be written.
     """
     remove_killed(Path(folder))
     check_replaceable(folder)

@@ -188,22 +188,10 @@ Change = NodesDown | Failures | Maintenance | Resize | SpeedChange | SwitchPolic
 
 
 def changes_until(now: int, changes: Sequence[Change], processors: int) -> dict[str, list[Any]]:
-    """Return the changes of size, speed and scheduler until ``now``, ready for JSON.
+    """Return the changes of one cluster's size, speed and scheduler until ``now``, ready for JSON.
 
-    Parameters
-    ----------
-    now
-        s since the origin.
-    changes
-        Changes of one cluster.
-    processors
-        Its initial size.
-
-    Returns
-    -------
-    dict
-        Lists by time: ``sizes`` of [s, processors before, processors after], ``speeds`` of
-        [s, factor] and ``schedulers`` of [s, text].
+    Lists by time: ``sizes`` of [s, processors before, processors after], from the initial
+    ``processors`` on, ``speeds`` of [s, factor] and ``schedulers`` of [s, text].
     """
     done = sorted(
         (one for one in changes if isinstance(one, Resize | SpeedChange | SwitchPolicy)),
@@ -225,19 +213,9 @@ def changes_until(now: int, changes: Sequence[Change], processors: int) -> dict[
 
 
 def check_changes(changes: Sequence[Change], processors: int) -> None:
-    """Check that changes are possible and do not contradict each other.
+    """Check that changes of a cluster with so many processors are possible, and go together.
 
-    Parameters
-    ----------
-    changes
-        Changes of one cluster.
-    processors
-        Its initial size.
-
-    Raises
-    ------
-    QuantityError
-        Names the first wrong change, and the rule.
+    Raises QuantityError with the first wrong change, and the rule.
     """
     for change in changes:
         _check_one(change)
@@ -331,13 +309,8 @@ def stream_names(changes: Sequence[Change]) -> list[tuple[str, ...]]:
     """Return the name of the random stream of each change: its kind and all its settings.
 
     So a change draws the same numbers wherever it is in the list and whatever else is there. The
-    fate of jobs is left out, so that fates can be compared on the same failures; equal changes
-    are counted.
-
-    Parameters
-    ----------
-    changes
-        Changes of one cluster.
+    fate of jobs is left out, so that fates can be compared on the same failures; equal changes are
+    counted.
     """
     before: Counter[tuple[str, ...]] = Counter()
     names = []

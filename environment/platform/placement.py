@@ -17,24 +17,13 @@ from hpcrowd.environment.jobs import Int64s
 
 @dataclass(frozen=True)
 class Placement:
-    """Pieces of jobs on rows of processors, ordered by the start of their jobs.
+    """Pieces of jobs on rows of processors, ordered by the start of their jobs."""
 
-    Attributes
-    ----------
-    job
-        Index of the job of each piece, shape (pieces,).
-    row
-        Its first processor, counted from 0, shape (pieces,).
-    height
-        Number of processors from there on, shape (pieces,).
-    rows
-        Number of rows needed: the size of the machine, or more if jobs ran on more processors than
-        it has (which happens with the scheduler ``recorded`` and in recorded traces).
-    """
-
-    job: Int64s
-    row: Int64s
-    height: Int64s
+    job: Int64s  #: index of the job of each piece, shape (pieces,)
+    row: Int64s  #: its first processor, counted from 0, shape (pieces,)
+    height: Int64s  #: number of processors from there on, shape (pieces,)
+    #: Number of rows needed: the size of the machine, or more if jobs ran on more processors than
+    #: it has (which happens with the scheduler ``recorded`` and in recorded traces).
     rows: int
 
 

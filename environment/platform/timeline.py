@@ -132,10 +132,7 @@ class Timeline:
     def add(self, changes: Sequence[Change]) -> None:
         """Plan changes; before the run.
 
-        Raises
-        ------
-        QuantityError
-            If they contradict each other, or those that are planned.
+        Raises QuantityError if they contradict each other, or those that are planned.
         """
         known = len(self._changes)
         self._changes += tuple(changes)
@@ -158,10 +155,7 @@ class Timeline:
     def limit(self, cap: CapPlan) -> None:
         """Keep what runs within a cap on the power of the machine; before the run.
 
-        Raises
-        ------
-        QuantityError
-            If the limit is below the power of the idle machine.
+        Raises QuantityError if the limit is below the power of the idle machine.
         """
         engine = self.engine
         resizes = {one.at: one.processors for one in self._changes if isinstance(one, Resize)}
@@ -505,10 +499,7 @@ class Timeline:
     def note_stop(self, row: int, cause: str, fate: str) -> None:
         """Note that a running job is stopped now.
 
-        Raises
-        ------
-        SimulationError
-            If it has been stopped too often.
+        Raises SimulationError if it has been stopped too often.
         """
         engine = self.engine
         self._restarts[row] += 1
@@ -585,10 +576,7 @@ class Reviews:
             return None
         heard = max(-(-(last // WEEK * WEEK) // every) * every, first)
         rows = jobs.ended(self.engine.number)
-        rows = rows[(jobs.end[rows] <= heard) & (jobs.start[rows] < heard)]
-        stayed = jobs.end[rows] - jobs.start[rows]
-        self._correlation.ended(jobs.submit[rows], stayed, jobs.processors[rows])
-        self._heard = heard
+        self._hear(rows[(jobs.end[rows] <= heard) & (jobs.start[rows] < heard)], heard)
         here = submitted & (jobs.submit <= last) & (jobs.cluster == self.engine.number)
         here &= (jobs.start == UNKNOWN) | (jobs.start >= last)
         here &= jobs.processors <= self.engine.processors
@@ -647,13 +635,16 @@ class Reviews:
     def _expected(self, now: int) -> float:
         """Return the correlation expected for this week; jobs that ended are added once a week."""
         if now // WEEK > self._heard // WEEK:
-            jobs = self.engine.jobs
-            rows = jobs.ended(self.engine.number)
-            rows = rows[jobs.end[rows] > self._heard]
-            stayed = jobs.end[rows] - jobs.start[rows]
-            self._correlation.ended(jobs.submit[rows], stayed, jobs.processors[rows])
-            self._heard = now
+            rows = self.engine.jobs.ended(self.engine.number)
+            self._hear(rows[self.engine.jobs.end[rows] > self._heard], now)
         return self._correlation.expected(now)
+
+    def _hear(self, rows: Int64s, until: int) -> None:
+        """Learn of jobs that ended by a second."""
+        jobs = self.engine.jobs
+        stayed = jobs.end[rows] - jobs.start[rows]
+        self._correlation.ended(jobs.submit[rows], stayed, jobs.processors[rows])
+        self._heard = until
 
 
 def _made(policy: str, names: Names) -> Scheduler:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import NO_NAMES, UNKNOWN, Int64s, JobTable, Names
-from hpcrowd.environment.options.keywords import REQUIRED, keywords_of
+from hpcrowd.environment.options import REQUIRED, keywords_of
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.registry import Seam
 from hpcrowd.environment.stops import FOREVER

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import Names
-from hpcrowd.environment.options.making import made, made_by_own, options_in, parse_options
+from hpcrowd.environment.options import made, made_by_own, options_in, parse_options
 from hpcrowd.environment.registry import Registry, check_kind, name_of, or_your_own, own, place_of
 from hpcrowd.environment.schedulers.base import Scheduler
 

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import Clock, second_of
 from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.header import most_in_use
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import MOST_PROCESSORS, check_within
 from hpcrowd.environment.machine.files.reading import AnyPath, read_machine, records_in
@@ -47,7 +48,8 @@ from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, re
 from hpcrowd.environment.traces.formats.common.names import numbered_fields, worded
 from hpcrowd.environment.traces.formats.common.site_columns import site_numbers
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.formats.slurm.queue import objects, trace_of_queue
+from hpcrowd.environment.traces.formats.slurm.accounting import trace_of_queue
+from hpcrowd.environment.traces.formats.slurm.json_records import objects
 from hpcrowd.environment.traces.formats.slurm.snapshot import (
     ALL,
     NOT_YET,
@@ -60,7 +62,6 @@ from hpcrowd.environment.traces.formats.slurm.snapshot import (
 )
 from hpcrowd.environment.traces.formats.slurm.values import ENDED, LAST_TIME, STATES
 from hpcrowd.environment.traces.headers import parse_zone, unix_origin
-from hpcrowd.environment.traces.machine_size import most_in_use
 from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import Conversion, Trace, counted, jobs_from_trace
 

@@ -2,6 +2,10 @@
 
 In an existing header only values of existing lines are changed; everything else stays byte for
 byte.
+
+Formats such as SWF count submissions from the start of the log. Some logs hold Unix times instead;
+added to the start in the header, or to none, they would give dates decades off. One rule for all
+formats, :func:`count_from_first`, finds them.
 """
 
 from __future__ import annotations
@@ -13,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from hpcrowd.environment.clock import DAYS, ZONE_KEYS, Clock, zone_in, zone_of
+from hpcrowd.environment.clock import DAY, DAYS, ZONE_KEYS, Clock, header_zone, zone_in, zone_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import UNKNOWN_VALUES, Header
-from hpcrowd.environment.traces.trace import LINES, Trace
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.traces.trace import LINES, Trace, smallest
 
 #: Fields whose names the header lists: the keys for their number, and for each name.
 LISTED = {"queue": ("MaxQueues", "Queue"), "partition": ("MaxPartitions", "Partition")}
@@ -34,14 +39,9 @@ _LINE = re.compile(rb"(;\s*([A-Za-z][A-Za-z0-9]*)\s*:(?!//)[^\S\r]*)(.*?)(\r?)$"
 
 
 def with_values(header: Header, values: Mapping[str, str]) -> Header:
-    """Return the header with new values for some keys, upper and lower case alike.
+    """Return the header with new values by key, upper and lower case alike.
 
-    Parameters
-    ----------
-    header
-        The lines.
-    values
-        New value by key; keys without a line are ignored.
+    Keys without a line are ignored.
     """
     new = {key.lower(): value for key, value in values.items()}
     lines = []
@@ -77,19 +77,10 @@ def last_end(trace: Trace) -> float | None:
 
 
 def true_header(before: Trace, after: Trace, *, moved: int, note: str) -> Header:
-    """Return the header of ``before``, updated for ``after``.
+    """Return the header of ``before``, updated for ``after``, whose origin is ``moved`` s later.
 
     Counts of jobs, start and end are updated; the end only if it differs. ``MaxProcs``, queues and
-    partitions describe the machine and stay.
-
-    Parameters
-    ----------
-    before, after
-        The trace, and the changed trace.
-    moved
-        How much later the origin is, in s.
-    note
-        What was done, for a note at the end.
+    partitions describe the machine and stay. A note of what was done comes at the end.
     """
     jobs = str(len(after))
     values = {"MaxJobs": jobs, "MaxRecords": jobs}
@@ -180,10 +171,7 @@ def unix_origin(header: Header) -> int:
 def parse_zone(name: str | None) -> tzinfo | None:
     """Return a time zone by its name; None for no name.
 
-    Raises
-    ------
-    QuantityError
-        If it is not known.
+    Raises QuantityError if it is not known.
     """
     if name is None:
         return None
@@ -224,3 +212,61 @@ def left_out(header: Header) -> dict[str, int]:
 
 def _first_line(value: str | None) -> str:
     return (value or "").partition("\n")[0][:80]
+
+
+#: Unix times of the beginnings of 1980 and 2100: first submissions in between may be Unix times.
+PLAUSIBLE = (315_532_800, 4_102_444_800)
+
+#: Longest time from the start in the header to the first submission, s: ten years. No log begins
+#: with ten years without a submission.
+LONGEST_START = PLAUSIBLE[0]
+
+#: Why submissions are moved.
+COUNTED = "submit is a Unix time: counted from the first one"
+
+#: Why submissions of a trace are read back as others.
+READ_AS_UNIX = "later than 1980: will be read as a Unix time"
+
+#: Decimal places of a fraction: as many as Unix times have as floating point numbers.
+PLACES = 6
+
+
+def first_unix_time(trace: Trace) -> int:
+    """Return the first submission, s, if submissions are Unix times; else 0.
+
+    They are if the first one is a moment between 1980 and 2100, more than ten years after the
+    origin. If the header gives a start, the first submission must also be at most a day before it,
+    or ten years after it: as seconds since the start it would be decades away.
+    """
+    submit = trace["submit"]
+    told = submit[submit != UNKNOWN]
+    first = int(np.floor(told.min())) if len(told) else 0
+    start = unix_origin(trace.header)
+    near = start <= 0 or -DAY <= first - start <= LONGEST_START
+    return first if PLAUSIBLE[0] < first < PLAUSIBLE[1] and near else 0
+
+
+def count_from_first(trace: Trace) -> bool:
+    """Count submissions from the first one if they are Unix times, and put it into the header.
+
+    Returns whether they were, which is counted as a repair.
+    """
+    origin = first_unix_time(trace)
+    if not origin:
+        return False
+    submit, header = trace["submit"], trace.header
+    moved = submit != UNKNOWN
+    # A Unix time with a fraction is exact to a microsecond; the digits beyond are not in the log.
+    since = np.round(submit - np.float64(origin), PLACES)
+    trace.columns["submit"] = smallest(np.where(moved, since, submit))
+    trace.repaired[COUNTED] = int(moved.sum())
+    date = header_date(Clock(origin, header_zone(header) or UTC), 0)
+    if header.get("UnixStartTime") is None:
+        lines = [f"; UnixStartTime: {origin}"]
+        if header.get("StartTime") is None:
+            lines.append(f"; StartTime: {date}")
+        tail = b"\r" if trace.newline == b"\r\n" else b""
+        header.lines += [line.encode() + tail for line in lines]
+    elif unix_origin(header) != origin:
+        trace.header = with_values(header, {"UnixStartTime": str(origin), "StartTime": date})
+    return True

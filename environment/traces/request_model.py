@@ -152,22 +152,10 @@ def apportion(shares: Mapping[int, float], jobs: int) -> dict[int, int]:
 
 
 def fit_counts(counts: Mapping[int, int], total: int) -> dict[int, int]:
-    """Return counts that sum to ``total``, changed from the largest on.
+    """Return counts by request, 1 or more each, that sum to ``total``; the largest change first.
 
     First in proportion, then by one each, then down to one, then down to none; only the last takes
-    a request away.
-
-    Parameters
-    ----------
-    counts
-        Jobs by request; 1 or more each.
-    total
-        Jobs.
-
-    Raises
-    ------
-    QuantityError
-        If there is no request whose count could grow.
+    a request away. Raises QuantityError if there is no request whose count could grow.
     """
     found = dict(counts)
     by_size = sorted(found, key=lambda time: (-found[time], time))
@@ -197,27 +185,11 @@ def fit_counts(counts: Mapping[int, int], total: int) -> dict[int, int]:
 
 
 def assign(requests: Int64s, run_times: Int64s, stream: np.random.Generator) -> Int64s:
-    """Distribute requests over jobs at random, so that no request is below its job's run time.
+    """Distribute requests over jobs at random, so that no request is below its job's run time, s.
 
     Jobs choose in the order of their run times, the longest first, each uniformly among the
-    requests that are left and long enough.
-
-    Parameters
-    ----------
-    requests, run_times
-        s, shape (jobs,).
-    stream
-        Random numbers.
-
-    Returns
-    -------
-    Int64s
-        Requested time of each job, s.
-
-    Raises
-    ------
-    QuantityError
-        If that is impossible: n jobs need long requests and fewer than n requests are that long.
+    requests that are left and long enough. Raises QuantityError if that is impossible: n jobs need
+    long requests and fewer than n requests are that long.
     """
     order = np.argsort(-run_times, kind="stable")
     runs, left = run_times[order], np.sort(requests)[::-1]

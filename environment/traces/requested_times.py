@@ -7,16 +7,23 @@ A choice is written as text, :class:`RequestedTimes`: ``given``, ``at-least:2x``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import Int64s, Names, number_of
-from hpcrowd.environment.quantities import parse_duration, parse_factor, round_half_up
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import Names
+from hpcrowd.environment.jobs import number_of
+from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.environment.quantities import parse_factor
+from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.registry import imported
 from hpcrowd.environment.streams import Streams
 
@@ -38,41 +45,26 @@ ABOVE = "run time above the limit that stands for a missing requested time: the 
 
 @dataclass(frozen=True)
 class RequestedTimes:
-    """How requested times are determined.
+    """How requested times are determined."""
 
-    Attributes
-    ----------
-    factor
-        Least multiple of the recorded run time; 0 for no such rule.
-    model
-        :class:`~hpcrowd.environment.traces.request_model.RequestModel` that requested times are
-        drawn from; None for none, unless ``fitted``.
-    fitted
-        Whether the model is fitted to the jobs with a requested time. As some of these outrun it,
-        some jobs may get less than their run time if the model has too few long requests.
-    everyone
-        Whether the model is used for all jobs, not only for those without a requested time.
-    limits
-        What jobs without a requested time request, s, by queue; the key None is for all others.
-    of_queue
-        Whether these others request as much as any job in their queue does.
-    """
-
-    factor: float = 0.0
+    factor: float = 0.0  #: least multiple of the recorded run time; 0 for no such rule
+    #: A ``traces.request_model.RequestModel`` that requested times are drawn from; None for none,
+    #: unless ``fitted``.
     model: Any = None
+    #: Whether the model is fitted to the jobs with a requested time. As some of these outrun it,
+    #: some jobs may get less than their run time if the model has too few long requests.
     fitted: bool = False
+    #: Whether the model is used for all jobs, not only for those without a requested time.
     everyone: bool = False
+    #: What jobs without a requested time request, s, by queue; the key None is for all others.
     limits: Mapping[str | None, int] = field(default_factory=dict)
-    of_queue: bool = False
+    of_queue: bool = False  #: whether these others request as much as any job in their queue does
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse a choice.
 
-        Raises
-        ------
-        QuantityError
-            If it is not valid, or the longest request is too short for the model.
+        Raises QuantityError if it is not valid, or the longest request is too short for the model.
         """
         kind, _, rest = text.strip().partition(":")
         if text == "given":
@@ -134,6 +126,9 @@ class RequestedTimes:
     ) -> Int64s:
         """Return the requested times, s.
 
+        Raises QuantityError if the model cannot be fitted, or cannot give each job a request of at
+        least its run time, or a queue with a limit is not known.
+
         Parameters
         ----------
         recorded
@@ -149,12 +144,6 @@ class RequestedTimes:
             Queue of each job, shape (jobs,); one for all unless given.
         names
             Names of the log, for limits of queues by name.
-
-        Raises
-        ------
-        QuantityError
-            If the model cannot be fitted, or cannot give each job a request of at least its run
-            time, or a queue with a limit is not known.
         """
         missing = recorded <= 0
         if self.limits or self.of_queue:

@@ -5,6 +5,7 @@ Columns of :attr:`~hpcrowd.environment.traces.trace.Trace.extra` say it, see
 :data:`REQUEST_COLUMNS` has the column of each request. What they lack is worked out from the
 resources that a job asked for (``req_tres``), or those that it held where these are not known
 (``alloc_tres``, ``nodes``), and memory then from the field of a trace that has it per processor.
+:func:`request_columns` is the inverse.
 """
 
 from __future__ import annotations
@@ -65,19 +66,9 @@ _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?", re.ASCII)
 def requests_of(trace: Trace, rows: Int64s, *, always: bool = False) -> Requests | None:
     """Return what jobs of a trace ask for; None if the trace has no column that says any of it.
 
-    Parameters
-    ----------
-    trace
-        The trace.
-    rows
-        The rows of the jobs in the trace, in the order of the table.
-    always
-        Return what there is, such as tasks of arrays, also without any such column.
-
-    Raises
-    ------
-    TraceError
-        If a request that is a number is another text.
+    ``rows`` are those of the jobs in the trace, in the order of the table. With ``always`` what
+    there is, such as tasks of arrays, is returned also without any such column. Raises TraceError
+    if a request that is a number is another text.
     """
     if not always and not any(name in trace.extra for name in TELLING):
         return None
@@ -247,3 +238,28 @@ def _resources(asked: str, held: str, nodes: str, cores: int) -> dict[Ask, int |
         if asked and len(kinds) == 1:
             found[Ask.GPU_TYPE] = next(iter(kinds))
     return found
+
+
+def request_columns(requests: Requests, submit: Int64s) -> dict[str, NDArray[np.object_]]:
+    """Return requests as columns for :attr:`~hpcrowd.environment.traces.trace.Trace.extra`.
+
+    Their shape is (jobs,). Columns in which no job has a text are left out. The partition is the
+    queue of a job if it asks for one only, so only several ones are in a column. A begin counts
+    from the submission, s.
+    """
+    columns: dict[str, list[str]] = {}
+    for ask in requests.asked():
+        numbers = requests[ask]
+        if ask is Ask.PARTITIONS:
+            texts = [text if "," in text else "" for text in requests.texts(ask)]
+        elif ask in WORDS:
+            texts = requests.texts(ask)
+        elif ask is Ask.EXCLUSIVE:
+            texts = ["yes" if number == 1 else "" for number in numbers.tolist()]
+        else:
+            known = numbers != UNKNOWN
+            if ask is Ask.BEGIN:
+                numbers = np.maximum(numbers - submit, 0)
+            texts = np.where(known, numbers.astype(np.str_), "").tolist()
+        columns[REQUEST_COLUMNS[ask]] = texts
+    return {name: np.array(texts, np.object_) for name, texts in columns.items() if any(texts)}

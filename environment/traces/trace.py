@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
-from hpcrowd.environment.header import Header
+from hpcrowd.environment.header import MEASURED, Header, MachineSize, machine_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
-from hpcrowd.environment.traces.machine_size import MEASURED, MachineSize, machine_size
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 
 if TYPE_CHECKING:
@@ -64,13 +63,7 @@ LINES = "lines: "
 
 
 def counted(repaired: Mapping[str, int], dropped: Mapping[str, int]) -> list[str]:
-    """Return a line for each reason why jobs were dropped or repaired, dropped ones first.
-
-    Parameters
-    ----------
-    repaired, dropped
-        Number of jobs, or of lines, by reason.
-    """
+    """Return a line for each reason why jobs or lines were dropped, then why they were repaired."""
     return [
         f"{plural(count, 'line' if reason.startswith(LINES) else 'job')} {what}: "
         + reason.removeprefix(LINES)
@@ -93,14 +86,9 @@ def not_read(columns: Iterable[str]) -> list[str]:
 def assumed(size: str = "", clock: str = "") -> list[str]:
     """Return a line for each assumption about what the log does not give.
 
-    Parameters
-    ----------
-    size
-        Note on the size of the machine, see
-        :class:`~hpcrowd.environment.traces.machine_size.MachineSize`; empty if it was given.
-    clock
-        Note on start and time zone, see :attr:`hpcrowd.environment.clock.Clock.note`; empty if
-        they are known.
+    These are the notes on the size of the machine, see
+    :class:`~hpcrowd.environment.header.MachineSize`, and on start and time zone,
+    :attr:`hpcrowd.environment.clock.Clock.note`; empty for what it gives.
     """
     return [
         *([f"{size}; set it with --processors"] if size else []),
@@ -254,15 +242,7 @@ def tally(counts: Counter[str], reason: str, which: NDArray[np.bool_]) -> None:
 
 
 def all_columns(told: Mapping[str, NDArray[Any] | None], jobs: int) -> dict[str, NDArray[Any]]:
-    """Return the columns of all fields, each in the smallest type; -1 for missing ones.
-
-    Parameters
-    ----------
-    told
-        Columns by field, shape (jobs,).
-    jobs
-        How many there are.
-    """
+    """Return the columns of all fields, each in the smallest type; -1 for missing ones."""
     columns = {}
     for name in FIELDS:
         values = told.get(name)
@@ -470,14 +450,8 @@ def take_jobs(trace: Trace, rows: Int64s | NDArray[np.bool_]) -> Trace:
     """Return a trace of some jobs, unchanged and in their order.
 
     Header and line ends stay; a comment among the jobs stays before the next job that is kept.
-    Names that no job is left of go.
-
-    Parameters
-    ----------
-    trace
-        All jobs.
-    rows
-        The jobs to keep: indices in ascending order, or a mask of shape (jobs,).
+    Names that no job is left of go. ``rows`` are indices in ascending order, or a mask of shape
+    (jobs,).
     """
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows
     columns = {name: smallest(values[rows]) for name, values in trace.columns.items()}

@@ -191,10 +191,7 @@ def _listed(trace: Trace, field: str, wanted: list[int | range]) -> str:
 def _in_state(trace: Trace, word: str) -> NDArray[np.bool_]:
     """Return which jobs are in a state: by status, or as the resource manager calls it.
 
-    Raises
-    ------
-    QuantityError
-        If there is no such state.
+    Raises QuantityError if there is no such state.
     """
     if word in STATES:
         return np.isin(trace["status"], STATES[word])
@@ -208,10 +205,7 @@ def _in_state(trace: Trace, word: str) -> NDArray[np.bool_]:
 def _sizes(text: str) -> tuple[int, float]:
     """Return the smallest and the largest size that a text such as ``1-64`` names.
 
-    Raises
-    ------
-    QuantityError
-        If it is not a size or a range of sizes.
+    Raises QuantityError if it is not a size or a range of sizes.
     """
     match = _SIZES.fullmatch(text.strip())
     least, most = 0, float("inf")

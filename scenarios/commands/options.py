@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_WORKERS
-from hpcrowd.environment.traces.paths import is_collected, trace_path
+from hpcrowd.environment.traces.formats.registry import is_collected, trace_path
 from hpcrowd.scenarios.terminal import progress_bar
 
 

@@ -31,7 +31,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.limits.inputs import is_input, opened
 from hpcrowd.environment.limits.numbers import LARGEST_SEED
 from hpcrowd.environment.registry import Registry, located, place_of, source_of
-from hpcrowd.environment.traces.paths import is_collected, trace_path
+from hpcrowd.environment.traces.formats.registry import is_collected, trace_path
 from hpcrowd.scenarios.kinds.fields import FileConfig, Strict
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from pydantic import (
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.limits.numbers import LATEST_MOMENT, LONGEST_DURATION
-from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_duration, parse_processors
-from hpcrowd.environment.registry import located
+from hpcrowd.environment.registry import NotLoaded, located
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 
@@ -160,7 +159,7 @@ class FileConfig(Strict):
         QuantityError
             When it cannot be read or something in it is wrong; with file, place, value and rule.
         """
-        from hpcrowd.environment.toml_files import read_toml
+        from hpcrowd.environment.files import read_toml
 
         place = Path(path)
         values, content = read_toml(place)

@@ -27,8 +27,8 @@ from hpcrowd.environment.errors import (
     nearest,
     not_one_of,
 )
+from hpcrowd.environment.files import line_of, read_toml
 from hpcrowd.environment.registry import Registry
-from hpcrowd.environment.toml_files import line_of, read_toml
 from hpcrowd.scenarios.kinds.base import Scenario
 
 if TYPE_CHECKING:

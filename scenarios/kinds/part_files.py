@@ -48,9 +48,8 @@ from hpcrowd.environment.errors import (
 )
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LARGEST_SETTING
-from hpcrowd.environment.limits.trust import NotLoaded
-from hpcrowd.environment.options.making import made, made_by_own, options_in
-from hpcrowd.environment.registry import located, or_your_own
+from hpcrowd.environment.options import made, made_by_own, options_in
+from hpcrowd.environment.registry import NotLoaded, located, or_your_own
 from hpcrowd.environment.signals.signal import Signal, read_signal
 from hpcrowd.scenarios.kinds.fields import Duration, FileConfig, HoursConfig, Strict, parse_moment
 

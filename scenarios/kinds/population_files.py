@@ -35,8 +35,7 @@ from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOST_SPEED
-from hpcrowd.environment.limits.trust import NotLoaded
-from hpcrowd.environment.registry import located, or_your_own, place_of
+from hpcrowd.environment.registry import NotLoaded, located, or_your_own, place_of
 from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.scenarios.kinds.fields import FileConfig, SchedulerChoice, Strict
 from hpcrowd.scenarios.kinds.part_files import make, optional, reactions_from, settings_model

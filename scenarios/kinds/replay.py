@@ -19,8 +19,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.limits.trust import NotLoaded
-from hpcrowd.environment.registry import located, or_your_own, place_of
+from hpcrowd.environment.registry import NotLoaded, located, or_your_own, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
 from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings

@@ -93,7 +93,7 @@ def reading_options(
 
 def map_file(name: str | Path, folder: Path | None = None) -> Path:
     """Return the file of a map: one that comes with hpcrowd, else a path relative to a folder."""
-    from hpcrowd.environment.traces.formats.tables.ready import map_path
+    from hpcrowd.environment.traces.formats.registry import map_path
 
     return map_path(name, folder)
 

@@ -21,15 +21,15 @@ from multiprocessing.connection import wait
 from typing import Any, override
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, check_choice, missing
-from hpcrowd.environment.limits.memory import check_memory
 from hpcrowd.environment.limits.numbers import (
     MOST_WORKERS,
     PROCESS_BYTES,
+    check_memory,
     check_within,
     floating_errors_raise,
     raise_floating_errors,
 )
-from hpcrowd.environment.limits.trust import Trust, trust, trusting
+from hpcrowd.environment.registry import Trust, trust, trusting
 
 #: Engines by name.
 ENGINES = ("processes", "dask", "inline")

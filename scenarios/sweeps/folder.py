@@ -32,8 +32,7 @@ from typing import Any, TextIO
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.files import json_of
 from hpcrowd.environment.limits.inputs import read_text
-from hpcrowd.environment.output.guard import forced
-from hpcrowd.environment.output.manifest import checksum_of, checksum_of_values
+from hpcrowd.environment.output.guard import checksum_of, checksum_of_values, forced
 from hpcrowd.environment.output.whole import remove_killed, temporary_folder
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.outputs import land_bytes

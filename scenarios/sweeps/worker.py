@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
-from hpcrowd.environment.output.manifest import checksum_of, checksum_of_values
+from hpcrowd.environment.output.guard import checksum_of, checksum_of_values
 from hpcrowd.environment.output.whole import whole_file
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .environment.traces.cleaning import Flurry as Flurry
     from .environment.traces.cleaning import FlurryRule as FlurryRule
     from .environment.traces.formats.common.names import anonymised as anonymised
-    from .environment.traces.paths import trace_path as trace_path
+    from .environment.traces.formats.registry import trace_path as trace_path
     from .environment.traces.request_model import RequestModel as RequestModel
     from .environment.traces.trace import Conversion as Conversion
     from .environment.traces.window import Windowed as Windowed

@@ -302,7 +302,7 @@ def test_every_command_that_takes_files_is_tried():
 def test_a_finished_run_is_played_back_without_its_code(strange, monkeypatch):
     """Every panel, reasons of jobs too, and futures, which say what is missing."""
     from hpcrowd.analysis.results import read_results
-    from hpcrowd.environment.limits.trust import Trust, trusting
+    from hpcrowd.environment.registry import Trust, trusting
     from hpcrowd.scenarios.inspector.panels.forecast import forecast
     from hpcrowd.scenarios.inspector.panels.registry import PANELS, panels_json
     from hpcrowd.scenarios.inspector.subjects.subject import subject_of

@@ -14,7 +14,7 @@ from hpcrowd.analysis.models.parts.cycle import Rates, clock_times, operational_
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFitError, check_choice
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 
 #: Half hours of a day, and the length of one, s.
 BUCKETS, BUCKET_S = 48, 1800

@@ -17,7 +17,7 @@ from hpcrowd.analysis.features.series import counts
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError, UnavailableError, missing
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 
 #: Bytes for each arrival that is generated.
 BYTES_PER_ARRIVAL = 40

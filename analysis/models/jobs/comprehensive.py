@@ -21,7 +21,7 @@ from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import UserShares, draw_from
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 from hpcrowd.environment.streams import Streams
 
 

@@ -26,7 +26,7 @@ from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobM
 from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, draw_from, gap_for_load
 from hpcrowd.environment.errors import ModelFitError, UnavailableError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 

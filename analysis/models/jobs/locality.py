@@ -25,7 +25,7 @@ from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel
 from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 

@@ -33,11 +33,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from hpcrowd.environment.errors import MachineError, QuantityError, first_mistake
+from hpcrowd.environment.files import line_of, read_toml
 from hpcrowd.environment.machine.model import Entry, Machine
 from hpcrowd.environment.machine.units import PARENT, written
 from hpcrowd.environment.output.guard import MACHINE_HEAD
 from hpcrowd.environment.output.whole import whole_file
-from hpcrowd.environment.toml_files import line_of, read_toml
 
 
 def read_machine_toml(path: Path) -> Machine:

@@ -14,7 +14,7 @@ from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError, not_one_of
 from hpcrowd.environment.files import ModelFormat
-from hpcrowd.environment.options.making import parse_options
+from hpcrowd.environment.options import parse_options
 from hpcrowd.environment.schedulers.estimates import PREDICTORS
 from hpcrowd.environment.schedulers.predictors.history import (
     Group,

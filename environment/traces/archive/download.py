@@ -52,6 +52,9 @@ def download(
 ) -> None:
     """Append the missing part of the file at ``url`` to ``file``, which is open for appending.
 
+    Raises ArchiveError if the download is incomplete; the message says what happened and how to
+    continue.
+
     Parameters
     ----------
     url
@@ -66,11 +69,6 @@ def download(
         How long to wait, and how often to retry, see ``archive.logs.fetch``.
     progress
         Called with the bytes so far, and the bytes in all if known.
-
-    Raises
-    ------
-    ArchiveError
-        If the download is incomplete; the message says what happened and how to continue.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise ArchiveError(f"{url}: not an http:// or https:// address; {cure}")
@@ -192,12 +190,7 @@ def _failed(reason: Any, timeout_s: float) -> _Failure:
 def claimed(part: Path) -> Iterator[BinaryIO]:
     """Open a ``.part`` file for appending; wait while another process holds it.
 
-    If it is empty afterwards, it is removed.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened.
+    If it is empty afterwards, it is removed. Raises OSError if it cannot be opened.
     """
     while True:
         with part.open("ab") as file:

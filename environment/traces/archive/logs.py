@@ -26,7 +26,7 @@ from hpcrowd.environment.errors import ArchiveError
 from hpcrowd.environment.output.whole import whole_file
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.traces.paths import Progress
+    from hpcrowd.environment.traces.formats.registry import Progress
 
 
 #: The known logs.
@@ -111,15 +111,8 @@ def _logs(table: Path) -> tuple[ArchiveLog, ...]:
 def find_log(name: str) -> ArchiveLog:
     """Return the log with this name, or the only one whose name begins with it, ignoring case.
 
-    Parameters
-    ----------
-    name
-        Such as ``KTH-SP2-1996-2.1-cln``, the same with ``.swf.gz``, or ``KTH``.
-
-    Raises
-    ------
-    ArchiveError
-        If there is none, or several.
+    Such as ``KTH-SP2-1996-2.1-cln``, the same with ``.swf.gz``, or ``KTH``. Raises ArchiveError if
+    there is none, or several.
     """
     asked = name.strip().casefold()
     for suffix in SUFFIXES:
@@ -158,12 +151,8 @@ def cache_folder() -> Path:
 def flaw(path: Path, log: ArchiveLog) -> str:
     """Return in words what is wrong with a file that should hold ``log``; empty if nothing is.
 
-    A file with the unpacked log is right, too, whatever its name.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
+    A file with the unpacked log is right, too, whatever its name. Raises OSError if it cannot be
+    read.
     """
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -203,10 +192,7 @@ def _sum_unpacked(path: Path, most: int) -> str:
 def stored(log: ArchiveLog, folder: Path) -> Path | None:
     """Return the file in ``folder`` that holds ``log``, None if there is none.
 
-    Raises
-    ------
-    ArchiveError
-        If a file with its name holds something else, or cannot be read.
+    Raises ArchiveError if a file with its name holds something else, or cannot be read.
     """
     wrong = ""
     for suffix in SUFFIXES:
@@ -233,15 +219,8 @@ def stored(log: ArchiveLog, folder: Path) -> Path | None:
 def log_file(name: str, progress: Progress | None = None) -> Path:
     """Return the file of a log: from ``HPCROWD_TRACES``, else from the cache, else downloaded.
 
-    Parameters
-    ----------
-    name, progress
-        As for :func:`fetch`.
-
-    Raises
-    ------
-    ArchiveError
-        If the log is not known, is damaged, or cannot be downloaded.
+    As :func:`fetch`, it raises ArchiveError if the log is not known, is damaged, or cannot be
+    downloaded.
     """
     log = find_log(name)
     traces = os.environ.get(TRACES)

@@ -57,16 +57,21 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     Jobs,
     Values,
     Written,
-    count_losses,
     decimal,
+    generated,
     processors,
     unix_time,
     whole,
-    written_jobs,
 )
-from hpcrowd.environment.traces.formats.common.base import NO_ZONE, Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.base import (
+    NO_ZONE,
+    Format,
+    FormatOptions,
+    LeftOut,
+    Losses,
+    OddValues,
+)
 from hpcrowd.environment.traces.formats.common.files import HEAD, mostly, rows_in
-from hpcrowd.environment.traces.formats.common.odd_values import LeftOut, OddValues
 from hpcrowd.environment.traces.headers import LATEST, parse_zone
 from hpcrowd.environment.traces.trace import LINES, Trace
 
@@ -373,16 +378,11 @@ def _add(task: Job, job: Job) -> None:
 
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
-    data = b"".join(
-        (":".join(_record(job)) + "\n").encode("utf-8", "replace")
-        for job in written_jobs(trace, _ID)
-    )
-    count_losses(GRIDENGINE, data, trace, lost, options, REASONS)
-    return data
+    return generated(GRIDENGINE, trace, lost, options, _record, _ID, REASONS)
 
 
-def _record(job: Written) -> list[str]:
-    """Return the fields of a record; with qdel_info only for jobs that were deleted."""
+def _record(job: Written) -> str:
+    """Return the record of a job; with qdel_info only if it was deleted."""
 
     def word(text: str, nothing: str = "") -> str:
         return text.replace(":", "_") or nothing
@@ -427,7 +427,8 @@ def _record(job: Written) -> list[str]:
         category.append(f"-pe {OURS} {job.requested}")
     fields["granted_pe"] = OURS if parallel else NONE
     fields["category"] = " ".join(category) or NONE
-    return [word(fields[name]) for name in FIELD_NAMES[: len(FIELD_NAMES) if deleted else USUAL]]
+    names = FIELD_NAMES if deleted else FIELD_NAMES[:USUAL]
+    return ":".join(word(fields[name]) for name in names) + "\n"
 
 
 def _looks_like(head: bytes) -> bool:

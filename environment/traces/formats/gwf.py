@@ -30,18 +30,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.header import decode
+from hpcrowd.environment.header import MOST_HELD, Header, decode, most_in_use
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import (
+    MARK,
     TITLES,
+    explain,
     first_line,
+    is_title,
     join_lines,
     mostly,
     rows_in,
-    split_lines,
+    separate,
     without_title,
-    without_titles,
 )
 from hpcrowd.environment.traces.formats.common.names import (
     NAMED,
@@ -53,10 +55,13 @@ from hpcrowd.environment.traces.formats.common.names import (
     plain,
     worded,
 )
-from hpcrowd.environment.traces.headers import left_out
-from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
+from hpcrowd.environment.traces.headers import (
+    READ_AS_UNIX,
+    count_from_first,
+    first_unix_time,
+    left_out,
+)
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
-from hpcrowd.environment.traces.unix_times import READ_AS_UNIX, count_from_first, first_unix_time
 
 #: Fields 17 to 29, by their names in :attr:`Trace.extra`.
 GRID_FIELDS = (
@@ -94,14 +99,31 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
             f"{source}: holds workflows (columns WorkflowID, JobID, ...), not jobs in the {TITLE} "
             f"with its {len(ALL_FIELDS)} fields; hpcrowd cannot read it"
         )
-    lines = split_lines(data, source, TITLE, _COMMENT)
-    lines, titles = without_titles(lines, len(ALL_FIELDS))
-    rows = [_words(line) for line in lines.jobs]
+    if not data.strip():
+        raise TraceError(f"{source}: is empty; a trace has one line per job")
+    if b"\0" in data[:4096]:
+        raise TraceError(f"{source}: is a binary file, not a trace in the {TITLE}")
+    lines, is_job = separate(data, source, _COMMENT)
+    first = is_job.index(True) if any(is_job) else 0
+    newline = b"\r\n" if lines[first].endswith(b"\r") else b"\n"
+    if titles := is_title(lines[first], len(ALL_FIELDS)):
+        lines[first], is_job[first] = _COMMENT + b" " + lines[first], False
+    if not any(is_job):
+        raise TraceError(f"{source}: contains no jobs; is it a trace in the {TITLE}?")
+    # In memory comments are those of the Standard Workload Format.
+    lines = [
+        line if job else line.replace(_COMMENT, MARK, 1)
+        for line, job in zip(lines, is_job, strict=True)
+    ]
+    before = np.cumsum(is_job).tolist()  # jobs up to and including each line
+    others = [place for place, job in enumerate(is_job) if not job and place >= first + titles]
+    places = np.flatnonzero(is_job).tolist()
+    rows = [_words(lines[place]) for place in places]
     words = dict(zip(ALL_FIELDS, zip(*rows, strict=False), strict=False))
     numbers = {name: parse_numbers(words.get(name, ())) for name in NUMERIC}
     wrong = any(len(row) != len(ALL_FIELDS) for row in rows)
     if wrong or any(values is None for values in numbers.values()) or b"\0" in data:
-        lines.explain(rows, ALL_FIELDS, NUMERIC)
+        explain(rows, ALL_FIELDS, NUMERIC, lambda job: places[job] + 1, source, TITLE)
     repaired: Counter[str] = Counter()
     columns: dict[str, Any] = dict(numbers)
     columns["memory"], odd = _memory(words["memory"])
@@ -118,16 +140,16 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         if any(texts):
             extra[name] = np.array(texts, np.object_)[codes]
     trace = Trace(
-        lines.header,
+        Header(lines[: first + titles]),
         all_columns(columns, len(rows)),
-        lines.comments,
-        lines.newline,
+        [(before[place], lines[place]) for place in others],
+        newline,
         source,
         names=names,
         extra=extra,
         repaired=repaired,
     )
-    trace.dropped.update({TITLES: titles} if titles else {})
+    trace.dropped.update({TITLES: 1} if titles else {})
     trace.dropped.update(left_out(trace.header))
     if count_from_first(trace) and trace.header.processors is None:
         _add_size(trace)

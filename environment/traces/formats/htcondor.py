@@ -58,16 +58,20 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     Jobs,
     Values,
     Written,
-    count_losses,
     decimal,
+    generated,
     processors,
     unix_time,
     whole,
-    written_jobs,
 )
-from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.base import (
+    Format,
+    FormatOptions,
+    LeftOut,
+    Losses,
+    OddValues,
+)
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
-from hpcrowd.environment.traces.formats.common.odd_values import LeftOut, OddValues
 from hpcrowd.environment.traces.trace import Trace
 
 #: The values of JobStatus of jobs that have left the queue, and of those that did not run.
@@ -125,10 +129,7 @@ class _Ad:
     def identifier(self) -> str:
         """Return the job's number in the manager.
 
-        Raises
-        ------
-        LeftOut
-            If it cannot be read.
+        Raises LeftOut if it cannot be read.
         """
         found = []
         for name in ("clusterid", "procid"):
@@ -271,9 +272,7 @@ def _job(ad: _Ad, identifier: str, status: int) -> Job:
 
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
-    data = b"".join(_ad(job).encode("utf-8", "replace") for job in written_jobs(trace, _ID))
-    count_losses(HTCONDOR, data, trace, lost, options, REASONS)
-    return data
+    return generated(HTCONDOR, trace, lost, options, _ad, _ID, REASONS)
 
 
 def _ad(job: Written) -> str:

@@ -50,16 +50,20 @@ from hpcrowd.environment.traces.formats.common.accounting import (
     Jobs,
     Values,
     Written,
-    count_losses,
     decimal,
+    generated,
     processors,
     unix_time,
     whole,
-    written_jobs,
 )
-from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.base import (
+    Format,
+    FormatOptions,
+    LeftOut,
+    Losses,
+    OddValues,
+)
 from hpcrowd.environment.traces.formats.common.files import rows_in
-from hpcrowd.environment.traces.formats.common.odd_values import LeftOut, OddValues
 from hpcrowd.environment.traces.trace import Trace
 
 #: The values of a record up to the lists of hosts, and after them those that all versions have.
@@ -283,11 +287,7 @@ def _job(fields: dict[str, str], hosts: list[str], values: Values) -> Job:
 
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
-    data = b"".join(
-        (_record(job) + "\n").encode("utf-8", "replace") for job in written_jobs(trace, _ID)
-    )
-    count_losses(LSF, data, trace, lost, options, REASONS)
-    return data
+    return generated(LSF, trace, lost, options, _record, _ID, REASONS)
 
 
 def _record(job: Written) -> str:
@@ -331,7 +331,7 @@ def _record(job: Written) -> str:
     return " ".join([
         '"JOB_FINISH"', *words(BEGIN), "0", str(len(hosts)), *hosts, *words(MIDDLE), *words(LATER),
         "0", "0", *words(LAST),
-    ])  # fmt: skip
+    ]) + "\n"  # fmt: skip
 
 
 def _looks_like(head: bytes) -> bool:

@@ -1,19 +1,88 @@
-"""All trace formats: recognise the format of a file, read it and write it."""
+"""All trace formats: recognise the format of a file, read it and write it.
+
+A path is that of a file, or names a trace of a collection, such as ``archive:NAME``. Maps of
+published tables come with hpcrowd: the TOML files in ``tables/maps``, by name. The first line of
+each, a comment, says what it reads.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
 from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import read_head
-from hpcrowd.environment.traces.formats.common.json_kinds import named_json
+from hpcrowd.environment.traces.formats.common.files import named_json, read_head
 from hpcrowd.environment.traces.formats.common.names import anonymised
-from hpcrowd.environment.traces.paths import trace_path
 from hpcrowd.environment.traces.trace import Trace
+
+#: Called during a download with name, bytes so far and bytes in all.
+Progress = Callable[[str, int, int], Any]
+
+#: Collections by the word before the colon: functions that return the file of a trace by its name.
+COLLECTIONS: Registry[Callable[[str, Progress | None], Path]] = Registry(
+    {"archive": "hpcrowd.environment.traces.archive.logs:log_file"}
+)
+
+
+def is_collected(path: object) -> bool:
+    """Return whether a path names a trace of a collection."""
+    name, colon, _ = str(path).partition(":")
+    return bool(colon) and name in COLLECTIONS
+
+
+def trace_path(
+    path: str | os.PathLike[str],
+    *,
+    folder: str | os.PathLike[str] = "",
+    progress: Progress | None = None,
+) -> Path:
+    """Return the file of a trace path.
+
+    Parameters
+    ----------
+    path
+        A path, returned as it is; or ``archive:NAME``, the log of that name: from the folder
+        ``HPCROWD_TRACES`` if that is set, else from the cache, else downloaded into it.
+    folder
+        Base of relative paths.
+    progress
+        Called during a download with name, bytes so far and bytes in all.
+
+    Raises
+    ------
+    ArchiveError
+        If the log is not known, is damaged, or cannot be downloaded.
+    """
+    text = os.fspath(path)
+    if not is_collected(text):
+        return Path(folder, text)
+    collection, _, name = text.partition(":")
+    return COLLECTIONS[collection](name, progress)
+
+
+#: The folder of the maps.
+MAPS = "tables/maps"
+
+#: Their files by name.
+READY = {path.stem: path for path in sorted((Path(__file__).parent / MAPS).glob("*.toml"))}
+
+
+def map_path(name: str | Path, folder: Path | None = None) -> Path:
+    """Return the file of a map: one that comes with hpcrowd, else a path relative to a folder."""
+    return READY.get(str(name), (folder or Path()) / name)
+
+
+def map_titles() -> dict[str, str]:
+    """Return what each map reads, by name."""
+    return {
+        name: path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
+        for name, path in READY.items()
+    }
+
 
 #: Formats by name, in the order in which they are tried.
 FORMATS: Registry[Format] = Registry(
@@ -102,7 +171,7 @@ def read_trace(
     ----------
     path
         The file, or ``archive:NAME`` for a log of the archive, see
-        :func:`hpcrowd.environment.traces.paths.trace_path`.
+        :func:`trace_path`.
     kind
         Its format; that of the options unless given, else recognised from the content.
     options

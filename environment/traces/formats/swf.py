@@ -48,9 +48,13 @@ from hpcrowd.environment.traces.formats.common.names import (
     is_number,
     number_text,
 )
-from hpcrowd.environment.traces.headers import left_out
+from hpcrowd.environment.traces.headers import (
+    READ_AS_UNIX,
+    count_from_first,
+    first_unix_time,
+    left_out,
+)
 from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
-from hpcrowd.environment.traces.unix_times import READ_AS_UNIX, count_from_first, first_unix_time
 
 TITLE = "Standard Workload Format"
 

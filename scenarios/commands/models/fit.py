@@ -134,7 +134,7 @@ def _fit_users(
 ) -> None:
     """Fit a learned model of users, and say what it was fitted to."""
     from hpcrowd.analysis.models.users.learned import Settings, fit_traces
-    from hpcrowd.environment.options.making import parse_options
+    from hpcrowd.environment.options import parse_options
     from hpcrowd.environment.traces.formats.registry import read_trace
     from hpcrowd.scenarios.forecasts.inputs import file_of
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.header import Header
+from hpcrowd.environment.header import Header, without_found_size
 from hpcrowd.environment.limits.inputs import Unreadable, check_readable, read_all
 from hpcrowd.environment.limits.numbers import MOST_PROCESSORS
 from hpcrowd.environment.output.guard import is_stream
@@ -25,13 +25,12 @@ from hpcrowd.environment.traces.formats.registry import (
     FORMATS,
     find_format,
     format_by_name,
+    map_titles,
     parse_format,
     read_trace,
 )
-from hpcrowd.environment.traces.formats.tables.ready import map_titles
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import with_values
-from hpcrowd.environment.traces.machine_size import without_found_size
 from hpcrowd.environment.traces.trace import Trace, assumed
 from hpcrowd.scenarios.commands.options import AsJson, at_hand
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces

@@ -12,7 +12,7 @@ from typing import Any, override
 
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.paths import trace_path
+from hpcrowd.environment.traces.formats.registry import trace_path
 from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse, PlayedBack
 from hpcrowd.scenarios.inspector.subjects.settings import Control, controls_of, settings_of
 from hpcrowd.scenarios.kinds.base import Scenario, takes_settings

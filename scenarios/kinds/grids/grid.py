@@ -48,6 +48,7 @@ from pydantic import Field, field_validator, model_validator
 from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.files import read_toml
 from hpcrowd.environment.grid.policies import GRID, parse_grid_policy
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, Joined, join
 from hpcrowd.environment.limits.inputs import is_input
@@ -59,14 +60,12 @@ from hpcrowd.environment.limits.numbers import (
     MOST_LOAD,
     MOST_SPEED,
 )
-from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.registry import located, place_of
+from hpcrowd.environment.registry import NotLoaded, located, place_of
 from hpcrowd.environment.schedulers.estimates import Predictor, parse_estimates
 from hpcrowd.environment.schedulers.names import RECORDED
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.environment.traces.paths import is_collected, trace_path
+from hpcrowd.environment.traces.formats.registry import is_collected, trace_path
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import (
     Beginning,

@@ -19,9 +19,8 @@ from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
-from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_factor
-from hpcrowd.environment.registry import located, or_your_own, place_of
+from hpcrowd.environment.registry import NotLoaded, located, or_your_own, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_preset

@@ -18,7 +18,7 @@ from hpcrowd.environment.holds.held import Holds, hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.platform.changes import NodesDown
 from hpcrowd.environment.schedulers.base import ReasonCode
-from hpcrowd.environment.traces.runs import EarlierRun
+from hpcrowd.environment.traces.formats.common.site_columns import EarlierRun
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hypothesis import given, settings

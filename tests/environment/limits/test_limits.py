@@ -22,10 +22,9 @@ from hpcrowd.analysis.models.arrivals import lublin, wavelet
 from hpcrowd.analysis.models.jobs import feitelson
 from hpcrowd.environment.clock import CYCLE, DAY, WEEK, moment
 from hpcrowd.environment.errors import HpcrowdError, ParseError, SignalError, echo, harmless
-from hpcrowd.environment.limits import inputs, memory
-from hpcrowd.environment.limits.trust import NotLoaded, Trust, file_of, trust, trusting
+from hpcrowd.environment.limits import inputs, numbers
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.registry import own, source_of
+from hpcrowd.environment.registry import NotLoaded, Trust, file_of, own, source_of, trust, trusting
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.errors import QuantityError, TraceError
 
@@ -88,8 +87,8 @@ def test_numbers(here, call, command, settings, said):
 
 def test_memory_is_estimated(monkeypatch):
     """What does not fit into the free memory is refused with both numbers; small things never."""
-    monkeypatch.setattr(memory, "free_memory", lambda: 10**8)
-    memory.check_memory("a few jobs", 10**6, "take fewer")
+    monkeypatch.setattr(numbers, "free_memory", lambda: 10**8)
+    numbers.check_memory("a few jobs", 10**6, "take fewer")
     with pytest.raises(QuantityError, match=r"jobs: needs about 9\.6 GB .*, 100 MB are free"):
         JobTable(50_000_000)
 
@@ -97,12 +96,12 @@ def test_memory_is_estimated(monkeypatch):
 def test_free_memory(monkeypatch):
     """It is the least of machine, group and process; where none says, nothing is refused."""
     for name, free in (("_machine", 7), ("_group", 5), ("_process", None)):
-        monkeypatch.setattr(memory, name, lambda free=free: free)
-    assert 5 == memory.free_memory()
+        monkeypatch.setattr(numbers, name, lambda free=free: free)
+    assert 5 == numbers.free_memory()
     for name in ("_machine", "_group"):
-        monkeypatch.setattr(memory, name, lambda: None)
-    assert memory.free_memory() is None
-    memory.check_memory("jobs", 1e30, "take fewer")
+        monkeypatch.setattr(numbers, name, lambda: None)
+    assert numbers.free_memory() is None
+    numbers.check_memory("jobs", 1e30, "take fewer")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30, 1e19])

@@ -12,9 +12,15 @@ from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.requests import WORDS, Ask
+from hpcrowd.environment.traces.formats.common.site_columns import RUNS as COLUMN
+from hpcrowd.environment.traces.formats.common.site_columns import (
+    EarlierRun,
+    earlier_runs,
+    in_order,
+    text_of,
+)
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.requests import requests_of
-from hpcrowd.environment.traces.runs import COLUMN, EarlierRun, earlier_runs, in_order, text_of
 from hpcrowd.environment.traces.trace import take_jobs
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given

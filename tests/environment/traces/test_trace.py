@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hpcrowd import jobs_from_trace
-from hpcrowd.environment.traces.machine_size import (
+from hpcrowd.environment.header import (
     AS_JOBS_TELL,
     MOST_HELD,
     MOST_IN_USE,

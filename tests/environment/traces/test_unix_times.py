@@ -7,7 +7,7 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.traces.formats.common.base import Losses
 from hpcrowd.environment.traces.formats.gwf import GWF
 from hpcrowd.environment.traces.formats.swf import SWF
-from hpcrowd.environment.traces.unix_times import COUNTED, LONGEST_START, PLAUSIBLE
+from hpcrowd.environment.traces.headers import COUNTED, LONGEST_START, PLAUSIBLE
 from hpcrowd.formats import parse_gwf
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,8 +7,8 @@ from importlib import import_module
 import pandas as pd
 import pytest
 from hpcrowd import write_swf
+from hpcrowd.environment.files import line_of
 from hpcrowd.environment.quantities import parse_duration
-from hpcrowd.environment.toml_files import line_of
 from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.kinds.base import takes_settings
 from hpcrowd.scenarios.kinds.fields import OF_DURATION

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.header import AS_JOBS_TELL, most_in_use
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.platform.placement import place
 from hpcrowd.environment.traces.formats.batsim.workloads import (
@@ -53,7 +54,6 @@ from hpcrowd.environment.traces.formats.common.names import (
 )
 from hpcrowd.environment.traces.formats.tables.text import Table
 from hpcrowd.environment.traces.headers import made_header
-from hpcrowd.environment.traces.machine_size import AS_JOBS_TELL, most_in_use
 from hpcrowd.environment.traces.trace import Trace, all_columns
 
 #: The columns, in the order of Batsim.
@@ -120,14 +120,8 @@ def _intervals(text: str) -> list[tuple[int, int]]:
 def interval_texts(trace: Trace, placed: NDArray[np.bool_], size: Int64s) -> list[str]:
     """Return the processors assigned to jobs by first fit, shape (jobs,).
 
-    Parameters
-    ----------
-    trace
-        The times of the jobs, and the size of the machine.
-    placed
-        The jobs that run, shape (jobs,); the others get empty sets.
-    size
-        Processors of each job, shape (jobs,).
+    Only those that are ``placed`` run; the others get empty sets. ``size`` has the processors of
+    each job.
     """
     rows = np.flatnonzero(placed)
     begin: Any = (trace["submit"].astype(np.float64) + trace["wait"])[rows]

@@ -85,12 +85,8 @@ class _Constant(ValueError):
 def parse_json(data: bytes, source: str) -> Any:
     """Return the values in JSON text.
 
-    Raises
-    ------
-    ParseError
-        If it is malformed; the error names the line.
-    TraceError
-        If it is nested too deeply.
+    Raises ParseError, which names the line, if it is malformed, and TraceError if it is nested too
+    deeply.
     """
     try:
         text = data.decode()
@@ -153,18 +149,10 @@ def line_of(data: bytes, job: int) -> int:
 
 
 def run_times(profiles: dict[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """Return run times and types by profile.
+    """Return run times, s, and types by profile, given what JSON has of each.
 
-    Parameters
-    ----------
-    profiles
-        By name, as JSON has them.
-
-    Returns
-    -------
-    times, kinds
-        s, -1 for a profile without a known run time; and names of types. A sequence has the type
-        of its part with unknown run time, if there is one.
+    A profile without a known run time has -1. A sequence has the type of its part with unknown run
+    time, if there is one.
     """
     times: dict[str, float] = {}
     kinds: dict[str, str] = {}
@@ -387,18 +375,10 @@ def first_repeat(ids: Sequence[Hashable]) -> tuple[int, int] | None:
 
 
 def numbered_ids(ids: list[str]) -> tuple[Any, list[str]]:
-    """Return job ids as numbers, and the ids that are not only a number.
+    """Return job ids, ``17`` or ``w0!17``, as numbers, and those that are more than a number.
 
-    Parameters
-    ----------
-    ids
-        Such as ``17`` or ``w0!17``, where a workload is named first.
-
-    Returns
-    -------
-    numbers, more
-        The whole numbers at the ends of the ids if they are distinct, else places counted from 1;
-        and the ids, "" where they are only the number; shape (jobs,).
+    The numbers are the whole ones at the ends of the ids if they are distinct, else places counted
+    from 1; of an id that is only the number the second is "". Shapes (jobs,).
     """
     last = [text.rpartition("!")[2] for text in ids]
     whole = [word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER for word in last]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.header import Header
+from hpcrowd.environment.header import MOST_HELD, Header, most_in_use
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
@@ -26,23 +26,25 @@ from hpcrowd.environment.traces.formats.common.base import (
     Format,
     FormatOptions,
     Losses,
+    OddValues,
 )
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
     NAMED,
     is_number,
-    known,
-    number_text,
+    job_texts,
     numbered_fields,
     plain,
     worded,
 )
-from hpcrowd.environment.traces.formats.common.odd_values import OddValues
-from hpcrowd.environment.traces.formats.common.site_columns import SAID_BY_STATUS
+from hpcrowd.environment.traces.formats.common.site_columns import (
+    RUNS,
+    SAID_BY_STATUS,
+    EarlierRun,
+    in_order,
+    text_of,
+)
 from hpcrowd.environment.traces.headers import LATEST, made_header, parse_zone, unix_origin
-from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
-from hpcrowd.environment.traces.runs import COLUMN as RUNS
-from hpcrowd.environment.traces.runs import EarlierRun, in_order, text_of
 from hpcrowd.environment.traces.trace import FIELDS, LINES, Trace, all_columns
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ REASONS = {
     "think_time": "no record holds it",
     **dict.fromkeys(NAMED, "no record holds the word, or it means unknown"),
     "partition": "no record holds it",
+    **dict.fromkeys(("missing", "changed", "header"), "no record holds it"),
+    "comments": "no record holds them",
 }
 
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
@@ -148,38 +152,20 @@ def run_time(
 
 @dataclass
 class Job:
-    """A job, or a run of a job, as an accounting log has it.
+    """A job, or a run of a job, as an accounting log has it."""
 
-    Attributes
-    ----------
-    identifier
-        Its number in the manager.
-    submit, start, end
-        Times in s since 1970; None if unknown.
-    fields
-        Known values of other :data:`FIELDS`.
-    words
-        Names by field of :data:`NAMED`.
-    extra
-        Texts by column of :attr:`Trace.extra`.
-    runs_again
-        Whether the manager runs the job again after this record.
-    runs
-        Its earlier runs, with times in s since 1970.
-    walltime
-        Its run time as the manager measured it, s; None if unknown.
-    """
-
-    identifier: str
+    identifier: str  #: its number in the manager
+    #: Times in s since 1970; None if unknown.
     submit: float | None = None
     start: float | None = None
     end: float | None = None
-    fields: dict[str, float] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=dict)
-    extra: dict[str, str] = field(default_factory=dict)
-    runs_again: bool = False
+    fields: dict[str, float] = field(default_factory=dict)  #: known values of other :data:`FIELDS`
+    words: dict[str, str] = field(default_factory=dict)  #: names by field of :data:`NAMED`
+    extra: dict[str, str] = field(default_factory=dict)  #: texts by column of :attr:`Trace.extra`
+    runs_again: bool = False  #: whether the manager runs the job again after this record
+    #: Its earlier runs, with times in s since 1970.
     runs: list[EarlierRun] = field(default_factory=list)
-    walltime: float | None = None
+    walltime: float | None = None  #: its run time as the manager measured it, s; None if unknown
 
     @property
     def processors(self) -> float:
@@ -227,18 +213,11 @@ class Jobs:
         self._latest: dict[Hashable, int] = {}
 
     def add(self, key: Hashable, job: Job) -> None:
-        """Add a record.
+        """Add a record; ``key`` is what runs of one job have in common.
 
         Of a job that the manager ran again the last run counts, from the first submission, and the
         earlier runs are kept in a column of their own. Otherwise a job with the same key is a new
         one, as managers use numbers again.
-
-        Parameters
-        ----------
-        key
-            What runs of one job have in common.
-        job
-            The record.
         """
         place = self._latest.get(key)
         earlier = None if place is None else self.found[place]
@@ -269,19 +248,8 @@ class Jobs:
     def trace(self, options: FormatOptions, log: str, not_read: tuple[str, ...]) -> Trace:
         """Return the trace of the jobs, in the order of their submissions.
 
-        Parameters
-        ----------
-        options
-            The zone goes into the header.
-        log
-            The kind of the log, for a note in the header.
-        not_read
-            The values of a record that are not read.
-
-        Raises
-        ------
-        TraceError
-            If there are no jobs, or a field is odd throughout.
+        ``log`` is the kind of the log, for a note in the header, which also has the zone. Raises
+        TraceError if there are no jobs, or a field is odd throughout.
         """
         if not self.found:
             raise TraceError(f"{self.odd.source}: contains no jobs that have ended{self.odd.why}")
@@ -301,20 +269,10 @@ def trace_of(
     jobs: Sequence[Job], log: str, zone: tzinfo | None, lines: list[bytes] | None = None,
     notes: Sequence[str] = (),
 ) -> Trace:  # fmt: skip
-    """Return the trace of jobs, in their order.
+    """Return the trace of jobs, whose fields have submissions in s since 1970, in their order.
 
-    Parameters
-    ----------
-    jobs
-        The jobs; their fields have submissions in s since 1970.
-    log
-        The kind of the log, for a note in the header.
-    zone
-        The time zone, None if unknown.
-    lines
-        The header if the log has one; it gives the origin.
-    notes
-        Further notes for a header that is made.
+    ``lines`` are the header if the log has one, which gives the origin. Else one is made, which
+    names the kind of ``log``, with further notes.
     """
     columns: dict[str, Any] = {
         name: np.array([job.fields.get(name, -1) for job in jobs], np.float64) for name in FIELDS
@@ -385,40 +343,27 @@ def _header(
 
 @dataclass(frozen=True)
 class Written:
-    """A job of a trace in the numbers of accounting logs.
+    """A job of a trace in the numbers of accounting logs."""
 
-    Attributes
-    ----------
-    identifier
-        Its number in the manager.
-    words, extra
-        As of :class:`Job`, on one line each; empty if unknown.
-    submit, start
-        s since 1970; 0 if unknown.
-    wait, run, limit
-        s; ``limit`` is the requested time. Like all that follows -1 if unknown.
-    allocated, requested
-        Processors.
-    cpu, memory, requested_memory
-        CPU time, s, and memory, bytes, of the whole job; requested memory, bytes per processor.
-    status
-        As in the trace.
-    """
-
-    identifier: str
+    identifier: str  #: its number in the manager
+    #: As of :class:`Job`, on one line each; empty if unknown.
     words: dict[str, str]
     extra: dict[str, str]
+    #: s since 1970; 0 if unknown.
     submit: int
     start: int
+    #: s; ``limit`` is the requested time. Like all that follows -1 if unknown.
     wait: int
     run: int
     limit: int
+    #: Processors.
     allocated: int
     requested: int
+    #: CPU time, s, and memory, bytes, of the whole job; requested memory, bytes per processor.
     cpu: float
     memory: int
     requested_memory: int
-    status: int
+    status: int  #: as in the trace
 
     @property
     def end(self) -> int:
@@ -427,15 +372,7 @@ class Written:
 
 
 def written_jobs(trace: Trace, identifier: re.Pattern[str]) -> Iterator[Written]:
-    """Yield the jobs of a trace as records can hold them.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    identifier
-        The form of the manager's job numbers.
-    """
+    """Yield the jobs of a trace as records can hold them; identifiers have the manager's form."""
 
     def rounded(name: str, least: int = 0, most: float = LATEST) -> Int64s:
         values = np.floor(trace[name].astype(np.float64))
@@ -486,44 +423,28 @@ def _identifiers(trace: Trace, form: re.Pattern[str]) -> list[str]:
     found = [str(one) for one in trace.extra.get("job_id", ())]
     if found and len(set(found)) == len(found) and all(map(form.fullmatch, found)):
         return found
-    numbers = trace["number"]
-    fine = (numbers > 0) & (numbers < 10**15) & (numbers == np.floor(numbers))
-    if fine.all() and len(np.unique(numbers)) == len(trace):
-        return [number_text(number) for number in numbers.tolist()]
-    return [str(place) for place in range(1, len(trace) + 1)]
+    return job_texts(trace, 10**15 - 1)
 
 
-def count_losses(
+def generated(
     kind: Format,
-    data: bytes,
     trace: Trace,
     lost: Losses,
     options: FormatOptions,
+    record: Callable[[Written], str],
+    identifier: re.Pattern[str],
     reasons: Mapping[str, str],
-) -> None:
-    """Count what differs when ``data``, which was written from ``trace``, is read again.
+) -> bytes:
+    """Return the text of a log, and count what differs when it is read again.
 
-    Parameters
-    ----------
-    kind, options
-        The format, and the options to read it with.
-    data, trace, lost
-        What was written, from what, and the counts.
-    reasons
-        Why fields differ, where it is not one of :data:`REASONS`.
+    ``record`` returns the record of a job, and ``identifier`` is the form of the manager's job
+    numbers. ``reasons`` say why fields differ, where it is not one of :data:`REASONS`.
     """
-    if not lost.asked or not len(trace):
-        return
-    again = kind.parse(data, trace.source, options)
-    order = np.argsort(submissions(trace), kind="stable")
-    moved = unix_origin(again.header) - unix_origin(trace.header)
-    lost.differences(trace, again, {**REASONS, **reasons}, moved=moved, order=order)
-    for name, values in trace.extra.items():
-        back = again.extra.get(name)
-        before = values[order]
-        differ = known(before) & (True if back is None else before != back)
-        lost.add(name, differ, "no record holds it")
-    kept = Counter(again.header.lines)
-    gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
-    lost.add("header", gone.total(), "no record holds it")
-    lost.add("comments", len(trace.comments), "no record holds them")
+    data = b"".join(
+        record(job).encode("utf-8", "replace") for job in written_jobs(trace, identifier)
+    )
+    if lost.asked and len(trace):
+        again = kind.parse(data, trace.source, options)
+        order = np.argsort(submissions(trace), kind="stable")
+        lost.read_back(trace, again, {**REASONS, **reasons}, order)
+    return data

@@ -1,4 +1,11 @@
-"""Trace formats: what a format is, the options of a file, and what a format cannot hold."""
+"""Trace formats: what a format is, the options of a file, and what a format cannot hold.
+
+Logs of years have a few rows that nobody can read: a negative time, ``16?`` for a size, a line that
+was cut. Such a value is unknown, and its row is kept; what cannot be a job is left out. Both are
+counted by reason with the first line (:class:`OddValues`), or are refused
+(:attr:`FormatOptions.strict`). A log is refused either way if many values of a field are odd and
+none can be read: it has another notation.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +14,142 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
     checksum,
+    named_json,
     read_blocks,
     read_file,
     read_head,
+    shown,
     write_file,
 )
-from hpcrowd.environment.traces.formats.common.json_kinds import named_json
 from hpcrowd.environment.traces.formats.common.names import NAMED, known, worded
 from hpcrowd.environment.traces.formats.common.site_columns import said_by_status
-from hpcrowd.environment.traces.trace import FIELDS, Trace
+from hpcrowd.environment.traces.headers import unix_origin
+from hpcrowd.environment.traces.trace import FIELDS, LINES, Trace
+
+#: Odd values of a field, none of which can be read, after which the log is refused.
+MANY = 10
+
+
+class LeftOut(Exception):
+    """Raised for a record that cannot be a job; it has been counted."""
+
+
+class _Kind(NamedTuple):
+    """A reason: the field, None for the whole line, and the rule."""
+
+    name: str | None
+    rule: str
+    left_out: bool
+
+
+@dataclass
+class OddValues:
+    """What could not be read of a log so far."""
+
+    source: str  #: the file, for messages
+    strict: bool  #: whether to refuse the first odd value
+    #: Whether records are lines; else they are objects of a list of jobs, which begin in line 2.
+    lines: bool = True
+    _first: dict[_Kind, ParseError] = field(default_factory=dict)
+    _count: Counter[_Kind] = field(default_factory=Counter)
+    _fine: set[str] = field(default_factory=set)
+
+    def read(
+        self, line: int, name: str, text: str, convert: Callable[[str], Any], unknown: Any = None
+    ) -> Any:
+        """Return the value that ``convert`` makes of the text of a field; ``unknown`` if it is odd.
+
+        ``convert`` then raises ``ValueError`` with the rule. If odd values are refused, that
+        becomes a ParseError with the line.
+        """
+        try:
+            value = convert(text)
+        except ValueError as error:
+            self.add(line, name, text, str(error))
+            return unknown
+        self._fine.add(name)
+        return value
+
+    def needed(self, line: int, name: str, text: str, convert: Callable[[str], Any]) -> Any:
+        """Return a value without which a record is not a job, as :meth:`read` does.
+
+        Raises LeftOut if it is odd, and ParseError if it is odd, and odd values are refused.
+        """
+        try:
+            return convert(text)
+        except ValueError as error:
+            self.add(line, name, text, str(error), left_out=True)
+            raise LeftOut from None
+
+    @property
+    def why(self) -> str:
+        """The first record that was left out and the rule, as the end of a message; or empty."""
+        found = [error for kind, error in self._first.items() if kind.left_out]
+        first = min(found, key=lambda error: error.line, default=None)
+        return "" if first is None else f"; line {first.line} is {first.rule}"
+
+    def fine(self, name: str) -> None:
+        """Note that a value of a field can be read."""
+        self._fine.add(name)
+
+    def add(
+        self, line: int, name: str | None, text: str | bytes, rule: str, *, count: int = 1,
+        left_out: bool = False,
+    ) -> None:  # fmt: skip
+        """Count what cannot be read: ``count`` fields, or whole lines without a name.
+
+        ``line`` is that of the first one, ``text`` what is there, and ``rule`` what should be;
+        ``left_out`` is whether the record is. Raises ParseError if odd values are refused.
+        """
+        text = text.encode("ascii", "replace") if isinstance(text, str) else text
+        error = ParseError(self.source, line, name, shown(text), rule)
+        if self.strict:
+            raise error
+        kind = _Kind(name, rule, left_out)
+        if kind not in self._first or line < self._first[kind].line:
+            self._first[kind] = error
+        self._count[kind] += count
+
+    def error(self, first: ParseError) -> TraceError:
+        """Return the error for a value; objects are counted in the list of jobs."""
+        if self.lines:
+            return first
+        value = shown(str(first.value).encode())
+        what = f"job {first.line - 1:,} of the list, {first.field} {value!r}"
+        return TraceError(f"{self.source}: {what}: {first.rule}")
+
+    def count_into(self, repaired: Counter[str], dropped: Counter[str]) -> None:
+        """Count the values that are unknown, and the records left out, by reason and first line.
+
+        Raises TraceError if a field has :data:`MANY` odd values and none that can be read.
+        """
+        values = Counter({k: n for k, n in self._count.items() if k.name and not k.left_out})
+        for name in {str(kind.name) for kind in values} - self._fine:
+            kinds = [kind for kind in values if kind.name == name]
+            if sum(values[kind] for kind in kinds) >= MANY:
+                raise self.error(
+                    min((self._first[kind] for kind in kinds), key=lambda one: one.line)
+                )
+        for kind, count in self._count.items():
+            first = self._first[kind]
+            where = f"line {first.line}" if self.lines else f"job {first.line - 1} of the list"
+            what = f"{kind.name}: {kind.rule}" if kind.name else kind.rule
+            end = "left out" if kind.left_out else "taken as unknown"
+            reason = f"{LINES * self.lines}{end}: {what} (first: {where})"
+            (dropped if kind.left_out else repaired)[reason] += count
+
 
 #: Repairs of times that several formats count.
 LAST_SHOWN = "ambiguous local time (clocks put back): the second taken, which fits the other times"
@@ -167,6 +289,31 @@ class Losses:
             if name == "submit":
                 after = np.where(after == UNKNOWN, UNKNOWN, after + moved)
             self.add(name, before != after, reasons[name])
+
+    def read_back(
+        self, trace: Trace, again: Trace, reasons: Mapping[str, str], order: Int64s
+    ) -> None:
+        """Count what differs in fields, columns, header and comments when a log is read again.
+
+        Parameters
+        ----------
+        trace, again, order
+            As of :meth:`differences`.
+        reasons
+            For each of :data:`FIELDS`, ``header`` and ``comments``; for columns that are
+            ``missing``, and those that are ``changed``, unless their own name has a reason.
+        """
+        moved = unix_origin(again.header) - unix_origin(trace.header)
+        self.differences(trace, again, reasons, moved=moved, order=order)
+        for name, values in trace.extra.items():
+            before, back = values[order], again.extra.get(name)
+            differ = known(before) & (True if back is None else before != back)
+            why = "missing" if back is None else name if name in reasons else "changed"
+            self.add(name, differ, reasons[why])
+        kept = Counter(again.header.lines)
+        gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
+        self.add("header", gone.total(), reasons["header"])
+        self.add("comments", len(trace.comments), reasons["comments"])
 
     def __bool__(self) -> bool:
         return bool(self.counts)

@@ -1,23 +1,25 @@
-"""Trace files as bytes and lines, plain or gzipped; lines that are too long are refused."""
+"""Trace files as bytes and lines, plain or gzipped; lines that are too long are refused.
+
+Of JSON that is no log of jobs which can be read, :func:`named_json` says what it is, and what to
+read instead. Source: man pages of ``qstat``, ``pbsnodes``, ``condor_history``, ``bjobs``,
+``oarstat``, ``flux jobs`` and ``sinfo``, and what they print.
+"""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import IO
 
-import numpy as np
-
 from hpcrowd.environment.errors import ParseError, TraceError
-from hpcrowd.environment.header import Header
 from hpcrowd.environment.limits.inputs import opened, room
 from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT, is_large, is_number
@@ -58,10 +60,7 @@ OTHER_PACKING = {b"\xfd7zXZ\x00": "xz -d", b"BZh": "bunzip2", b"\x28\xb5\x2f\xfd
 def read_head(path: str | os.PathLike[str]) -> bytes:
     """Return the beginning of a file, unpacked, to recognise its format.
 
-    Raises
-    ------
-    TraceError
-        If it cannot be read, is damaged, or is packed with something other than gzip.
+    Raises TraceError if it cannot be read, is damaged, or is packed with something other than gzip.
     """
     with _opened(path) as file:
         head = file.read(HEAD)
@@ -76,12 +75,8 @@ def read_head(path: str | os.PathLike[str]) -> bytes:
 def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> tuple[bytes, str]:
     """Return the content of a file, unpacked, and the SHA-256 of the file as it is.
 
-    Raises
-    ------
-    TraceError
-        If it cannot be read, or the gzip file is damaged.
-    ParseError
-        If a line is longer than ``longest_line`` bytes; it is not read to its end.
+    Raises TraceError if it cannot be read, or the gzip file is damaged, and ParseError if a line is
+    longer than ``longest_line`` bytes; it is not read to its end.
     """
     blocks = list(read_blocks(path, longest_line))
     data = blocks[0] if len(blocks) == 1 else b"".join(blocks)
@@ -97,12 +92,8 @@ def checksum(path: str | os.PathLike[str]) -> str:
 def read_blocks(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> Iterator[bytes]:
     """Yield the content of a file, unpacked, in blocks of whole lines of about 4 MB.
 
-    Raises
-    ------
-    TraceError
-        If it cannot be read, or the gzip file is damaged.
-    ParseError
-        If a line is longer than ``longest_line`` bytes; it is not read to its end.
+    Raises TraceError if it cannot be read, or the gzip file is damaged, and ParseError if a line is
+    longer than ``longest_line`` bytes; it is not read to its end.
     """
     pieces: list[bytes] = []
     line, length, begin = 1, 0, b""  # current line, its bytes so far, its beginning
@@ -137,11 +128,7 @@ def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
     """Write a file, gzipped if its name ends in ``.gz``; it is complete or absent.
 
     Pipes and devices are written to directly. A symbolic link stays, and its target is written.
-
-    Raises
-    ------
-    TraceError
-        If it cannot be written.
+    Raises TraceError if it cannot be written.
     """
     if os.fspath(path).endswith(".gz"):
         data = gzip.compress(data, compresslevel=6, mtime=0)
@@ -237,41 +224,6 @@ def json_keys(head: bytes) -> dict[str, frozenset[str]]:
 MARK = b";"
 
 
-@dataclass(frozen=True)
-class CommentedLines:
-    """The lines of a file: header, comments and jobs.
-
-    Attributes
-    ----------
-    header
-        Lines before the first job.
-    comments
-        Lines between and after the jobs: (the job that follows, line).
-    jobs
-        Lines of jobs, without line feed.
-    newline
-        Line end of the job lines.
-    line_number
-        Returns the line in the file, counted from 1, of the job at a place.
-    source, title
-        The file and its expected format, for messages.
-    """
-
-    header: Header
-    comments: list[tuple[int, bytes]]
-    jobs: list[bytes]
-    newline: bytes
-    line_number: Callable[[int], int]
-    source: str
-    title: str
-
-    def explain(
-        self, rows: Sequence[Sequence[bytes]], fields: Sequence[str], numeric: Collection[str]
-    ) -> None:
-        """Raise the error of the first malformed job, as :func:`explain`."""
-        explain(rows, fields, numeric, self.line_number, self.source, self.title)
-
-
 def explain(
     rows: Sequence[Sequence[bytes]],
     fields: Sequence[str],
@@ -282,20 +234,9 @@ def explain(
 ) -> None:
     """Raise the error of the first malformed job, if there is one.
 
-    Parameters
-    ----------
-    rows
-        The words of each job.
-    fields, numeric
-        The fields, and which of them are numbers.
-    line_number, source, title
-        As in :class:`CommentedLines`.
-
-    Raises
-    ------
-    ParseError
-        If a numeric field is not a number, a word holds a zero byte, or the number of words is
-        wrong.
+    ``rows`` are the words of the jobs, which have these fields, some of them ``numeric``, and
+    ``line_number`` returns the line of each; ``title`` is that of the format. Raises ParseError if
+    a numeric field is not a number, a word holds a zero byte, or the number of words is wrong.
     """
     for job, words in enumerate(rows):
         line = line_number(job)
@@ -313,87 +254,13 @@ def explain(
             raise ParseError(source, line, None, shown(b" ".join(words)), rule)
 
 
-def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> CommentedLines:
-    """Separate comments and blank lines from lines of jobs.
-
-    Parameters
-    ----------
-    data
-        The content; ``source`` and ``title`` name the file and its expected format in messages.
-    mark
-        The mark of its comment lines. In the result it is replaced by :data:`MARK`, so that the
-        header of a trace looks the same for all formats.
-
-    Raises
-    ------
-    TraceError
-        If there is no job, or the file is not text.
-    """
-    if not data.strip():
-        raise TraceError(f"{source}: is empty; a trace has one line per job")
-    if b"\0" in data[:4096]:
-        raise TraceError(f"{source}: is a binary file, not a trace in the {title}")
-    lines, is_job = separate(data, source, mark)
-    if not any(is_job):
-        raise TraceError(f"{source}: contains no jobs; is it a trace in the {title}?")
-    first = is_job.index(True)
-
-    def comment(line: bytes) -> bytes:
-        return line if mark == MARK else line.replace(mark, MARK, 1)
-
-    places = np.flatnonzero(is_job)
-    jobs = [lines[place] for place in places.tolist()]
-    comments: list[tuple[int, bytes]] = []
-    if len(jobs) < len(lines) - first:
-        before = np.cumsum(is_job).tolist()  # jobs up to and including each line
-        after = range(first, len(lines))
-        comments = [(before[i], comment(lines[i])) for i in after if not is_job[i]]
-    header = Header([comment(line) for line in lines[:first]])
-    newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
-    return CommentedLines(
-        header, comments, jobs, newline, lambda job: int(places[job]) + 1, source, title
-    )
-
-
-def without_titles(lines: CommentedLines, fields: int) -> tuple[CommentedLines, int]:
-    """Return the lines with a first one that names the fields as a comment, and their number.
-
-    Raises
-    ------
-    TraceError
-        If there is no other line.
-    """
-    if not is_title(lines.jobs[0], fields):
-        return lines, 0
-    if len(lines.jobs) == 1:
-        raise TraceError(f"{lines.source}: contains no jobs; is it a trace in the {lines.title}?")
-    return replace(
-        lines,
-        header=Header([*lines.header.lines, MARK + b" " + lines.jobs[0]]),
-        comments=[(jobs - 1, line) for jobs, line in lines.comments],
-        jobs=lines.jobs[1:],
-        line_number=lambda job: lines.line_number(job + 1),
-    ), 1
-
-
 def separate(
     data: bytes, source: str, mark: bytes = MARK, before: int = 0
 ) -> tuple[list[bytes], list[bool]]:
-    """Return the lines of a text, and whether each is one of a job.
+    """Return the lines of a text, which are whole, and whether each is one of a job.
 
-    Parameters
-    ----------
-    data
-        Whole lines.
-    source, mark
-        As in :func:`split_lines`.
-    before
-        Lines of the file before these.
-
-    Raises
-    ------
-    ParseError
-        If a comment has a zero byte; for a job, another message names the field.
+    There are ``before`` lines of the file before these. Raises ParseError if a comment has a zero
+    byte; for a job, another message names the field.
     """
     lines = data.split(b"\n")
     if lines[-1] == b"":
@@ -425,3 +292,69 @@ def join_lines(trace: Trace, jobs: Iterable[bytes], mark: bytes = MARK) -> bytes
     for job in coming:
         text += job + end
     return bytes(text)
+
+
+#: Keys of the outermost object, or of the objects in the outermost list, and what has them.
+BY_KEYS = (
+    (("ClusterId", "ProcId"),
+     "a history of HTCondor as JSON; write it with condor_history -long"),
+    (("pbs_version", "Jobs"),
+     "output of qstat; read the accounting log, PBS_HOME/server_priv/accounting"),
+    (("pbs_version", "nodes"),
+     "output of pbsnodes: nodes, not jobs; read PBS_HOME/server_priv/accounting"),
+    (("COMMAND", "RECORDS"),
+     "output of LSF as JSON; read lsb.acct, which bacct reads, in the log folder of mbatchd"),
+    (("cells", "nbformat"), "a Jupyter notebook, not a log of jobs; read the file that it reads"),
+    (("type", "features"), "GeoJSON, a map, not a log of jobs"),
+    (("jobs_in", "makespan_s"),
+     "a result of hpcrowd; its jobs are in trace.swf.gz in the same folder"),
+    (("label", "configuration"),
+     "a result of hpcrowd; its jobs are in trace.swf.gz in the same folder"),
+)  # fmt: skip
+
+#: Lists of what Slurm prints about a machine, without a list of jobs.
+OF_MACHINES = frozenset(("sinfo", "nodes", "partitions", "reservations"))
+
+#: Times that only jobs of Flux have.
+OF_FLUX = frozenset(("t_depend", "t_submit", "t_cleanup"))
+
+FLUX = ("output of flux jobs; print columns, flux jobs -A -o '{id},{userid},{t_submit},{t_run},"
+        "{t_cleanup},{ncores},{duration}', and read them with --map")  # fmt: skip
+
+#: Keys that are shown of objects of unknown kind.
+KEYS_SHOWN = 4
+
+
+def named_json(head: bytes) -> str:
+    """Return what JSON that begins with ``head`` is, and the cure; empty if it is not known."""
+    keys = json_keys(head)
+    top = keys.get("", frozenset())
+    for wanted, what in BY_KEYS:
+        if top.issuperset(wanted):
+            return what
+    if "jobs" not in top and "meta" in top and not OF_MACHINES.isdisjoint(top):
+        return "what Slurm prints about a machine; hpcrowd machine reads it, jobs: sacct --json"
+    if not OF_FLUX.isdisjoint(top | keys.get("jobs", frozenset())):
+        return FLUX
+    if any({"owner", "state"} <= one and ("submissionTime" in one or "submission_time" in one)
+           for one in keys.values()):  # fmt: skip
+        return "output of oarstat; make a table of its jobs, such as CSV, and read it with --map"
+    if not top or (not (lines := _is_lines(head)) and head.lstrip()[:1] != b"["):
+        return ""
+    given = "FILE, lines=True" if lines else "FILE"
+    return (
+        f"{'lines' if lines else 'a list'} of JSON objects with "
+        f"{', '.join(sorted(top)[:KEYS_SHOWN])}; "
+        f"make a table of it, pandas.read_json({given}).to_csv('jobs.csv'), and read it with --map"
+    )
+
+
+def _is_lines(head: bytes) -> bool:
+    """Return whether the first line is an object, and the next one begins like one."""
+    first, _, rest = head.strip().partition(b"\n")
+    if rest and not rest.lstrip().startswith(b"{"):
+        return False
+    try:
+        return isinstance(json.loads(first), dict) and bool(rest)
+    except (ValueError, RecursionError):
+        return False

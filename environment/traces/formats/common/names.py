@@ -90,13 +90,7 @@ def numbered_words(words: Sequence[str]) -> tuple[Int64s, dict[int, str]]:
 def numbered_fields(
     words: Mapping[str, Sequence[str]],
 ) -> tuple[dict[str, Int64s], dict[str, dict[int, str]]]:
-    """Return the words of several fields as numbers, and the names of those that have some.
-
-    Parameters
-    ----------
-    words
-        For each field the words of all jobs.
-    """
+    """Return the words of all jobs as numbers, by field, and the names of fields that have some."""
     columns: dict[str, Int64s] = {}
     names: dict[str, dict[int, str]] = {}
     for field, told in words.items():
@@ -121,6 +115,15 @@ def in_blocks(values: NDArray[Any]) -> Iterator[Any]:
     """Yield the values of an array as Python numbers, with few of them in memory at a time."""
     for begin in range(0, len(values), BLOCK):
         yield from values[begin : begin + BLOCK].tolist()
+
+
+def job_texts(trace: Trace, most: float = np.inf) -> list[str]:
+    """Return the numbers of jobs, if they are whole, distinct, and up to ``most``; else places."""
+    numbers = trace["number"]
+    fine = (numbers > 0) & (numbers <= most) & (numbers == np.floor(numbers))
+    if fine.all() and len(np.unique(numbers)) == len(trace):
+        return [number_text(number) for number in numbers.tolist()]
+    return [str(place) for place in range(1, len(trace) + 1)]
 
 
 def number_text(value: float) -> str:
@@ -201,12 +204,8 @@ def names_table(trace: Trace) -> str:
 def parse_names(text: str, source: str = "names") -> dict[str, dict[int, str]]:
     """Return the names in a text of :func:`names_table`, by field and number.
 
-    Identifiers of jobs are left out.
-
-    Raises
-    ------
-    TraceError
-        If a line is not a field, a number and a name.
+    Identifiers of jobs are left out. Raises TraceError if a line is not a field, a number and a
+    name.
     """
     found: dict[str, dict[int, str]] = {}
     for place, row in enumerate(csv.reader(io.StringIO(text)), start=1):

@@ -33,9 +33,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any
+from urllib.parse import quote
+
+import numpy as np
 
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import decode
@@ -50,29 +53,54 @@ from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_SUBMIT,
     Format,
     FormatOptions,
+    LeftOut,
     Losses,
+    OddValues,
 )
 from hpcrowd.environment.traces.formats.common.files import mostly, rows_in
-from hpcrowd.environment.traces.formats.common.odd_values import LeftOut, OddValues
+from hpcrowd.environment.traces.formats.common.names import NOTHING, known, plain, worded
+from hpcrowd.environment.traces.formats.common.site_columns import (
+    RUNS,
+    EarlierRun,
+    in_order,
+    text_of,
+)
 from hpcrowd.environment.traces.formats.pbs.records import (
+    COLUMNS,
+    KEYS,
+    LAST_TIME,
+    NO_LINE,
+    ODD_LINE,
     OF_A_RUN,
     OURS,
     SERVER,
+    asked_of,
     header_lines,
     local_time,
     memory_of_chunks,
-    record_lines,
+    quoted,
     understood,
+    words_of,
 )
-from hpcrowd.environment.traces.formats.pbs.requests import asked_of
-from hpcrowd.environment.traces.headers import parse_zone
-from hpcrowd.environment.traces.runs import COLUMN as RUNS
-from hpcrowd.environment.traces.runs import EarlierRun, in_order, text_of
+from hpcrowd.environment.traces.headers import parse_zone, unix_origin
 from hpcrowd.environment.traces.trace import LINES, Trace
 
-#: Fields with names, and the keys of records.
-WORDS = {"user": "user", "group": "group", "executable": "executable", "queue": "queue"}
+#: Characters of a header line that are not escaped; ``=`` and ``;`` are.
+PLAIN = " !\"#$&'()*+,/:<>?@[\\]^`{|}~"
 
+#: Fields that no record has.
+UNHELD = ("partition", "preceding", "think_time")
+
+#: Why words are written differently.
+ODD = "characters that a line cannot hold"
+
+#: Keys of words, by field.
+WRITTEN_KEYS = {"user": "user", "group": "group", "executable": "jobname", "queue": "queue"}
+
+#: Columns beyond the fields that records hold.
+HELD = ("eligible", "exit_code", "restarts", "dependency", "exclusive", "node_list", "nodes")
+
+_HOST = re.compile(r"[A-Za-z0-9_.-]+")
 _RECORD = re.compile(rb"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};[A-Za-z];")
 
 
@@ -176,7 +204,7 @@ def _trace(jobs: dict[str, _Job], lines: list[bytes] | None, zone: tzinfo | None
     rows = []
     for identifier, job in jobs.items():
         said = job.said
-        words = {name: said.get(key, "") for name, key in WORDS.items()}
+        words = {name: said.get(name, "") for name in WRITTEN_KEYS}
         account = said.get("account") or said.get("project", "")
         row = _row(job, repaired)
         extra = {"project": account} | _extra(job)
@@ -274,6 +302,264 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     numbers = job_numbers(identifiers, submit)
     lost.add("number", numbers != trace["number"], f"job ids at {SERVER} give another number")
     return "".join(line + "\n" for line in lines).encode()
+
+
+def _told(line: bytes) -> str:
+    """Return a header line, without its semicolon, as the message of a record."""
+    line = line[1:] if line.startswith(b";") else ODD_LINE + line
+    text = quote(line, safe=PLAIN)
+    kept = text.rstrip(" ")
+    return kept + "%20" * (len(text) - len(kept))
+
+
+def record_lines(
+    trace: Trace, lost: Losses, zone: tzinfo | None
+) -> tuple[list[str], list[str], Any]:
+    """Return the records of a trace.
+
+    Returns
+    -------
+    lines, identifiers, submit
+        The lines, by time if jobs are ordered by submission, else job by job; and the identifier
+        and submission of each job as they are read back, shape (jobs,).
+    """
+    origin = unix_origin(trace.header)
+    origin = origin if 0 <= origin < LAST_TIME else 0
+    held = _held(trace, origin)
+    lost.unheld(trace, UNHELD, "no record holds it")
+    lost.add("comments", len(trace.comments), "no record holds them")
+    reason = "times and sizes must be whole and not negative, states those of PBS"
+    for name, values in held.items():
+        lost.add(name, values != trace[name], reason)
+    words = {name: _words(trace, name, lost) for name in WRITTEN_KEYS}
+    projects = [""] * len(trace)
+    for name, texts in trace.extra.items():
+        if name == "project":
+            projects = lost.respelled(name, texts.tolist(), plain, ODD, _read_back)
+        elif name not in ("job_id", *HELD, *COLUMNS):
+            lost.add(name, known(texts), "no record holds it")
+    site = _site(trace, held, lost)
+    resources = _resources(trace, held["requested_processors"].tolist(), lost)
+    identifiers = _identifiers(trace, lost)
+    rows = {name: values.tolist() for name, values in held.items()}
+    records: list[tuple[int, str, str, str]] = []
+    for place, identifier in enumerate(identifiers):
+        row = {name: column[place] for name, column in rows.items()}
+        said = [f"{key}={quoted(words[name][place])}" for name, key in WRITTEN_KEYS.items()
+                if words[name][place]]  # fmt: skip
+        if projects[place]:
+            said.append(f"account={quoted(projects[place])}")
+        mine = {name: texts[place] for name, texts in site.items()}
+        if mine["dependency"]:
+            said.append(f"depend={mine['dependency']}")
+        asked = resources[place]
+        if mine["exclusive"]:
+            asked = asked | {"place": f"{asked['place']}:excl" if "place" in asked else "excl"}
+        said += [f"Resource_List.{name}={text}" for name, text in asked.items()]
+        records += _records(row, origin, said, identifier, mine)
+    if np.all(held["submit"] != -1) and np.all(np.diff(held["submit"]) >= 0):
+        records.sort(key=lambda record: record[0])
+    begin = records[0][0] if records else 0
+    header = [_told(line) for line in trace.header.lines] or [quote(NO_LINE)]
+    lines = [f"{_date(begin, zone)};L;{OURS};{line}" for line in header]
+    lines += [f"{_date(t, zone)};{kind};{job};{message}" for t, kind, job, message in records]
+    return lines, identifiers, held["submit"]
+
+
+def _held(trace: Trace, origin: int) -> dict[str, Any]:
+    """Return the fields as they will be read back, shape (jobs,)."""
+
+    def whole(name: str, least: int) -> Any:
+        values = np.floor(trace[name].astype(np.float64))
+        return np.where((values >= least) & (values < LAST_TIME), values, -1)
+
+    submit = np.floor(trace["submit"].astype(np.float64))
+    good = (submit != -1) & (submit >= -origin) & (submit < LAST_TIME - origin)
+    submit = np.where(good, submit, -1)
+    wait, run = whole("wait", 0), whole("run", 0)
+    wait = np.where((submit != -1) & (submit + wait < LAST_TIME - origin), wait, -1)
+    begin = submit + np.maximum(wait, 0)
+    run = np.where(begin + run < LAST_TIME - origin, run, -1)
+    allocated, requested = whole("allocated_processors", 1), whole("requested_processors", 1)
+    processors = np.maximum(np.where(allocated > 0, allocated, requested), 1)
+
+    def per_processor(name: str) -> Any:
+        total = np.round(trace[name].astype(np.float64) * processors)
+        least = 0 if name == "average_cpu" else 1  # no memory means unknown
+        return np.where((total >= least) & (total < LAST_TIME), total / processors, -1)
+
+    status = trace["status"]
+    return {
+        "submit": submit, "wait": wait, "run": run,
+        "allocated_processors": allocated, "requested_processors": requested,
+        "average_cpu": per_processor("average_cpu"), "memory": per_processor("memory"),
+        "requested_time": whole("requested_time", 0),
+        "requested_memory": whole("requested_memory", 0),
+        "status": np.where(np.isin(status, (0, 1, 5)), status, -1),
+    }  # fmt: skip
+
+
+def _site(trace: Trace, held: dict[str, Any], lost: Losses) -> dict[str, list[str]]:
+    """Return the columns of :data:`HELD` as they will be read back."""
+    found = {}
+    submit, status = held["submit"].tolist(), held["status"].tolist()
+    processors = held["allocated_processors"].tolist()
+    for name in HELD:
+        if name not in trace.extra:
+            found[name] = [""] * len(trace)
+            continue
+        texts = trace.extra[name].tolist()
+        kept = [
+            text if _fits(name, text, submit[row] != -1, status[row]) else ""
+            for row, text in enumerate(texts)
+        ]
+        if name == "node_list":
+            kept = [
+                text if text and text.count(",") < processors[row] else ""
+                for row, text in enumerate(kept)
+            ]
+        elif name == "nodes":
+            count = [len(text.split(",")) if text else 0 for text in found["node_list"]]
+            kept = [text if text == str(count[row]) else "" for row, text in enumerate(texts)]
+        other = [one != two for one, two in zip(texts, kept, strict=True)]
+        lost.add(name, known(trace.extra[name]) & np.array(other, bool), "no record holds it so")
+        found[name] = kept
+    return found
+
+
+def _resources(trace: Trace, processors: list[float], lost: Losses) -> list[dict[str, str]]:
+    """Return the resources of each job that hold its columns of requests."""
+    nothing = [""] * len(trace)
+    texts = {
+        name: trace.extra[name].tolist() if name in trace.extra else nothing for name in COLUMNS
+    }
+    found, kept = [], []
+    for place, asked in enumerate(processors):
+        mine = {name: column[place] for name, column in texts.items()}
+        words = words_of(mine, asked) if any(mine.values()) else {}
+        said = {name: KEYS[f"Resource_List.{name}"][1](text) for name, text in words.items()}
+        found.append(words)
+        kept.append(asked_of(said))
+    for name, column in texts.items():
+        if name in trace.extra:
+            other = [one != back.get(name, "") for one, back in zip(column, kept, strict=True)]
+            lost.add(name, np.array(other, bool), "no record holds it so")
+    return found
+
+
+def _fits(name: str, text: str, submitted: bool, status: float) -> bool:
+    """Return whether a text of a column of :data:`HELD` is read back as it is."""
+    if name == "dependency":
+        return re.fullmatch(r"[!-:<>-~]+", text) is not None and not set(text) & set("\"'=")
+    if name == "exclusive":
+        return text == "yes"
+    if name == "node_list":
+        names = text.split(",")
+        plain_names = all(_HOST.fullmatch(one) and one != SERVER for one in names)
+        return plain_names and len(set(names)) == len(names)
+    whole = re.fullmatch(r"-?[1-9]\d{0,8}", text, re.ASCII) is not None
+    if name == "exit_code":
+        return whole and status in (0, 5)
+    return whole and text[0] != "-" and (submitted or name != "eligible")
+
+
+def _records(
+    row: dict[str, float], origin: int, said: list[str], identifier: str, site: dict[str, str]
+) -> list[tuple[int, str, str, str]]:
+    """Return the records of a job: time, type, identifier, message."""
+    submit, wait, run = int(row["submit"]), int(row["wait"]), int(row["run"])
+    created = origin + submit if submit != -1 else 0
+    start = created + wait if wait != -1 else created
+    end = min(start + max(run, 0), LAST_TIME)
+    if submit != -1:
+        said += [f"{key}={created}" for key in ("ctime", "qtime")]
+        said.append(f"etime={created + int(site['eligible'] or 0)}")
+    if row["requested_processors"] > 0:
+        said.append(f"Resource_List.ncpus={row['requested_processors']:.0f}")
+    if row["requested_time"] != -1:
+        said.append(f"Resource_List.walltime={_clock(row['requested_time'])}")
+    if row["requested_memory"] != -1:
+        said.append(f"Resource_List.pmem={row['requested_memory']:.0f}kb")
+    ran = []
+    if wait != -1:
+        ran.append(f"start={start}")
+    processors = row["allocated_processors"]
+    if processors > 0:
+        first, *others = (site["node_list"] or SERVER).split(",")
+        hosts = [f"{first}/0*{processors - len(others):.0f}", *(f"{one}/0" for one in others)]
+        ran.append(f"exec_host={'+'.join(hosts)}")
+    processors = max(processors if processors > 0 else row["requested_processors"], 1)
+    asked = " ".join(said)
+    found = [(created, "Q", identifier, asked)] if submit != -1 else []
+    used = []
+    if wait != -1 and run != -1:
+        used.append(f"end={end}")
+    if row["average_cpu"] != -1:
+        used.append(f"resources_used.cput={_clock(round(row['average_cpu'] * processors))}")
+    if row["memory"] != -1:
+        used.append(f"resources_used.mem={round(row['memory'] * processors)}kb")
+    if run != -1:
+        used.append(f"resources_used.walltime={_clock(run)}")
+    status = row["status"]
+    never = not ran and not used and not (site["exit_code"] or site["restarts"])
+    if never and status in (0, 5):
+        return [*found, (end, "D" if status == 5 else "A", identifier, asked)]
+    if ran:
+        found.append((start, "S", identifier, " ".join([*said, *ran])))
+    if status == 5:
+        found.append((end, "D", identifier, f"requestor={SERVER}"))
+    if status == 1 or site["exit_code"]:
+        used.append(f"Exit_status={site['exit_code'] or 0}")
+    if site["restarts"]:
+        used.append(f"run_count={int(site['restarts']) + 1}")
+    found.append((end, "E", identifier, " ".join([*said, *ran, *used])))
+    if status == 0 and not site["exit_code"]:
+        found.append((end, "A", identifier, ""))
+    return found
+
+
+def _words(trace: Trace, name: str, lost: Losses) -> list[str]:
+    """Return the names of a field as records can hold them, "" for none."""
+    words = worded(trace, name, "")
+    written = lost.respelled(name, words, plain, ODD, _read_back)
+    nothing = NOTHING - {"", "-1"}
+    lost.add(name, sum(word in nothing for word in words), "a word that means unknown")
+    return written
+
+
+def _read_back(text: str) -> str:
+    """Return a text as it is read back: of the two kinds of quotes only one is kept."""
+    return text.replace('"', "'") if '"' in text and "'" in text else text
+
+
+def _identifiers(trace: Trace, lost: Losses) -> list[str]:
+    """Return the identifiers of jobs: those in the trace, else numbers at our server."""
+    given = trace.extra.get("job_id")
+    texts = [""] * len(trace) if given is None else given.tolist()
+    used: set[str] = set()
+    found = []
+    for text, number in zip(texts, trace["number"].tolist(), strict=True):
+        good = re.fullmatch(r"[!-:<-~]+", text) and "[]" not in text and text not in used
+        if not good:
+            whole = number == int(number) and number >= 0
+            text = first = f"{int(number)}.{SERVER}" if whole else f"x{number:.0f}.{SERVER}"
+            while text in used:
+                text = f"{first}.{len(used)}"
+        used.add(text)
+        found.append(text)
+    if given is not None:
+        other = [one != two for one, two in zip(texts, found, strict=True)]
+        lost.add("job_id", known(given) & np.array(other, bool), "not an identifier of PBS")
+    return found
+
+
+def _clock(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
+
+
+def _date(unix: int, zone: tzinfo | None) -> str:
+    return f"{datetime.fromtimestamp(unix, zone or UTC):%m/%d/%Y %H:%M:%S}"
 
 
 def _looks_like(head: bytes) -> bool:

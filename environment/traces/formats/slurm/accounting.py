@@ -43,7 +43,6 @@ Source: man page of ``sacct``; the mapping is ours.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from datetime import tzinfo
 from functools import cache
@@ -55,42 +54,35 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses, OddValues
 from hpcrowd.environment.traces.formats.common.names import (
     LARGEST_EXACT,
     NAMED,
-    known,
-    number_text,
+    job_texts,
     worded,
 )
-from hpcrowd.environment.traces.formats.common.odd_values import OddValues
-from hpcrowd.environment.traces.formats.common.site_columns import NUMBERS, site_numbers
+from hpcrowd.environment.traces.formats.common.site_columns import (
+    NUMBERS,
+    earlier_runs,
+    site_numbers,
+)
 from hpcrowd.environment.traces.formats.slurm.columns import (
     COLUMNS,
     SITE_WORDS,
     find_layout,
     is_cut,
 )
-from hpcrowd.environment.traces.formats.slurm.completions import completions_in, is_completions
-from hpcrowd.environment.traces.formats.slurm.jobs import (
-    Fields,
-    Times,
-    copies,
-    find_jobs,
+from hpcrowd.environment.traces.formats.slurm.jobs import Fields, Times, copies, find_jobs
+from hpcrowd.environment.traces.formats.slurm.records import (
+    STEPS_ALONE,
+    completions_in,
+    is_completions,
+    rows_of,
+    with_steps,
 )
-from hpcrowd.environment.traces.formats.slurm.records import rows_of
-from hpcrowd.environment.traces.formats.slurm.snapshot import (
-    Queued,
-    expanded,
-    is_queue,
-    queued_in,
-)
-from hpcrowd.environment.traces.formats.slurm.steps import STEPS_ALONE, with_steps
+from hpcrowd.environment.traces.formats.slurm.snapshot import Queued, expanded, is_queue, queued_in
 from hpcrowd.environment.traces.formats.slurm.submit_lines import HELD, line_of
-from hpcrowd.environment.traces.formats.slurm.table import (
-    Rows,
-    read_rows,
-)
+from hpcrowd.environment.traces.formats.slurm.table import Rows, read_rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
     FIRST_TIME,
@@ -103,7 +95,6 @@ from hpcrowd.environment.traces.formats.slurm.values import (
 )
 from hpcrowd.environment.traces.formats.slurm.values import STATES as STATES_OF_SLURM
 from hpcrowd.environment.traces.headers import parse_zone, unix_origin
-from hpcrowd.environment.traces.runs import earlier_runs
 from hpcrowd.environment.traces.trace import Trace
 
 #: The delimiter of ``sacct -P``, and the replacement for it and for line ends in names.
@@ -145,6 +136,11 @@ REASONS = {
     "preceding": "no field for it",
     "think_time": "no field for it",
     **dict.fromkeys(NAMED, "a row cannot hold the word, or it means unknown"),
+    "missing": "no field for it",
+    "changed": "not as Slurm writes it",
+    "job_id": "not a Slurm job number",
+    "header": "accounting has no header",
+    "comments": "accounting has no comments",
 }
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"
@@ -339,10 +335,6 @@ def _cpu_times(average: NDArray[Any], processors: Int64s) -> list[str]:
     ]
 
 
-def _why_lost(name: str) -> str:
-    return "not a Slurm job number" if name == "job_id" else "not as Slurm writes it"
-
-
 def _ids(trace: Trace, submit: Int64s) -> list[str]:
     """Return a Slurm job number for each job: that in Slurm, else its own, else its place."""
     found = [str(one) for one in trace.extra.get("job_id", ())]
@@ -351,11 +343,7 @@ def _ids(trace: Trace, submit: Int64s) -> list[str]:
         whole = [one.partition("+")[0] for one in found]
         if len(set(zip(whole, submit.tolist(), strict=True))) == len(found):
             return found
-    numbers = trace["number"]
-    fine = bool(np.all((numbers > 0) & (numbers == np.floor(numbers))))
-    if fine and len(np.unique(numbers)) == len(trace):
-        return [number_text(number) for number in numbers.tolist()]
-    return [str(place) for place in range(1, len(trace) + 1)]
+    return job_texts(trace)
 
 
 def _step(texts: dict[str, list[str]], place: int, memory: str, tasks: int) -> str:
@@ -405,17 +393,7 @@ def trace_of_queue(jobs: Sequence[Queued], source: str, options: FormatOptions) 
 def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: bool = False) -> Trace:
     """Return the trace of the rows of Slurm's accounting.
 
-    Parameters
-    ----------
-    rows, source, options
-        The rows, the name of their file for messages, and what the file does not say.
-    unfinished
-        Keep jobs that have not ended.
-
-    Raises
-    ------
-    TraceError
-        If no job has ended.
+    If ``unfinished``, jobs that have not ended are kept. Raises TraceError if no job has ended.
     """
     zone = parse_zone(options.zone)
     states = [parse_state(word) for word in rows.words["state"][1]]
@@ -438,39 +416,9 @@ def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: boo
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     data, order = written(trace, options)
-    count_losses(trace, lost, data, order, SACCT, options)
+    if lost.asked and len(trace):
+        lost.read_back(trace, SACCT.parse(data, trace.source, options), REASONS, order)
     return data
-
-
-def count_losses(
-    trace: Trace, lost: Losses, data: bytes, order: Int64s, kind: Format, options: FormatOptions
-) -> None:
-    """Count what differs when the text of a trace is read again.
-
-    Parameters
-    ----------
-    trace, data
-        The trace and its text.
-    lost
-        Counts.
-    order
-        The jobs in the order in which they are read back.
-    kind, options
-        The format, and its options.
-    """
-    if not lost.asked or not len(trace):
-        return
-    again = kind.parse(data, trace.source, options)
-    moved = unix_origin(again.header) - unix_origin(trace.header)
-    lost.differences(trace, again, REASONS, moved=moved, order=order)
-    for name, values in trace.extra.items():
-        back = again.extra.get(name)
-        differ = known(values) if back is None else (values[order] != back) & known(values[order])
-        lost.add(name, differ, "no field for it" if back is None else _why_lost(name))
-    kept = Counter(again.header.lines)
-    gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
-    lost.add("header", gone.total(), "accounting has no header")
-    lost.add("comments", len(trace.comments), "accounting has no comments")
 
 
 def _looks_like(head: bytes) -> bool:

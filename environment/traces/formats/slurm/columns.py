@@ -108,28 +108,16 @@ _RULER = re.compile(rb"[ \t]*-+(?:[ \t]+-+)+[ \t]*")
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of a text of Slurm's accounting.
+    """The layout of a text of Slurm's accounting."""
 
-    Attributes
-    ----------
-    names
-        Columns in lower case, "" for the one that ``-p`` leaves empty at the end.
-    delimiter
-        The character between values.
-    line, begin
-        Line of the header, from 1, and offset of the first row, in bytes.
-    header
-        The line itself.
-    mark
-        The delimiter of the file, if it was replaced by one of a single byte.
-    """
-
+    #: Columns in lower case, "" for the one that ``-p`` leaves empty at the end.
     names: tuple[str, ...]
-    delimiter: bytes
+    delimiter: bytes  #: the character between values
+    #: Line of the header, from 1, and offset of the first row, in bytes.
     line: int
     begin: int
-    header: bytes
-    mark: bytes = b""
+    header: bytes  #: the line itself
+    mark: bytes = b""  #: the delimiter of the file, if it was replaced by one of a single byte
 
     @cached_property
     def places(self) -> dict[str, int]:

@@ -24,27 +24,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.header import decode
+from hpcrowd.environment.header import MOST_IN_USE, decode, most_in_use
+from hpcrowd.environment.holds.recorded import JobIds, preceding_by_dependency
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.traces.dependencies import JobIds, preceding_by_dependency
 from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
     BEFORE_SUBMIT,
     LAST_SHOWN,
     NO_ZONE,
 )
-from hpcrowd.environment.traces.formats.common.names import (
-    LARGEST_EXACT,
-    NAMED,
-    NOTHING,
-    numbered,
+from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT, NAMED, NOTHING, numbered
+from hpcrowd.environment.traces.formats.common.site_columns import (
+    RUNS,
+    EarlierRun,
+    Runs,
+    filled,
+    in_order,
+    text_of,
+    texts_of,
 )
-from hpcrowd.environment.traces.formats.common.site_columns import filled, texts_of
 from hpcrowd.environment.traces.formats.slurm.columns import SITE_WORDS, SUBMIT_LINE
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
-from hpcrowd.environment.traces.formats.slurm.requests import request_columns
-from hpcrowd.environment.traces.formats.slurm.steps import held, job_keys
-from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
+from hpcrowd.environment.traces.formats.slurm.records import held, job_keys
+from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in, request_columns
 from hpcrowd.environment.traces.formats.slurm.table import Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
@@ -59,9 +61,6 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     to_unix,
 )
 from hpcrowd.environment.traces.headers import made_header
-from hpcrowd.environment.traces.machine_size import MOST_IN_USE, most_in_use
-from hpcrowd.environment.traces.runs import COLUMN as RUNS
-from hpcrowd.environment.traces.runs import EarlierRun, Runs, in_order, text_of
 from hpcrowd.environment.traces.trace import LINES, Trace, all_columns, tally
 
 #: Why rows are dropped or jobs repaired.
@@ -112,37 +111,19 @@ SIZE_NOTE = f"{MOST_IN_USE}; sacct tells no size of the machine"
 
 @dataclass
 class Jobs:
-    """The jobs of the trace, and the rows that they come from.
+    """The jobs of the trace, and the rows that they come from."""
 
-    Attributes
-    ----------
-    row
-        The row of each job, an index into :class:`Rows`, shape (jobs,).
-    submit
-        Time of the first submission, shape (jobs,).
-    first
-        The row of the first run of each job, shape (jobs,).
-    restarts, lost_work
-        How often each job was run again, and the processor-seconds of its earlier runs, shape
-        (jobs,).
-    runs
-        The earlier runs of jobs that have any.
-    parts
-        For each heterogeneous job its index among the jobs and its rows.
-    ids
-        Number of each job, as text.
-    repaired, dropped
-        Number of jobs that were repaired or dropped, by reason.
-    """
-
-    row: Int64s
-    submit: Int64s
-    first: Int64s
+    row: Int64s  #: the row of each job, an index into :class:`Rows`, shape (jobs,)
+    submit: Int64s  #: time of the first submission, shape (jobs,)
+    first: Int64s  #: the row of the first run of each job, shape (jobs,)
+    #: How often each job was run again, and the processor-seconds of its earlier runs, shape
+    #: (jobs,).
     restarts: Int64s
     lost_work: Int64s
-    runs: dict[int, Runs]
-    parts: dict[int, Int64s]
-    ids: NDArray[np.object_]
+    runs: dict[int, Runs]  #: the earlier runs of jobs that have any
+    parts: dict[int, Int64s]  #: for each heterogeneous job its index among the jobs and its rows
+    ids: NDArray[np.object_]  #: number of each job, as text
+    #: Number of jobs that were repaired or dropped, by reason.
     repaired: Counter[str]
     dropped: Counter[str]
 
@@ -179,18 +160,10 @@ def copies(rows: Rows, states: list[str], times: Times) -> Int64s:
 def find_jobs(
     rows: Rows, states: list[str], times: Times, counts: Int64s, *, unfinished: bool = False
 ) -> Jobs:
-    """Find the rows that are jobs.
+    """Find the rows that are jobs; if ``unfinished``, also those that have not ended.
 
-    Parameters
-    ----------
-    rows, times
-        The rows of the text, and the times of their runs.
-    states
-        The state for each word of column ``state``.
-    counts
-        The row that counts of all rows of a run, see :func:`copies`.
-    unfinished
-        Keep jobs that have not ended.
+    ``states`` has the state for each word of the column, and ``counts`` the row that counts of all
+    rows of a run, see :func:`copies`.
     """
     user, submit = _words(rows, "user")[0], times.submit
     repaired: Counter[str] = Counter()
@@ -299,12 +272,7 @@ def _work_before(
 ) -> tuple[Int64s, Int64s, Int64s]:
     """Return how often each job was run again, the work that was lost, and its changes of size.
 
-    Parameters
-    ----------
-    order
-        Rows by job and submission.
-    first, last
-        Where the rows of each job begin and end in it.
+    ``order`` has the rows by job and submission; those of each job are from ``first`` to ``last``.
     """
     earlier = np.ones(len(order), bool)
     earlier[last] = False
@@ -384,8 +352,7 @@ def _words(rows: Rows, name: str) -> tuple[Int64s, list[str]]:
     for column in WORDS_OF[name]:
         if column not in rows.words or (name != "user" and np.any(codes >= 0)):
             continue
-        found, texts = rows.words[column]
-        decoded = [decode(text) for text in texts]
+        found, decoded = rows.decoded(column)
         telling = np.array([text not in NOTHING for text in decoded], bool)
         free = (codes < 0) & telling[found]
         codes[free] = found[free] + len(words)
@@ -595,8 +562,8 @@ class Fields:
         column = QUEUES[queue][field == "partition"]
         if column not in self.rows.words:
             return np.full(len(self.jobs.row), -1, np.int64), []
-        codes, texts = self.rows.words[column]
-        return codes[self.jobs.row], [decode(text) for text in texts]
+        codes, words = self.rows.decoded(column)
+        return codes[self.jobs.row], words
 
     def _site(self, queue: str, zone: tzinfo | None) -> dict[str, NDArray[np.object_]]:
         """Return the columns beyond the fields."""
@@ -636,11 +603,9 @@ class Fields:
 
     def _texts(self, column: str) -> NDArray[np.object_]:
         """Return a column of words, empty where nothing is known."""
-        codes, words = self.rows.words[column]
-        texts = [decode(word) for word in words]
-        texts = ["" if text in EMPTY_TEXTS else text for text in texts]
-        found: NDArray[np.object_] = np.array(texts, np.object_)[codes[self.jobs.row]]
-        return found
+        codes, words = self.rows.decoded(column)
+        texts = ["" if text in EMPTY_TEXTS else text for text in words]
+        return np.asarray(np.array(texts, np.object_)[codes[self.jobs.row]])
 
     def _begin(self, asked: list[Asked], which: Int64s, zone: tzinfo | None) -> Int64s:
         """Return the earliest starts that submit lines ask for, s after the submission."""
@@ -654,8 +619,8 @@ class Fields:
         """Return what submit lines ask for, and which of these is that of each job."""
         if SUBMIT_LINE not in self.rows.words:
             return [Asked()], np.zeros(len(self.jobs.row), np.int64)
-        codes, words = self.rows.words[SUBMIT_LINE]
-        return [asked_in(decode(word)) for word in words], codes[self.jobs.row].astype(np.int64)
+        codes, lines = self.rows.decoded(SUBMIT_LINE)
+        return [asked_in(line) for line in lines], codes[self.jobs.row].astype(np.int64)
 
     def _count(self, zone: tzinfo | None) -> None:
         """Count the choices made for ambiguous and nonexistent times."""

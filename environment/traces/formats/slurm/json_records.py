@@ -22,11 +22,10 @@ from itertools import chain
 from typing import Any
 
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses, OddValues
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, json_keys
-from hpcrowd.environment.traces.formats.common.odd_values import OddValues
 from hpcrowd.environment.traces.formats.slurm.accounting import (
-    count_losses,
+    REASONS,
     trace_of,
     trace_of_queue,
     written,
@@ -78,10 +77,7 @@ def _nearly(head: bytes) -> str:
 def objects(blocks: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:
     """Yield the objects in the list ``jobs``, with few of them in memory at a time.
 
-    Raises
-    ------
-    TraceError
-        If the list is missing or damaged.
+    Raises TraceError if the list is missing or damaged.
     """
     decoder, utf8 = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")("replace")
     coming, text, place, count = iter(blocks), "", -1, 0
@@ -217,7 +213,7 @@ def _used_memory(record: Mapping[str, Any]) -> tuple[str, str]:
 def _energy(record: Mapping[str, Any], allocated: Mapping[str, int]) -> str:
     """Return the energy of a job, J: its own, else that of its steps; empty if unknown.
 
-    As in :func:`hpcrowd.environment.traces.formats.slurm.steps.with_steps`.
+    As in :func:`hpcrowd.environment.traces.formats.slurm.records.with_steps`.
     """
     steps = record.get("steps")
     joules = {True: 0, False: 0}
@@ -401,7 +397,8 @@ def _write(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     jobs = [json.dumps(_record(*row), separators=(",", ":")) for row in rows]
     meta = {"plugin": {"type": "openapi/dbv0.0.38", "name": "hpcrowd"}}
     data = f'{{"meta":{json.dumps(meta)},"errors":[],"jobs":[\n{",\n".join(jobs)}\n]}}\n'.encode()
-    count_losses(trace, lost, data, order, SACCT_JSON, options)
+    if lost.asked and len(trace):
+        lost.read_back(trace, SACCT_JSON.parse(data, trace.source, options), REASONS, order)
     return data
 
 

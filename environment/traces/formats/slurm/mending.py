@@ -89,30 +89,15 @@ _FORMS = {
 
 @dataclass
 class Mended:
-    """The outcome of :func:`mend`.
+    """The outcome of :func:`mend`."""
 
-    Attributes
-    ----------
-    rows
-        With other bytes for delimiters and line ends inside cells.
-    lines
-        Number of the line where each row begins.
-    back
-        These bytes and what they stand for.
-    repaired
-        Numbers of the lines where repaired rows begin.
-    left_out
-        Lines, from 1, that belong to no row.
-    given_up
-        The line from which on lines are not joined any more; 0 if there is none.
-    """
-
-    rows: list[bytes]
-    lines: list[int]
-    back: dict[bytes, bytes]
+    rows: list[bytes]  #: with other bytes for delimiters and line ends inside cells
+    lines: list[int]  #: number of the line where each row begins
+    back: dict[bytes, bytes]  #: these bytes and what they stand for
+    #: Numbers of the lines where repaired rows begin.
     repaired: list[int] = field(default_factory=list)
-    left_out: list[int] = field(default_factory=list)
-    given_up: int = 0
+    left_out: list[int] = field(default_factory=list)  #: lines, from 1, that belong to no row
+    given_up: int = 0  #: the line from which on lines are not joined any more; 0 if there is none
 
     def add(self, row: bytes, line: int) -> None:
         """Add a row that begins in a line."""
@@ -226,12 +211,7 @@ class Columns:
     def assigned(self, cells: Sequence[bytes], joint: bytes) -> list[bytes] | None:
         """Return cells joined to the columns, if there is one way to do so; else None.
 
-        Parameters
-        ----------
-        cells
-            At least as many as columns.
-        joint
-            Goes between cells of one column.
+        There are at least as many as columns; ``joint`` goes between cells of one column.
         """
         found: list[bytes] | None = None
         broken = any(map(_CONTROL.search, cells))  # the next line may be another row
@@ -289,19 +269,9 @@ def mend(
 ) -> Mended | None:
     """Return rows that fit the header; None if all do already.
 
-    Parameters
-    ----------
-    body
-        The text behind the header.
-    first
-        Number of its first line.
-    delimiter
-        Between cells.
-    columns
-        What the cells may be.
-    thorough
-        Also look into rows with as many cells as columns: a name with a delimiter and a line end
-        can leave that many in its first line.
+    The text behind the header begins in line ``first``. A ``thorough`` look is also into rows with
+    as many cells as columns: a name with a delimiter and a line end can leave that many in its
+    first line.
     """
     wanted = columns.count - 1
     lines = body.splitlines()

@@ -16,12 +16,13 @@ Source: man pages of ``squeue`` and ``scontrol``, and what Slurm 22.05 prints.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.traces.formats.slurm.records import (
     COLUMNS,
+    MEMORY,
     count_in,
     number_in,
     time_in,
@@ -64,6 +65,31 @@ NOT_YET = "BeginTime"
 #: line could fill the memory (our choice).
 MOST_TASKS = 250_000
 
+#: Columns of sacct, and their keys in objects and ``scontrol``, and columns of ``squeue``.
+OF_OBJECTS = {
+    "User": "user_name", "Account": "account", "JobName": "name", "Partition": "partition",
+    "QOS": "qos", "Cluster": "cluster", "Submit": "submit_time", "Eligible": "eligible_time",
+    "Start": "start_time", "End": "end_time", "NNodes": "node_count", "NodeList": "nodes",
+    "Reservation": "resv_name", "Constraints": "features", "Priority": "priority",
+}  # fmt: skip
+OF_PAIRS = {
+    "Account": "Account", "Partition": "Partition", "QOS": "QOS", "Submit": "SubmitTime",
+    "Eligible": "EligibleTime", "Start": "StartTime", "End": "EndTime", "NodeList": "NodeList",
+    "Reservation": "Reservation", "Constraints": "Features", "ExitCode": "ExitCode",
+    "Priority": "Priority",
+}  # fmt: skip
+OF_CELLS = {
+    "User": "USER", "Account": "ACCOUNT", "Partition": "PARTITION", "QOS": "QOS",
+    "Submit": "SUBMIT_TIME", "Start": "START_TIME", "End": "END_TIME", "NNodes": "NODES",
+    "NodeList": "NODELIST", "Reservation": "RESERVATION", "Constraints": "FEATURES",
+}  # fmt: skip
+
+#: How values of objects are read that are no words.
+READ_AS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("Submit", "Eligible", "Start", "End"), time_in),
+    **dict.fromkeys(("NNodes", "Priority"), count_in),
+}
+
 _SCONTROL = re.compile(rb"\s*JobId=\d+ ")
 _RECORD = re.compile(r"^[ \t]*JobId=(?=\d+ )", re.M)
 _HEAD = re.compile(
@@ -100,10 +126,7 @@ def is_queue(head: bytes) -> bool:
 def queued_in(data: bytes, source: str) -> list[Queued]:
     """Return the jobs of a text.
 
-    Raises
-    ------
-    TraceError
-        If it lacks a column, or lines are broken.
+    Raises TraceError if it lacks a column, or lines are broken.
     """
     text = data.decode("utf-8", "replace")
     return list(_of_scontrol(text, source) if _SCONTROL.match(data) else _of_squeue(text, source))
@@ -112,10 +135,7 @@ def queued_in(data: bytes, source: str) -> list[Queued]:
 def row_of_queue(record: Mapping[str, Any], source: str = "queue") -> Queued:
     """Return an object of ``squeue --json`` as a job.
 
-    Raises
-    ------
-    TraceError
-        If its state is not known; ``source`` is the file in the message.
+    Raises TraceError if its state is not known; ``source`` is the file in the message.
     """
     state = record.get("job_state")
     limit = record.get("time_limit")
@@ -128,36 +148,23 @@ def row_of_queue(record: Mapping[str, Any], source: str = "queue") -> Queued:
         identifier = f"{array}_{task}" if task is not None else f"{array}_[{rest}]"
     elif het:
         identifier = f"{het}+{number_in(record.get('het_job_offset')) or 0}"
-    cpus, shared = record.get("cpus"), record.get("shared")
+    shared = record.get("shared")
+    known = {column: READ_AS.get(column, word_in)(record.get(key))
+             for column, key in OF_OBJECTS.items()}  # fmt: skip
     times = [number_in(record.get(name)) or 0 for name in (
         "submit_time", "last_sched_evaluation", "suspend_time")]  # fmt: skip
     row = _row(
         where=f"{source}, job {identifier}",
         identifier=identifier,
         state=word_in(state[0] if isinstance(state, list) and state else state),
-        cpus=count_in(cpus),
+        cpus=count_in(record.get("cpus")),
         tres=word_in(record.get("tres_alloc_str")) or word_in(record.get("tres_req_str")),
         wanted=word_in(record.get("tres_req_str")),
         dependency=word_in(record.get("dependency")),
         throttle=str(most) if array and most else "",
         shared=word_in(shared[0] if isinstance(shared, list) and shared else shared),
         asked=_asked_of_object(record),
-        User=word_in(record.get("user_name")),
-        Account=word_in(record.get("account")),
-        JobName=word_in(record.get("name")),
-        Partition=word_in(record.get("partition")),
-        QOS=word_in(record.get("qos")),
-        Cluster=word_in(record.get("cluster")),
-        Submit=time_in(record.get("submit_time")),
-        Eligible=time_in(record.get("eligible_time")),
-        Start=time_in(record.get("start_time")),
-        End=time_in(record.get("end_time")),
-        NNodes=count_in(record.get("node_count")),
-        TimelimitRaw="UNLIMITED" if endless else count_in(limit),
-        NodeList=word_in(record.get("nodes")),
-        Reservation=word_in(record.get("resv_name")),
-        Constraints=word_in(record.get("features")),
-        Priority=count_in(record.get("priority")),
+        known=known | {"TimelimitRaw": "UNLIMITED" if endless else count_in(limit)},
     )
     times += [int(row[name]) for name in ("Start", "End") if row[name].isdecimal()]
     return Queued(row, None, max(times), word_in(record.get("state_reason")))
@@ -166,10 +173,7 @@ def row_of_queue(record: Mapping[str, Any], source: str = "queue") -> Queued:
 def expanded(jobs: list[Queued]) -> tuple[list[Queued], int]:
     """Return jobs with one for each task that waits, and how many arrays are not listed whole.
 
-    Raises
-    ------
-    TraceError
-        If there are too many tasks.
+    Raises TraceError if there are too many tasks.
     """
     found, cut = [], 0
     tasks = 0
@@ -207,7 +211,7 @@ def _tasks(listed: str) -> Iterator[int]:
 
 def _row(
     *, where: str, identifier: str, state: str, cpus: str, tres: str, wanted: str, dependency: str,
-    throttle: str, shared: str, asked: Mapping[str, str], **known: str,
+    throttle: str, shared: str, asked: Mapping[str, str], known: dict[str, str],
 ) -> dict[str, str]:  # fmt: skip
     """Return a row of sacct, with what is so of any job in its state.
 
@@ -223,7 +227,7 @@ def _row(
         known["End"] = "Unknown"
     if over and not known["NodeList"]:
         known["NodeList"] = "None assigned"
-    memory = re.search(r"(?:^|,)mem=([^,]+)", tres)
+    memory = MEMORY.search(tres)
     options = [
         f"--dependency={_FULFILLED.sub('', dependency)}" if dependency not in NOTHING else "",
         f"--array=0%{throttle}" if throttle else "",
@@ -375,6 +379,7 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
                 found[name] = cell.strip()
         where = f"{source}, line {number}"
         state, reason = found["STATE"], found.get("REASON", "")
+        priority = found.get("PRIORITY", "")
         # The start that is expected of a job with --begin is that time.
         begin = found.get("START_TIME", "") if reason == NOT_YET else ""
         yield Queued(
@@ -384,24 +389,17 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
                 dependency=found.get("DEPENDENCY", ""), throttle="",
                 shared=found.get("OVER_SUBSCRIBE", ""),
                 asked=_asked_of_cells(found),
-                User=found.get("USER", ""), Account=found.get("ACCOUNT", ""),
-                JobName=word_in(found.get("NAME", "")), Partition=found.get("PARTITION", ""),
-                QOS=found.get("QOS", ""), Submit=found["SUBMIT_TIME"], Eligible=begin,
-                Start=found.get("START_TIME", ""), End=found.get("END_TIME", ""),
-                NNodes=found.get("NODES", ""),
-                TimelimitRaw=_minutes(found.get("TIME_LIMIT", ""), where),
-                NodeList=found.get("NODELIST", ""), Reservation=found.get("RESERVATION", ""),
-                Constraints=found.get("FEATURES", ""), Priority=_whole(found.get("PRIORITY", "")),
+                known={column: found.get(name, "") for column, name in OF_CELLS.items()} | {
+                    "JobName": word_in(found.get("NAME", "")), "Eligible": begin,
+                    "TimelimitRaw": _minutes(found.get("TIME_LIMIT", ""), where),
+                    "Priority": priority if priority.isdecimal() else "",
+                },
             ),
             _elapsed(state, found["TIME"], where) if "TIME" in found else _used(found, where),
             0,
             reason,
             number,
         )  # fmt: skip
-
-
-def _whole(text: str) -> str:
-    return text if text.isdecimal() else ""
 
 
 def _of_scontrol(text: str, source: str) -> Iterator[Queued]:
@@ -432,15 +430,11 @@ def _of_scontrol(text: str, source: str) -> Iterator[Queued]:
                 wanted=known.get("ReqTRES", ""), dependency=known.get("Dependency", ""),
                 throttle=known.get("ArrayTaskThrottle", ""), shared=known.get("OverSubscribe", ""),
                 asked=_asked_of_pairs(known),
-                User=user, Account=known.get("Account", ""), JobName=word_in(name),
-                Partition=known.get("Partition", ""), QOS=known.get("QOS", ""),
-                Submit=known.get("SubmitTime", ""), Eligible=known.get("EligibleTime", ""),
-                Start=known.get("StartTime", ""), End=known.get("EndTime", ""),
-                NNodes=known.get("NumNodes", "").partition("-")[0],
-                TimelimitRaw=_minutes(known.get("TimeLimit", ""), where),
-                NodeList=known.get("NodeList", ""), Reservation=known.get("Reservation", ""),
-                Constraints=known.get("Features", ""), ExitCode=known.get("ExitCode", ""),
-                Priority=known.get("Priority", ""),
+                known={column: known.get(key, "") for column, key in OF_PAIRS.items()} | {
+                    "User": user, "JobName": word_in(name),
+                    "NNodes": known.get("NumNodes", "").partition("-")[0],
+                    "TimelimitRaw": _minutes(known.get("TimeLimit", ""), where),
+                },
             ),
             _elapsed(state, known.get("RunTime", ""), where),
             0,

@@ -1,18 +1,28 @@
 """The options of ``sbatch`` in a submit line that the accounting keeps nowhere else.
 
-What a script asks for in its ``#SBATCH`` lines is not in the submit line.
+What a script asks for in its ``#SBATCH`` lines is not in the submit line. :func:`request_columns`
+makes columns of a trace from these lines and the accounting.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
-from hpcrowd.environment.traces.formats.slurm.values import NO_TIME, parse_time
+from hpcrowd.environment.traces.formats.slurm.table import Rows
+from hpcrowd.environment.traces.formats.slurm.values import (
+    NO_TIME,
+    parse_requested_memory,
+    parse_time,
+)
 
 #: Options with an argument, in their short and long forms.
 OPTIONS = {
@@ -80,29 +90,15 @@ _SAFE = re.compile(r"[\w&|*\[\]().,+:@-]{1,500}")
 
 @dataclass(frozen=True)
 class Asked:
-    """What a submit line asks for.
+    """What a submit line asks for."""
 
-    Attributes
-    ----------
-    dependency
-        As in ``afterok:17``; empty for none.
-    begin
-        s after the submission; 0 if it is not relative to it, or not given.
-    throttle
-        Most tasks of an array at a time; 0 for no limit.
-    exclusive
-        Whether whole nodes.
-    columns
-        The other columns of :data:`IN_SUBMIT_LINES` that it has, by name.
-    moment
-        The earliest start as a local time of sacct; empty if it is counted from the submission.
-    """
-
-    dependency: str = ""
-    begin: int = 0
-    throttle: int = 0
-    exclusive: bool = False
+    dependency: str = ""  #: as in ``afterok:17``; empty for none
+    begin: int = 0  #: s after the submission; 0 if it is not relative to it, or not given
+    throttle: int = 0  #: most tasks of an array at a time; 0 for no limit
+    exclusive: bool = False  #: whether whole nodes
+    #: The other columns of :data:`IN_SUBMIT_LINES` that it has, by name.
     columns: Mapping[str, str] = field(default_factory=dict)
+    #: The earliest start as a local time of sacct; empty if it is counted from the submission.
     moment: str = ""
 
 
@@ -240,3 +236,58 @@ def with_options(line: str, options: Iterable[str]) -> str:
     command, _, rest = line.partition(" ")
     more = " ".join(filter(None, options))
     return f"{command or 'sbatch'} {more} {rest}".strip() if more else line
+
+
+#: Columns that the accounting has itself; it knows better than a submit line.
+IN_ACCOUNTING = ("qos", "reservation", "constraints")
+
+Texts = NDArray[np.object_]
+
+
+def request_columns(
+    rows: Rows, row: Int64s, apart: Sequence[int], lines: Sequence[Mapping[str, str]],
+    which: Int64s, queue: str,
+) -> dict[str, Texts]:  # fmt: skip
+    """Return the columns that submit lines have, and those that an older version has.
+
+    Parameters
+    ----------
+    row, which
+        The row and the submit line of each job, shape (jobs,).
+    apart
+        Heterogeneous jobs; as their parts ask for different things, nothing is said of them.
+    queue
+        The column of the accounting that is the queue.
+    """
+    told: dict[str, Texts] = {}
+    for name in IN_SUBMIT_LINES:
+        texts = [line.get(name, "") for line in lines]
+        if any(texts) and not (name in IN_ACCOUNTING and name in rows.words):
+            told[name] = np.array(texts, np.object_)[which]
+    listed = told.pop("partitions", None)
+    if "partition" in rows.words and (listed is not None or queue == "qos"):
+        names = _words(rows, "partition", row)
+        found = names if queue == "qos" else np.full(len(row), "", np.object_)
+        if listed is not None:  # the accounting names the one that it ran in
+            pairs = zip(listed.tolist(), names.tolist(), strict=True)
+            among = ["," in texts and name in texts.split(",") for texts, name in pairs]
+            found = np.where(among, listed, found)
+        told["partitions"] = found
+    if queue == "qos" and "qos" in rows.words:
+        told["qos"] = _words(rows, "qos", row)
+    if "reqmem" in rows.words and "memory_per_node" not in told:
+        codes, words = rows.words["reqmem"]
+        sizes = [parse_requested_memory(word) for word in words]
+        texts = [str(max(int(np.ceil(one.kilobytes / 1024)), 0)) if one.of == "n" else ""
+                 for one in sizes]  # fmt: skip
+        if any(texts):
+            told["memory_per_node"] = np.array(texts, np.object_)[codes[row]]
+    for column in told.values():
+        column[list(apart)] = ""
+    return told
+
+
+def _words(rows: Rows, column: str, row: Int64s) -> Texts:
+    """Return a column of words, shape (jobs,)."""
+    codes, texts = rows.decoded(column)
+    return np.asarray(np.array(texts, np.object_)[codes[row]])

@@ -5,7 +5,7 @@ piece is converted to numbers at once; only distinct words are parsed. If anythi
 rows broken by the names in them are repaired, see
 :mod:`hpcrowd.environment.traces.formats.slurm.mending`. If there still are odd values, a slow
 second pass counts them, or finds the first bad line
-(:mod:`hpcrowd.environment.traces.formats.common.odd_values`).
+(:mod:`hpcrowd.environment.traces.formats.common.base`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,8 @@ from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.common.files import (
-    BYTE_ORDER_MARK,
-    LONGEST_LINE,
-    shown,
-)
-from hpcrowd.environment.traces.formats.common.odd_values import OddValues
+from hpcrowd.environment.traces.formats.common.base import OddValues
+from hpcrowd.environment.traces.formats.common.files import BYTE_ORDER_MARK, LONGEST_LINE, shown
 from hpcrowd.environment.traces.formats.slurm import values
 from hpcrowd.environment.traces.formats.slurm.columns import (
     COMMAND,
@@ -89,57 +85,40 @@ class _Refused(Exception):
 
 
 class Rows(NamedTuple):
-    """The rows of a text, column by column.
+    """The rows of a text, column by column."""
 
-    Attributes
-    ----------
-    place, step_place
-        Rows of jobs and of steps, counted from 0 in the order of the text.
-    job, step_job
-        Index into ``ids`` of the job number of each row.
-    ids
-        The distinct job numbers, as text.
-    numbers
-        Columns of job rows by key: s, processors, times as
-        :func:`~hpcrowd.environment.traces.formats.slurm.values.parse_time` gives them.
-    words
-        Columns of job rows by name: index of each row's word, and the words.
-    memory, step_memory
-        Largest memory of a task, kB, else the average; -1 if unknown.
-    tasks, step_tasks
-        Number of tasks; -1 if unknown.
-    step_cluster
-        Clusters of the steps, as in ``words``.
-    energy, step_energy
-        J; -1 if unknown.
-    step_name
-        Names of the steps, such as ``batch``, as in ``words``.
-    mended
-        What was repaired in the text; None if nothing.
-    unused
-        Columns that are not read, as the header spells them.
-    odd
-        What could not be read; None if everything could.
-    """
-
+    #: Rows of jobs and of steps, counted from 0 in the order of the text.
     place: Int64s
     step_place: Int64s
+    #: Index into ``ids`` of the job number of each row.
     job: Int64s
     step_job: Int64s
-    ids: list[str]
+    ids: list[str]  #: the distinct job numbers, as text
+    #: Columns of job rows by key: s, processors, times as
+    #: :func:`~hpcrowd.environment.traces.formats.slurm.values.parse_time` gives them.
     numbers: dict[str, NDArray[Any]]
+    #: Columns of job rows by name: index of each row's word, and the words.
     words: dict[str, tuple[NDArray[Any], list[bytes]]]
+    #: Largest memory of a task, kB, else the average; -1 if unknown.
     memory: NDArray[np.float64]
     step_memory: NDArray[np.float64]
+    #: Number of tasks; -1 if unknown.
     tasks: Int64s
     step_tasks: Int64s
-    step_cluster: NDArray[Any]
+    step_cluster: NDArray[Any]  #: clusters of the steps, as in ``words``
+    #: J; -1 if unknown.
     energy: Int64s
     step_energy: Int64s
+    #: Names of the steps, such as ``batch``, as in ``words``.
     step_name: tuple[NDArray[Any], list[bytes]]
-    mended: Mended | None = None
-    unused: Sequence[str] = ()
-    odd: OddValues | None = None
+    mended: Mended | None = None  #: what was repaired in the text; None if nothing
+    unused: Sequence[str] = ()  #: columns that are not read, as the header spells them
+    odd: OddValues | None = None  #: what could not be read; None if everything could
+
+    def decoded(self, column: str) -> tuple[NDArray[Any], list[str]]:
+        """Return a column of words as texts: index of each row's text, and the texts."""
+        codes, words = self.words[column]
+        return codes, [decode(word) for word in words]
 
     def restored(self, back: Mapping[bytes, bytes]) -> Rows:
         """Return rows with other bytes in their free text, those in ``back``."""
@@ -157,22 +136,10 @@ class Rows(NamedTuple):
 
 
 def read_rows(data: bytes, odd: OddValues) -> Rows:
-    """Read a text of Slurm's accounting.
+    """Read a text of Slurm's accounting; ``odd`` counts or refuses what cannot be read.
 
-    Parameters
-    ----------
-    data
-        The text.
-    odd
-        Counts or refuses what cannot be read.
-
-    Raises
-    ------
-    TraceError
-        If it contains no jobs.
-    ParseError
-        If the header lacks columns, or a row is malformed and that is refused; the error names the
-        first such line.
+    Raises TraceError if it contains no jobs, and ParseError, which names the first such line, if
+    the header lacks columns, or a row is malformed and that is refused.
     """
     source = odd.source
     layout = find_layout(data[: 2 * LONGEST_LINE])
@@ -221,11 +188,8 @@ def _single(layout: Layout, body: bytes) -> tuple[Layout, bytes]:
 def _mended(body: bytes, layout: Layout, odd: OddValues, rows: int) -> Rows:
     """Return the rows of a text that cannot be read as it is.
 
-    Raises
-    ------
-    ParseError
-        If a row is malformed, and not only broken, and that is refused, or if none can be read; the
-        error names the first such line.
+    Raises ParseError if a row is malformed, and not only broken, and that is refused, or if none
+    can be read; the error names the first such line.
     """
     source = odd.source
     checks = _checks(layout)
@@ -299,10 +263,7 @@ class _Reading:
     def read(self, body: memoryview) -> None:
         """Read all rows.
 
-        Raises
-        ------
-        _Refused
-            If one is malformed; ``rows`` is the number of rows read before its piece.
+        Raises _Refused if one is malformed; ``rows`` is the number of rows read before its piece.
         """
         import pyarrow as pa
         from pyarrow import csv as arrow
@@ -457,10 +418,7 @@ class _Reading:
     def _count(self, name: str, word: bytes, error: ValueError, place: Int64s) -> None:
         """Count rows with a word that cannot be read.
 
-        Raises
-        ------
-        _Refused
-            If such words are not counted.
+        Raises _Refused if such words are not counted.
         """
         if self.odd is None or self.lines is None:
             raise _Refused from None
@@ -570,10 +528,8 @@ def _readable(
 ) -> tuple[list[int], list[bytes]]:
     """Return the lines that may be of a job or step, with their numbers; count the others.
 
-    Raises
-    ------
-    ParseError
-        If a second header has other columns: what follows would be taken for something else.
+    Raises ParseError if a second header has other columns: what follows would be taken for
+    something else.
     """
     at, state = layout.names.index(layout.id), layout.names.index("state")
     check = cache(_is_state)

@@ -14,13 +14,13 @@ master branch in August 2026; requested memory per CPU or per node as Slurm wrot
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.clock import FIRST_MONDAY, QUARTER, Clock
+from hpcrowd.environment.clock import FIRST_MONDAY, QUARTER, Clock, offsets
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
 
@@ -272,21 +272,12 @@ def duration_text(milliseconds: int) -> str:
 
 
 class Moments(NamedTuple):
-    """Times as seconds since 1970, all of shape (times,).
+    """Times as seconds since 1970, all of shape (times,)."""
 
-    Attributes
-    ----------
-    unix
-        The first moment with this local time; :data:`NO_TIME` if missing.
-    again
-        s from then until clocks show the time again; 0 if they do not.
-    skipped
-        Whether the local time does not exist because clocks are put forward; ``unix`` is then the
-        moment of the change.
-    """
-
-    unix: Int64s
-    again: Int64s
+    unix: Int64s  #: the first moment with this local time; :data:`NO_TIME` if missing
+    again: Int64s  #: s from then until clocks show the time again; 0 if they do not
+    #: Whether the local time does not exist because clocks are put forward; ``unix`` is then the
+    #: moment of the change.
     skipped: NDArray[np.bool_]
 
 
@@ -327,7 +318,7 @@ def to_unix(times: Int64s, zone: tzinfo | None) -> Moments:
     if zone is None or not len(walls):
         return Moments(unix, again, skipped)
     quarters, where = np.unique(times[walls] // QUARTER, return_inverse=True)
-    table = np.array([_ahead(zone, int(quarter)) for quarter in quarters], np.int64)
+    table = np.array([offsets(zone, int(quarter) * QUARTER) for quarter in quarters], np.int64)
     first, second = table[where].T
     unix[walls] -= first
     again[walls] = np.maximum(first - second, 0)
@@ -342,13 +333,6 @@ def to_unix(times: Int64s, zone: tzinfo | None) -> Moments:
 def local(times: Int64s) -> NDArray[np.bool_]:
     """Return which times are local times, shape (times,)."""
     return np.asarray((times != NO_TIME) & (times < SINCE_1970 + FIRST_TIME))
-
-
-def _ahead(zone: tzinfo, quarter: int) -> tuple[int, int]:
-    """Return the UTC offsets, s, that a local quarter of an hour may have: the first, the last."""
-    shown = datetime(1970, 1, 1) + timedelta(seconds=quarter * QUARTER)
-    first, last = (zone.utcoffset(shown.replace(fold=fold)) or timedelta() for fold in (0, 1))
-    return int(first.total_seconds()), int(last.total_seconds())
 
 
 def time_texts(unix: Int64s, zone: tzinfo | None) -> list[str]:

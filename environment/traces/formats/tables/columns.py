@@ -53,8 +53,13 @@ from hpcrowd.environment.traces.formats.common.names import (
     numbered_words,
 )
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
-from hpcrowd.environment.traces.formats.tables.parquet import MAGIC, ParquetTable
-from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
+from hpcrowd.environment.traces.formats.tables.text import (
+    MAGIC,
+    ParquetTable,
+    Table,
+    listed,
+    write_table,
+)
 from hpcrowd.environment.traces.formats.tables.values import Columns, to_microsecond
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, MEANING, Trace, all_columns
@@ -96,19 +101,9 @@ def looks_like_columns(names: list[str]) -> bool:
 
 
 def trace_of_columns(table: Columns, header: Header | None = None) -> Trace:
-    """Return the trace in a table.
+    """Return the trace in a table, with its header if it has one.
 
-    Parameters
-    ----------
-    table
-        The table.
-    header
-        Its header, if it has one.
-
-    Raises
-    ------
-    TraceError
-        If a required column is missing.
+    Raises TraceError if a required column is missing.
     """
     names, numbers, words, source = table.names, table.numbers, table.words, table.source
     if not looks_like_columns(names):

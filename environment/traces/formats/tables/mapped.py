@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.header import Header
+from hpcrowd.environment.header import MOST_IN_USE, Header, most_in_use
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.limits.inputs import opened
 from hpcrowd.environment.quantities import JOULES
@@ -44,8 +44,13 @@ from hpcrowd.environment.traces.formats.common.names import (
     worded,
 )
 from hpcrowd.environment.traces.formats.common.site_columns import site_numbers, texts_of
-from hpcrowd.environment.traces.formats.tables.parquet import MAGIC, ParquetTable
-from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
+from hpcrowd.environment.traces.formats.tables.text import (
+    MAGIC,
+    ParquetTable,
+    Table,
+    listed,
+    write_table,
+)
 from hpcrowd.environment.traces.formats.tables.values import (
     NO_LIMIT,
     NO_NUMBER,
@@ -53,13 +58,7 @@ from hpcrowd.environment.traces.formats.tables.values import (
     Numbers,
     to_microsecond,
 )
-from hpcrowd.environment.traces.headers import (
-    LATEST,
-    made_header,
-    parse_zone,
-    unix_origin,
-)
-from hpcrowd.environment.traces.machine_size import MOST_IN_USE, most_in_use
+from hpcrowd.environment.traces.headers import LATEST, made_header, parse_zone, unix_origin
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, tally
 
@@ -176,10 +175,7 @@ def _trace(table: Columns, options: FormatOptions) -> Trace:
 def _in_table(table: Columns, mapping: TableMapping) -> TableMapping:
     """Return the mapping of the columns that a table has.
 
-    Raises
-    ------
-    QuantityError
-        If it lacks one that is not optional, or that a field needs.
+    Raises QuantityError if it lacks one that is not optional, or that a field needs.
     """
     held = set(table.names)
     missing = {field: one for field, one in mapping.columns.items() if one.name not in held}

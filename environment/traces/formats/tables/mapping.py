@@ -22,7 +22,7 @@
 
 Columns of a table without a line of names are given by number, from 1: ``submit = 6``. With a blank
 as ``delimiter``, columns are aligned. Maps of published tables come with hpcrowd, see
-:data:`~hpcrowd.environment.traces.formats.tables.ready.READY`.
+:data:`~hpcrowd.environment.traces.formats.registry.READY`.
 
 The fields are those of :data:`hpcrowd.environment.traces.trace.FIELDS`; ``start`` and ``end`` may
 replace ``wait`` and ``run``. What jobs asked of a machine of nodes is named as in
@@ -38,8 +38,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
+from hpcrowd.environment.files import read_toml
 from hpcrowd.environment.quantities import JOULES
-from hpcrowd.environment.toml_files import read_toml
+from hpcrowd.environment.traces.formats.registry import READY
 from hpcrowd.environment.traces.formats.tables.mapped import (
     ENERGY,
     KILOBYTES,
@@ -49,7 +50,6 @@ from hpcrowd.environment.traces.formats.tables.mapped import (
     REQUESTED_MEMORY,
     SECONDS,
 )
-from hpcrowd.environment.traces.formats.tables.ready import READY
 from hpcrowd.environment.traces.headers import parse_zone
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS

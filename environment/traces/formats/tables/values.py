@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.environment.clock import EPOCH, offsets
 from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.formats.common.files import SHOWN
@@ -50,10 +51,8 @@ _CLOCK = re.compile(
     re.ASCII,
 )
 
-_EPOCH = datetime(1970, 1, 1)
-
 #: The first day of the calendar, in microseconds since 1970.
-FIRST_DAY = (datetime(1, 1, 1) - _EPOCH) // timedelta(microseconds=1)
+FIRST_DAY = (datetime(1, 1, 1) - EPOCH) // timedelta(microseconds=1)
 
 
 class Columns:
@@ -158,12 +157,8 @@ class Columns:
     ) -> NDArray[Any]:
         """Return a column as numbers of at most ``most``, ``missing`` for ``nothing``.
 
-        Raises
-        ------
-        ParseError
-            If a value is not a finite, exact number, or not in the notation of the table.
-        TraceError
-            If the column holds something else, such as times.
+        Raises ParseError if a value is not a finite, exact number, or not in the notation of the
+        table, and TraceError if the column holds something else, such as times.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -316,12 +311,8 @@ def parse_clock(word: str) -> float:
 
     ``[hours:]minutes:seconds`` or ``minutes``, with days ``days-hours[:minutes[:seconds]]`` as
     Slurm writes limits, or ``1 day, 2:03:04`` and ``0 days 01:00:00`` as Python and pandas do.
-    Seconds may have a fraction.
-
-    Raises
-    ------
-    ValueError
-        If it is something else, or too long to be an exact number.
+    Seconds may have a fraction. Raises ValueError if it is something else, or too long to be an
+    exact number.
     """
     match = _CLOCK.fullmatch(word)
     if match is None or not (match[1] or match[3]):
@@ -367,22 +358,11 @@ def _since_1970(values: Any, zone: tzinfo) -> tuple[Numbers, Numbers]:
     if local and zone is not UTC:
         # Offsets change at whole minutes, and a log has fewer minutes than jobs.
         minutes, places = np.unique(micros // 60_000_000, return_inverse=True)
-        offsets = np.array([_offsets(minute, zone) for minute in minutes.tolist()], np.int64)
-        first, second = offsets.reshape(-1, 2)[places].T
+        table = np.array([offsets(zone, 60 * minute) for minute in minutes.tolist()], np.int64)
+        first, second = table.reshape(-1, 2)[places].T
         micros = micros - first * 1_000_000
         again = np.maximum(first - second, 0).astype(np.float64)
     return np.where(told, micros / 1e6, np.nan), np.where(told, again, 0.0)
-
-
-def _offsets(minute: int, zone: tzinfo) -> tuple[int, int]:
-    """Return how far clocks are before UTC, s, when they show this first and second."""
-    try:
-        moment = _EPOCH + timedelta(minutes=minute)
-    except OverflowError:
-        return 0, 0
-    both = (moment.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
-    first, second = (int(offset.total_seconds()) if offset else 0 for offset in both)
-    return first, second
 
 
 def _number(text: str | None) -> float | None:

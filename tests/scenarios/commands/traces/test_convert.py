@@ -10,8 +10,7 @@ from threading import Thread
 
 import pytest
 from hpcrowd import read_swf
-from hpcrowd.environment.traces.formats.registry import FORMATS
-from hpcrowd.environment.traces.formats.tables.ready import READY
+from hpcrowd.environment.traces.formats.registry import FORMATS, READY
 
 SWF = """; Version: 2.2
 ; MaxProcs: 8

@@ -13,6 +13,7 @@ from hpcrowd.environment.traces.formats.common.accounting import BACKWARD, OTHER
 from hpcrowd.environment.traces.formats.common.base import BEFORE_START
 from hpcrowd.environment.traces.formats.pbs.accounting import PBS
 from hpcrowd.environment.traces.formats.pbs.records import (
+    COLUMNS,
     duration,
     memory,
     of_chunks,
@@ -20,7 +21,6 @@ from hpcrowd.environment.traces.formats.pbs.records import (
     of_vnodes,
     pairs,
 )
-from hpcrowd.environment.traces.formats.pbs.requests import COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS
 from hpcrowd.errors import ParseError, TraceError
 from hpcrowd.formats import FormatOptions, Losses, generate_pbs, parse_pbs

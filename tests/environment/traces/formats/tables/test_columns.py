@@ -17,12 +17,16 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
-from hpcrowd.environment.traces.formats.registry import FORMATS, read_trace
-from hpcrowd.environment.traces.formats.tables import parquet
+from hpcrowd.environment.traces.formats.registry import (
+    FORMATS,
+    READY,
+    map_path,
+    map_titles,
+    read_trace,
+)
+from hpcrowd.environment.traces.formats.tables import text as tables
 from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
-from hpcrowd.environment.traces.formats.tables.ready import READY, map_path, map_titles
-from hpcrowd.environment.traces.request_columns import request_columns
-from hpcrowd.environment.traces.requests import REQUEST_COLUMNS, requests_of
+from hpcrowd.environment.traces.requests import REQUEST_COLUMNS, request_columns, requests_of
 from hpcrowd.environment.traces.trace import FIELDS, MEANING
 from hpcrowd.formats import FormatOptions, Losses, TableMapping, parse_csv, parse_parquet
 
@@ -286,7 +290,7 @@ MAPPED = {
 @pytest.mark.parametrize("how", [{}, {"row_group_size": 2}, {"use_dictionary": False}])
 def test_parquet_is_read_as_the_same_table_in_text(how, monkeypatch, tmp_path):
     """All kinds of columns give the same trace as in text, also in many batches, from a file."""
-    monkeypatch.setattr(parquet, "BATCH", 2)
+    monkeypatch.setattr(tables, "BATCH", 2)
     options = told(MAPPED, zone="UTC")
     expected = OF_MAPS.parse(AS_TEXT, "mine.csv", options)
     path = tmp_path / "mine.parquet"
@@ -306,7 +310,7 @@ def test_parquet_is_read_as_the_same_table_in_text(how, monkeypatch, tmp_path):
 def test_other_columns_are_not_unpacked(monkeypatch):
     """Only what the mapping names is read: embeddings are most of some tables."""
     data = packed(KINDS)
-    read = parquet.ParquetTable(pa.BufferReader(data), "x", {"id", "who"})
+    read = tables.ParquetTable(pa.BufferReader(data), "x", {"id", "who"})
     assert (["id", "who"], list(KINDS.column_names)) == (list(read.columns), read.names)
     monkeypatch.setattr("hpcrowd.environment.limits.inputs.free_memory", lambda: 1)
     monkeypatch.setattr("hpcrowd.environment.limits.inputs.SMALL", 40)

@@ -1,1 +1,0 @@
-"""Options of classes and functions, and objects that are made with them."""
