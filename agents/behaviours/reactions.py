@@ -39,7 +39,7 @@ from hpcrowd.agents.behaviours.triggers import Trigger
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
-from hpcrowd.environment.machine.resizing import resize
+from hpcrowd.environment.machine.requests import resize
 from hpcrowd.environment.registry import Seam, check_objects
 
 if TYPE_CHECKING:

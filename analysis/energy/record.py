@@ -16,10 +16,10 @@ from hpcrowd.environment.signals.steps import Steps
 if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster
     from hpcrowd.environment.engine.attempts import Attempt
-    from hpcrowd.environment.machine.held import HeldRun
     from hpcrowd.environment.machine.layout import Layout
     from hpcrowd.environment.power.description import NodePower, Power
     from hpcrowd.environment.power.sleep import SleepRule
+    from hpcrowd.environment.schedulers.slurm.queue import Tenure
     from hpcrowd.environment.simulation import Simulation
 
 
@@ -222,7 +222,7 @@ def _clipped(edges: Int64s, begin: int, end: int) -> tuple[Int64s, slice]:
 
 
 def _on_nodes(
-    cluster: Cluster, in_use: PowerInUse, ledger: Sequence[HeldRun], begin: int, end: int
+    cluster: Cluster, in_use: PowerInUse, ledger: Sequence[Tenure], begin: int, end: int
 ) -> tuple[Blocks, Steps | Rest]:
     scheduler: Any = cluster.engine.scheduler
     layout: Layout = scheduler.layout

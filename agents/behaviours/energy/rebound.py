@@ -12,7 +12,7 @@ from hpcrowd.agents.behaviours.reactions import Draws, Note
 from hpcrowd.agents.behaviours.tasks.new_jobs import NewJobs
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.resizing import resize
+from hpcrowd.environment.machine.requests import resize
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Intention

@@ -23,8 +23,7 @@ from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.reactions import FACTOR, Response
 from hpcrowd.agents.behaviours.triggers import check_nodes
 from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.resizing import asked_memory
+from hpcrowd.environment.machine.requests import Ask, asked_memory
 from hpcrowd.environment.quantities import round_half_up
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from hpcrowd.agents.behaviours.user import Gone
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.holds.held import Holds
 from hpcrowd.environment.jobs import UNKNOWN, Column, State
-from hpcrowd.environment.machine.resizing import resize
+from hpcrowd.environment.machine.requests import resize
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:

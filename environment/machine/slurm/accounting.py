@@ -11,18 +11,17 @@ from typing import Any
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.checks import ROOT
 from hpcrowd.environment.machine.model import Account, Limits, Qos
-from hpcrowd.environment.machine.slurm.keys import note_of
 from hpcrowd.environment.machine.slurm.records import (
     Kind,
     Record,
     count,
     limit,
     make,
+    number,
     of_words,
     preemption,
     real,
     tres,
-    whole,
     words,
 )
 
@@ -86,7 +85,7 @@ def qos_of(records: Iterable[Record], notes: list[str]) -> tuple[list[Qos], list
 
 def _qos(name: str, record: Record, notes: list[str]) -> Qos:
     take = record.take
-    priority, factor = take("Priority"), take("UsageFactor")
+    priority, factor = number(take("Priority")), take("UsageFactor")
     mode, other = preemption(take("PreemptMode"))
     fields = _limits(record, LIMITS + OF_QOS)
     preempts = words(take("Preempt"))
@@ -96,12 +95,12 @@ def _qos(name: str, record: Record, notes: list[str]) -> Qos:
         f"{record.where}: QOS {name}: {text}"
         for text in (*unknown, *(f"PreemptMode={word}" for word in other))
     ]
-    notes += _left(record, f"QOS {name}")
+    notes += record.unused(f"QOS {name}", HARMLESS, NEUTRAL)
     return make(
         Qos,
         record.where,
         name=name,
-        priority=whole(priority) if priority else 0,
+        priority=priority,
         limits=make(Limits, record.where, **fields),
         preempts=preempts,
         preempt_mode=mode,
@@ -133,7 +132,7 @@ def accounts_of(records: Iterable[Record], notes: list[str]) -> tuple[list[Accou
         if record.kind is not Kind.ASSOCIATION:
             continue
         account = record.take("Account")
-        cluster, user, partition = (record.take(one) for one in ("Cluster", "User", "Partition"))
+        cluster = record.take("Cluster")
         if account is None:
             raise MachineError(f"{record.where}: an association without account")
         if cluster:
@@ -143,7 +142,7 @@ def accounts_of(records: Iterable[Record], notes: list[str]) -> tuple[list[Accou
                 f"{record.where}: a second cluster, {cluster.text}, next to "
                 f"{next(iter(clusters))}; print one with cluster=NAME"
             )
-        key = (account.text, user.text if user else "", partition.text if partition else "")
+        key = (account.text, record.text("User"), record.text("Partition"))
         found[key] = record.over(found[key]) if key in found else record
     made = [_account(*key, record, notes) for key, record in found.items()]
     return made, [record.where for record in found.values()]
@@ -151,38 +150,28 @@ def accounts_of(records: Iterable[Record], notes: list[str]) -> tuple[list[Accou
 
 def _account(account: str, user: str, partition: str, record: Record, notes: list[str]) -> Account:
     take = record.take
-    parent, shares = take("Parent", "ParentName"), take("Fairshare", "Share", "Shares")
-    usual = take("DefaultQOS", "DefQOS")
+    parent = record.text("Parent", "ParentName")
+    shares = take("Fairshare", "Share", "Shares")
     fields = _limits(record, LIMITS + OF_USER)
     of_parent = shares is not None and shares.text.lower() == "parent"
-    above = account if user else parent.text if parent else ROOT
     if not user and not parent and account != ROOT and "parent" not in record.values:
         notes.append(f"{record.where}: account {account}: no parent given, taken as below root")
     name = "/".join(filter(None, (account, user, partition)))
-    qos = words(take("QOS", "QosLevel"))
-    notes += _left(record, f"association {name}")
+    qos, default_qos = words(take("QOS", "QosLevel")), record.text("DefaultQOS", "DefQOS")
+    notes += record.unused(f"association {name}", HARMLESS, NEUTRAL)
     return make(
         Account,
         record.where,
         account=account,
-        parent=above,
+        parent=account if user else parent or ROOT,
         user=user,
         partition=partition,
-        shares=None if of_parent else whole(shares) if shares else 1,
+        shares=None if of_parent else number(shares, 1),
         limits=make(Limits, record.where, **fields),
         qos=tuple(one.lstrip("+") for one in qos),
-        default_qos=usual.text if usual else "",
+        default_qos=default_qos,
     )
 
 
 def _limits(record: Record, limits: tuple[tuple[str, Any, tuple[str, ...]], ...]) -> dict[str, Any]:
     return {field: read(record.take(*keys)) for field, read, keys in limits}
-
-
-def _left(record: Record, what: str) -> list[str]:
-    return [
-        note_of(value, what)
-        for value in record.left()
-        if value.key.lower() not in HARMLESS
-        and value.text.lower() not in NEUTRAL.get(value.key.lower(), ())
-    ]

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.limits.inputs import is_input
-from hpcrowd.environment.machine.slurm.keys import HARMLESS
 from hpcrowd.environment.machine.slurm.records import Kind, Record, Value, known_key
+from hpcrowd.environment.machine.slurm.settings import HARMLESS
 
 #: Keys that take the rest of their line, in lower case.
 LINES = {

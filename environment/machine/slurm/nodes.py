@@ -17,14 +17,15 @@ from typing import NamedTuple
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.hostlists import collapse, expand, natural
 from hpcrowd.environment.machine.model import NodeType
-from hpcrowd.environment.machine.slurm.keys import note_of
 from hpcrowd.environment.machine.slurm.records import (
     Kind,
     Record,
     Value,
+    by_name,
     hosts,
     make,
     megabytes,
+    number,
     of_words,
     tres,
     whole,
@@ -97,7 +98,7 @@ def nodes_of(records: Iterable[Record], notes: list[str]) -> Nodes:
         If a value is wrong, or a node is described twice.
     """
     records = list(records)
-    described = _merged([one for one in records if one.kind is Kind.NODES], notes)
+    described = by_name(records, Kind.NODES, "NodeName", hosts)
     gres = _Gres([one for one in records if one.kind is Kind.GRES], notes)
     made: dict[int, _Described | None] = {}
     kinds: dict[str, _Described] = {}
@@ -122,29 +123,6 @@ def nodes_of(records: Iterable[Record], notes: list[str]) -> Nodes:
     return Nodes(types, where, _sets(records, kinds, notes))
 
 
-def _merged(records: list[Record], notes: list[str]) -> dict[str, Record]:
-    """Return the record of each node; what ``scontrol`` shows goes before slurm.conf."""
-    found: dict[str, Record] = {}
-    merged: dict[tuple[int, int], Record] = {}
-    for record in records:
-        name = record.take("NodeName")
-        if name is None:
-            raise MachineError(f"{record.where}: a node without NodeName")
-        for one in hosts(name):
-            before = found.get(one)
-            if before is None:
-                found[one] = record
-            elif before.source is record.source:
-                raise name.wrong(f"node {one} is described twice, also at {before.where}")
-            else:
-                both = (before, record) if record.source > before.source else (record, before)
-                pair = (id(both[0]), id(both[1]))
-                if pair not in merged:
-                    merged[pair] = both[1].over(both[0])
-                found[one] = merged[pair]
-    return found
-
-
 def _described(record: Record, notes: list[str]) -> _Described | None:
     """Return what a record says of its nodes; None if they are not there yet."""
     state = record.take("State")
@@ -159,22 +137,21 @@ def _described(record: Record, notes: list[str]) -> _Described | None:
     memory = megabytes(record.take("RealMemory")) or shown.take("mem", "RealMemory")
     reserved = record.take("MemSpecLimit")
     if memory is not None and memory > 1:
-        memory -= whole(reserved) if reserved else 0
-        if memory < 1:
-            assert reserved is not None
-            raise reserved.wrong(f"not less than RealMemory={memory + whole(reserved)}")
+        left = memory - number(reserved)
+        if reserved and left < 1:
+            raise reserved.wrong(f"not less than RealMemory={memory}")
+        memory = left
     else:
         memory = None  # 1 is what Slurm takes where nothing is given
         notes.append(f"{record.where}: RealMemory not given: memory of these nodes is not limited")
-    weight = record.take("Weight")
     kind = _Described(
         _cores(record, shown, notes),
         memory,
         tuple((_gpus(record.take("Gres"), notes) or shown.gpus()).items()),
         words(record.take("AvailableFeatures", "Features", "Feature")),
-        whole(weight) if weight else 1,
+        number(record.take("Weight"), 1),
     )
-    notes += [note_of(value) for value in record.left() if value.key.lower() not in HARMLESS]
+    notes += record.unused(harmless=HARMLESS)
     return kind
 
 
@@ -260,8 +237,7 @@ class _Gres:
         self.everywhere: dict[str, int] = defaultdict(int)
         self.by_node: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         for record in records:
-            name = record.take("Name")
-            kind, files, size = (record.take(key) for key in ("Type", "File", "Count"))
+            name, files, size = (record.take(key) for key in ("Name", "File", "Count"))
             nodes = record.take("NodeName")
             detect = record.take("AutoDetect")
             if detect and detect.text.lower() != "off":
@@ -271,11 +247,12 @@ class _Gres:
             if name.text.lower() != GPU:
                 notes.append(name.note)
                 continue
-            number = whole(size) if size else sum(1 for _ in hosts(files)) if files else 1
+            there = whole(size) if size else sum(1 for _ in hosts(files)) if files else 1
+            kind = record.text("Type")
             for counts in (
                 [self.by_node[one] for one in hosts(nodes)] if nodes else [self.everywhere]
             ):
-                counts[kind.text if kind else ""] += number
+                counts[kind] += there
 
     def gpus(self, node: str, found: dict[str, int], where: str) -> dict[str, int]:
         """Return the GPUs of a node, with types from here if there are none yet."""
@@ -302,9 +279,8 @@ def _sets(
         nodes = record.take("Nodes")
         if name is None:
             continue
-        chosen = hosts(nodes) if nodes and nodes.text.upper() != "ALL" else []
-        if nodes and nodes.text.upper() == "ALL":
-            chosen = list(kinds)
+        everything = nodes is not None and nodes.text.upper() == "ALL"
+        chosen = list(kinds) if everything else hosts(nodes) if nodes else []
         if feature:
             chosen += [one for one, kind in kinds.items() if feature.text in kind.features]
         found[name.text] = list(dict.fromkeys(chosen))

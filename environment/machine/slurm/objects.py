@@ -1,6 +1,6 @@
-"""What ``scontrol show node``, ``partition`` and ``res`` print with --json; also ``sinfo --json``.
+"""What ``scontrol show`` prints of nodes, partitions and reservations with --json; also ``sinfo``.
 
-Associations and QOS of ``sacctmgr --json`` are in :mod:`.accounting_objects`.
+And ``sacctmgr show`` of associations and QOS.
 
 ::
 
@@ -8,11 +8,17 @@ Associations and QOS of ``sacctmgr --json`` are in :mod:`.accounting_objects`.
     {"partitions": [{"name": "p", "nodes": {"configured": "n[1-4]"}, ...}]}       23.02 and later
     {"partitions": [{"name": "p", "nodes": "n[1-4]", "priority_tier": 1, ...}]}   22.05
     {"reservations": [{"name": "r", "node_list": "n1", "flags": ["MAINT"], ...}]}
+    {"associations": [{"account": "physics", "user": "ada", "shares_raw": 1, "parent_account": "",
+                       "max": {"jobs": {"active": 4, "per": {"wall_clock": 60}}, ...}, ...}]}
+    {"qos": [{"name": "high", "priority": {"set": true, "infinite": false, "number": 100},
+              "limits": {"max": {"tres": {"per": {"user": [
+                  {"type": "gres", "name": "gpu:a100", "id": 1002, "count": 4}]}}}}, ...}]}
 
-Numbers may be objects, ``{"set": true, "infinite": false, "number": 60}``. Up to 24.05 partitions
-lack what hpcrowd needs, such as which is the default, and whether they are up: text has it.
+Numbers are objects, ``{"set": true, "infinite": false, "number": 60}``, or plain ones; times are
+minutes, memory is MB. Up to 24.05 partitions lack what hpcrowd needs, such as which is the default,
+and whether they are up: text has it.
 
-Source: the parsers v0.0.38 to v0.0.41 of Slurm, and what ``sinfo --json`` of 22.05 prints.
+Source: the parsers v0.0.38 to v0.0.42 of Slurm, and what ``sinfo --json`` of 22.05 prints.
 """
 
 from __future__ import annotations
@@ -23,11 +29,55 @@ from typing import Any
 
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.files import json_of
-from hpcrowd.environment.machine.slurm import accounting_objects
 from hpcrowd.environment.machine.slurm.records import Kind, Record, Source, Value
 
 #: Paths of values by key.
 Paths = dict[str, tuple[str, ...]]
+
+#: Keys of sacctmgr, and the paths of their values; the first that exists counts.
+ASSOCIATION: Paths = {
+    "Account": ("account",), "User": ("user",), "Partition": ("partition",),
+    "Cluster": ("cluster",), "ParentName": ("parent_account",), "Fairshare": ("shares_raw",),
+    "QOS": ("qos",), "DefaultQOS": ("default/qos",), "GrpJobs": ("max/jobs/per/count",),
+    "GrpSubmitJobs": ("max/jobs/per/submitted",), "MaxJobs": ("max/jobs/active",),
+    "MaxSubmitJobs": ("max/jobs/total",), "MaxWall": ("max/jobs/per/wall_clock",),
+    "GrpTRES": ("max/tres/total",), "GrpTRESMins": ("max/tres/group/minutes",),
+    "GrpTRESRunMins": ("max/tres/group/active",), "MaxTRES": ("max/tres/per/job",),
+    "MaxTRESPerNode": ("max/tres/per/node",), "MaxTRESMinsPerJob": ("max/tres/minutes/per/job",),
+    "GrpWall": ("max/per/account/wall_clock",), "Priority": ("priority",),
+}  # fmt: skip
+
+QOS: Paths = {
+    "Name": ("name",), "Priority": ("priority",), "UsageFactor": ("usage_factor",),
+    "Flags": ("flags",), "Preempt": ("preempt/list",), "PreemptMode": ("preempt/mode",),
+    "PreemptExemptTime": ("preempt/exempt_time",), "GraceTime": ("limits/grace_time",),
+    "GrpJobs": ("limits/max/active_jobs/count",), "GrpSubmitJobs": ("limits/max/jobs/count",),
+    "GrpTRES": ("limits/max/tres/total",), "GrpTRESMins": ("limits/max/tres/minutes/total",),
+    "GrpTRESRunMins": ("limits/max/tres/minutes/per/qos",),
+    "GrpWall": ("limits/max/wall_clock/per/qos",),
+    "MaxJobsPerUser": ("limits/max/jobs/active_jobs/per/user",),
+    "MaxJobsPerAccount": ("limits/max/jobs/active_jobs/per/account",),
+    "MaxSubmitPerUser": ("limits/max/jobs/per/user",),
+    "MaxSubmitPerAccount": ("limits/max/jobs/per/account",),
+    "MaxTRES": ("limits/max/tres/per/job",), "MaxTRESPerNode": ("limits/max/tres/per/node",),
+    "MaxTRESPerUser": ("limits/max/tres/per/user",),
+    "MaxTRESPerAccount": ("limits/max/tres/per/account",),
+    "MaxTRESMinsPerJob": ("limits/max/tres/minutes/per/job",),
+    "MaxWall": ("limits/max/wall_clock/per/job",), "MinTRES": ("limits/min/tres/per/job",),
+}  # fmt: skip
+
+#: Flags of QOS in objects, and as sacctmgr writes them.
+FLAGS = {
+    "DENY_LIMIT": "DenyOnLimit",
+    "OVERRIDE_PARTITION_QOS": "OverPartQOS",
+    "NO_RESERVE": "NoReserve",
+}
+
+#: Flags that say nothing about a QOS.
+NO_FLAGS = frozenset(("NOT_SET", "ADD", "REMOVE"))
+
+#: Raw shares that stand for those of the account above (SLURMDB_FS_USE_PARENT).
+OF_PARENT = "2147483647"
 
 #: Keys of slurm.conf, and the paths of their values; the first that exists counts.
 NODE: Paths = {
@@ -72,8 +122,8 @@ LISTS: dict[str, tuple[Kind, Paths]] = {
     "nodes": (Kind.NODES, NODE),
     "partitions": (Kind.PARTITION, PARTITION),
     "reservations": (Kind.RESERVATION, RESERVATION),
-    "associations": (Kind.ASSOCIATION, accounting_objects.ASSOCIATION),
-    "qos": (Kind.QOS, accounting_objects.QOS),
+    "associations": (Kind.ASSOCIATION, ASSOCIATION),
+    "qos": (Kind.QOS, QOS),
 }
 
 #: Memory of partitions, MB: for each node or, with this bit, for each CPU.
@@ -137,11 +187,32 @@ def _at(one: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
 
 
 def _shown(kind: Kind, key: str, value: Any) -> str:
-    """Return a value as Slurm's other files have it."""
-    text = _text(value)
-    if kind in (Kind.ASSOCIATION, Kind.QOS):
-        return accounting_objects.text_of(key, value, text)
-    return text
+    """Return a value as Slurm's other files have it; empty for none."""
+    number = _text(value)
+    if kind not in (Kind.ASSOCIATION, Kind.QOS):
+        return number
+    if isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        pairs = [_tres(one) for one in value if isinstance(one, Mapping) and "type" in one]
+        return ",".join(pairs) or ",".join(
+            str(one.get("name", "")) for one in value if isinstance(one, Mapping)
+        )
+    if key == "Flags":
+        words = [word for word in number.split(",") if word not in NO_FLAGS]
+        return ",".join(FLAGS.get(word, word) for word in words)
+    if key == "PreemptMode":
+        return "cluster" if number.upper() in ("DISABLED", "OFF", "") else number
+    if key == "Fairshare" and number == OF_PARENT:
+        return "parent"
+    if key == "GraceTime" and number not in ("", "0"):
+        return f"{number} sec"
+    return number
+
+
+def _tres(one: Mapping[str, Any]) -> str:
+    """Return a resource with its number, such as ``gres/gpu:a100=4`` or ``mem=64M``."""
+    kind, name, count = str(one["type"]), str(one.get("name") or ""), one.get("count", 0)
+    unit = "M" if kind == "mem" else ""
+    return f"{kind}/{name}={count}" if name else f"{kind}={count}{unit}"
 
 
 def _text(value: Any) -> str:

@@ -13,20 +13,20 @@ from typing import Any
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.hostlists import collapse, expand, natural
 from hpcrowd.environment.machine.model import Partition, Reservation
-from hpcrowd.environment.machine.slurm.keys import note_of
 from hpcrowd.environment.machine.slurm.records import (
     Kind,
     Record,
     Source,
     Value,
+    by_name,
     count,
     hosts,
     limit,
     make,
     megabytes,
+    number,
     preemption,
     weights,
-    whole,
     words,
     yes,
 )
@@ -69,23 +69,7 @@ def partitions_of(
     MachineError
         If a value is wrong, or a partition is described twice.
     """
-    found: dict[str, Record] = {}
-    for record in records:
-        if record.kind is not Kind.PARTITION:
-            continue
-        name = record.take("PartitionName")
-        if name is None:
-            raise MachineError(f"{record.where}: a partition without PartitionName")
-        for one in name.text.split(","):
-            before = found.get(one)
-            if before is None:
-                found[one] = record
-            elif before.source is record.source:
-                raise name.wrong(f"partition {one} is described twice, also at {before.where}")
-            else:
-                found[one] = (
-                    record.over(before) if record.source > before.source else before.over(record)
-                )
+    found = by_name(records, Kind.PARTITION, "PartitionName", lambda one: one.text.split(","))
     made = [_partition(name, record, sets, notes) for name, record in found.items()]
     chosen = [each for each in made if each.default]
     notes += [
@@ -108,48 +92,40 @@ def _partition(
     take = record.take
     mode, other = preemption(take("PreemptMode"))
     notes += [f"{record.where}: partition {name}: PreemptMode={word}" for word in other]
-    tier, factor = take("PriorityTier", "Priority"), take("PriorityJobFactor", "Priority")
-    longest, usual, fewest = limit(take("MaxTime")), limit(take("DefaultTime")), take("MinNodes")
-    cores, grace = count(take("MaxCPUsPerNode")), take("GraceTime")
-    state, qos, most = take("State"), take("QoS"), take("MaxNodes")
+    longest, usual = limit(take("MaxTime")), limit(take("DefaultTime"))
     fields: dict[str, Any] = {
         "name": name,
         "nodes": _nodes(take("Nodes"), sets),
         "default": yes(take("Default")),
         "default_time": usual,
         "max_time": longest,
-        "min_nodes": whole(fewest) if fewest else 0,
-        "max_nodes": count(most),
-        "max_cores_per_node": cores or None,
+        "min_nodes": number(take("MinNodes")),
+        "max_nodes": count(take("MaxNodes")),
+        "max_cores_per_node": count(take("MaxCPUsPerNode")) or None,
         "default_memory_per_core": megabytes(take("DefMemPerCPU")),
         "default_memory_per_node": megabytes(take("DefMemPerNode")),
         "max_memory_per_core": megabytes(take("MaxMemPerCPU")),
         "max_memory_per_node": megabytes(take("MaxMemPerNode")),
-        "priority_tier": whole(tier) if tier else 1,
-        "priority_factor": whole(factor) if factor else 1,
+        "priority_tier": number(take("PriorityTier", "Priority"), 1),
+        "priority_factor": number(take("PriorityJobFactor", "Priority"), 1),
         "exclusive": _exclusive(take("OverSubscribe", "Shared"), notes),
         "preempt_mode": mode,
-        "grace_time": whole(grace) if grace else 0,
-        "qos": qos.text if qos else "",
+        "grace_time": number(take("GraceTime")),
+        "qos": record.text("QoS"),
         "allow_accounts": words(take("AllowAccounts")),
         "deny_accounts": words(take("DenyAccounts")),
         "allow_qos": words(take("AllowQos")),
         "deny_qos": words(take("DenyQos")),
         "allow_groups": words(take("AllowGroups")),
         "least_loaded": yes(take("LLN")),
-        "up": _up(state, notes),
+        "up": _up(take("State"), notes),
         "billing_weights": weights(take("TRESBillingWeights")),
     }
     if usual and longest and usual > longest:
         raise MachineError(
             f"{record.where}: partition {name}: DefaultTime longer than MaxTime; shorten it"
         )
-    notes += [
-        note_of(value, f"partition {name}")
-        for value in record.left()
-        if value.key.lower() not in HARMLESS
-        and value.text.lower() not in NEUTRAL.get(value.key.lower(), ())
-    ]
+    notes += record.unused(f"partition {name}", HARMLESS, NEUTRAL)
     return make(Partition, record.where, **fields)
 
 
@@ -229,7 +205,7 @@ def _reservation(record: Record, zone: tzinfo | None, notes: list[str]) -> Reser
     notes += [
         f"{record.where}: reservation {name.text}: Flags={flag}" for flag in sorted(flags - FLAGS)
     ]
-    users, partition = words(take("Users")), take("PartitionName", "Partition")
+    users, partition = words(take("Users")), record.text("PartitionName", "Partition")
     denied = [one for one in users if one.startswith("-")]
     accounts = words(take("Accounts"))
     denied += [one for one in accounts if one.startswith("-")]
@@ -238,7 +214,7 @@ def _reservation(record: Record, zone: tzinfo | None, notes: list[str]) -> Reser
     for key in ("NodeCnt", "CoreCnt", "TRES", "State", "Duration", "UnusedWall", "Cluster",
                 "MaxStartDelay", "Comment", "NodeCount", "CoreIDs", "Watts"):  # fmt: skip
         take(key)
-    notes += [note_of(value, f"reservation {name.text}") for value in record.left()]
+    notes += record.unused(f"reservation {name.text}")
     return make(
         Reservation,
         record.where,
@@ -249,7 +225,7 @@ def _reservation(record: Record, zone: tzinfo | None, notes: list[str]) -> Reser
         cores_per_node=cores,
         users=tuple(one for one in users if one not in denied),
         accounts=tuple(one for one in accounts if one not in denied),
-        partition=partition.text if partition else "",
+        partition=partition,
         maintenance="MAINT" in flags,
         ignore_running="IGNORE_JOBS" in flags,
         flexible="FLEX" in flags,

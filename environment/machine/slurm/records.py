@@ -2,14 +2,17 @@
 
 All of its files, whatever their form, become records with the keys of slurm.conf(5) and
 sacctmgr(1), compared without regard to case. Who makes something of a record takes the keys that it
-understands; what is left over is not modelled.
+understands; what is left over is not modelled. The value of a key that is not known is never
+repeated: it may be a secret.
+
+Source: man page slurm.conf(5) of Slurm 22.05, and of later versions as far as they add keys.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Self
 
@@ -33,6 +36,9 @@ NO_LIMIT = frozenset(("unlimited", "infinite", "-1"))
 
 #: Values that change nothing, in lower case, whatever the key.
 NEUTRAL = NOTHING | NO_LIMIT | {"no", "0", "unknown", "all", "0 sec", "0 min", "0.000000"}
+
+#: No such values by key.
+NO_VALUES: Mapping[str, Collection[str]] = {}
 
 #: Bytes in a unit, as factors of 1024.
 _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
@@ -62,6 +68,29 @@ def known_key(key: str) -> str:
 def of_words(text: str) -> frozenset[str]:
     """Return the words of a text, such as keys in lower case."""
     return frozenset(text.split())
+
+
+#: Settings that may change schedules and are not modelled, in lower case.
+SCHEDULING = of_words("""
+    allowspecresourcesusage burstbuffertype completewait defcpupergpu defmempergpu downnodes
+    federationparameters frontendname jobsubmitplugins licenses maxjobcount maxmempergpu
+    mcsplugin mcsparameters nodefeaturesplugins powerparameters powerplugin priorityparameters
+    prioritysitefactorplugin prioritysitefactorparameters reconfigflags requeueexit
+    requeueexithold resvoverrun suspendtime switchname topologyparam topologyplugin
+    schedulerrootfilter clifilterplugins prologflags maxtaskspernode nodeset maxbatchrequeue
+    defcpupernode jobdefaults
+""")
+
+#: The same of nodes, partitions, reservations, associations and QOS.
+OF_PARTS = of_words("""
+    alternate allocnodes burstbuffer corecnt exclusivetopo exclusiveuser features gracetime groups
+    jobdefaults licenses limitfactor overtimelimit powerdownonidle preemptexempttime priority
+    reqresv restrictedcorespergpu resumetimeout rootonly selecttypeparameters topology trespernode
+    usagethreshold wckey
+""")
+
+#: Limits, of anything.
+_LIMIT = re.compile(r"(def|grp|max|min)(cpu|job|mem|nodes|prio|submit|tres|wall)[a-z]*")
 
 
 class Kind(StrEnum):
@@ -113,6 +142,15 @@ class Value(NamedTuple):
         """The value as a line of what is not modelled."""
         return f"{self.where}: {self.key}={self.text}"
 
+    def not_modelled(self, what: str = "") -> str:
+        """Return the line about it as a part of ``what``; its text only if the key is known."""
+        key = self.key.lower()
+        if key in SCHEDULING | OF_PARTS or _LIMIT.fullmatch(key):
+            shown = f"{self.key}={self.text}"
+        else:
+            shown = f"{known_key(self.key)}: a key that is not known"
+        return ": ".join(filter(None, (self.where, what, shown)))
+
 
 class Record:
     """Keys and values about one thing.
@@ -148,11 +186,36 @@ class Record:
                     found = value
         return found
 
-    def left(self) -> Iterator[Value]:
-        """Yield the values that nobody has taken and that may change something."""
-        for key, value in self.values.items():
-            if key not in self._taken and value.text.strip().lower() not in NEUTRAL:
-                yield value
+    def text(self, *keys: str) -> str:
+        """Return the text of the first of these keys that has one; empty for none."""
+        value = self.take(*keys)
+        return value.text if value else ""
+
+    def unused(
+        self,
+        what: str = "",
+        harmless: Collection[str] = (),
+        neutral: Mapping[str, Collection[str]] = NO_VALUES,
+    ) -> list[str]:
+        """Return lines about the values that nobody has taken and that may change something.
+
+        Parameters
+        ----------
+        what
+            What the record describes, such as ``partition p``.
+        harmless
+            Keys that have nothing to do with scheduling, in lower case.
+        neutral
+            More values that change nothing, by key.
+        """
+        return [
+            value.not_modelled(what)
+            for key, value in self.values.items()
+            if key not in self._taken
+            and key not in harmless
+            and value.text.strip().lower() not in NEUTRAL
+            and value.text.lower() not in neutral.get(key, ())
+        ]
 
     def over(self, other: Record) -> Self:
         """Return a record with the values of another where this one has none."""
@@ -162,6 +225,48 @@ class Record:
             if key not in other.values or not value.nothing
         }
         return self
+
+
+def by_name(
+    records: Iterable[Record], kind: Kind, key: str, names: Callable[[Value], Iterable[str]]
+) -> dict[str, Record]:
+    """Return the record of each thing; what ``scontrol`` shows goes before slurm.conf.
+
+    Parameters
+    ----------
+    records
+        Records of any kind.
+    kind, key
+        The kind to return, and the key with the names.
+    names
+        Returns the names in a value.
+
+    Raises
+    ------
+    MachineError
+        If a record has no name, or something is described twice.
+    """
+    found: dict[str, Record] = {}
+    merged: dict[tuple[int, int], Record] = {}
+    for record in records:
+        if record.kind is not kind:
+            continue
+        value = record.take(key)
+        if value is None:
+            raise MachineError(f"{record.where}: a {kind} without {key}")
+        for name in names(value):
+            before = found.get(name)
+            if before is None:
+                found[name] = record
+            elif before.source is record.source:
+                raise value.wrong(f"{kind} {name} is described twice, also at {before.where}")
+            else:
+                less, more = sorted((before, record), key=lambda one: one.source)
+                pair = id(less), id(more)
+                if pair not in merged:
+                    merged[pair] = more.over(less)
+                found[name] = merged[pair]
+    return found
 
 
 def whole(value: Value, least: int = 0) -> int:
@@ -177,6 +282,11 @@ def whole(value: Value, least: int = 0) -> int:
     if number > LARGEST_NUMBER:
         raise value.wrong(f"must be at most {LARGEST_NUMBER:,}")
     return number
+
+
+def number(value: Value | None, default: int = 0) -> int:
+    """Return a whole number of at least 0, or a default where there is none."""
+    return default if value is None else whole(value)
 
 
 def count(value: Value | None) -> int | None:

@@ -6,18 +6,12 @@ of SchedulerParameters and the bounds of ``max_sched_time`` as there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.machine.model import Preempt, PrioritySettings, SchedulingSettings
-from hpcrowd.environment.machine.slurm.keys import (
-    HARMLESS,
-    HARMLESS_OPTIONS,
-    NEUTRAL,
-    note_of,
-    option_of,
-)
 from hpcrowd.environment.machine.slurm.records import (
     Kind,
     Record,
@@ -25,6 +19,7 @@ from hpcrowd.environment.machine.slurm.records import (
     Value,
     limit,
     megabytes,
+    number,
     of_words,
     preemption,
     seconds,
@@ -97,6 +92,72 @@ SELECTION = of_words("""
 
 #: s in which a message must be answered, unless MessageTimeout says otherwise.
 MESSAGE_TIMEOUT = 10
+
+#: A number, which may be a value of an option.
+_NUMBER = re.compile(r"-?[0-9.]{1,12}[a-z%]?", re.IGNORECASE)
+
+#: Values that change nothing, by key.
+NEUTRAL = {
+    "topologyplugin": {"topology/none", "topology/default", "topology/flat"},
+    "mcsplugin": {"mcs/none"},
+    "maxjobcount": {"10000"},
+    "maxtaskspernode": {"512"},
+    "maxbatchrequeue": {"5"},
+    "prologflags": {"alloc", "contain", "alloc,contain", "x11", "contain,x11", "alloc,contain,x11"},
+    "mcsparameters": {"(null)"},
+    "schedulerrootfilter": {"1"},
+}
+
+#: Options of SchedulerParameters that do not change schedules.
+HARMLESS_OPTIONS = of_words("""
+    enable_user_top nohold_on_prolog_fail max_script_size bf_node_space_size salloc_wait_nodes
+    sbatch_wait_nodes no_env_cache enable_hetjob_steps disable_hetjob_steps step_retry_count
+    step_retry_time max_submit_line_size max_switch_wait default_gbytes no_backup_scheduling
+    bb_array_stage_cnt requeue_setup_env_fail disable_job_shrink enable_job_state_cache
+""")
+
+#: Settings that have nothing to do with schedules.
+HARMLESS = of_words("""
+    accountingstoragetype defaultstoragetype defaultstorageuser defaultstoragehost
+    defaultstorageport defaultstorageloc defaultstoragepass accountingstoragebackuphost
+    accountingstorageexternalhost accountingstoragehost accountingstorageloc
+    accountingstorageparameters accountingstoragepass accountingstorageport
+    accountingstoragetres accountingstorageuser accountingstoreflags accountingstorejobcomment
+    acctgatherenergytype acctgatherfilesystemtype acctgatherinfinibandtype
+    acctgatherinterconnecttype acctgathernodefreq acctgatherprofiletype allowedkmemspace
+    allowedramspace allowedswapspace authaltparameters authalttypes authinfo authtype backupaddr
+    backupcontroller batchstarttimeout bcastexclude bcastparameters boot_time cacherefresh
+    cachegroups cgroupautomount cgroupmountpoint cgroupplugin certmgrparameters certmgrtype
+    checkpointtype communicationparameters constraincores constraindevices constrainkmemspace
+    constrainramspace constrainswapspace controladdr controlmachine corespecplugin cpufreqdef
+    cpufreqgovernors credtype cryptotype debugflags dataparserparameters disablerootjobs
+    eiotimeout enablecontrollers epilog epilogmsgtime epilogslurmctld epilogtimeout
+    extsensorsfreq extsensorstype fasticonfig fastschedule firstjobid frontendaddr getenvtimeout
+    gpufreqdef grestypes groupupdateforce groupupdatetime hash_val hashplugin
+    healthcheckinterval healthchecknodestate healthcheckprogram httpparsertype ignoresystemd
+    ignoresystemdonfailure inactivelimit interactivestepoptions jobacctgatherfrequency
+    jobacctgatherparams jobacctgathertype jobcheckpointdir jobcomphost jobcomploc jobcompparams
+    jobcomppass jobcompport jobcomptype jobcompuser jobcontainertype jobcredentialprivatekey
+    jobcredentialpubliccertificate jobfileappend killonbadexit killwait launchparameters
+    launchtype logtimeformat maildomain mailprog maxdbdmsgs maxjobid maxkmempercent maxnodecount
+    maxrampercent maxstepcount maxswappercent memlimitenforce memoryswappiness messagetimeout
+    minjobage minkmemspace minramspace mpidefault mpiparams multiple_slurmd next_job_id
+    plugindir plugstackconfig prepparameters prepplugins privatedata proctracktype prolog
+    prologepilogtimeout prologslurmctld prologtimeout propagateprioprocess
+    propagateresourcelimits propagateresourcelimitsexcept rebootprogram resumefailprogram
+    resumeprogram resumerate resumetimeout resvepilog resvprolog returntoservice routeplugin
+    sallocdefaultcommand sbcastparameters schedulertimeslice scronparameters slurm_conf
+    slurm_version slurmctldaddr slurmctlddebug slurmctldhost slurmctldlogfile
+    slurmctldparameters slurmctldpidfile slurmctldplugstack slurmctldport
+    slurmctldprimaryoffprog slurmctldprimaryonprog slurmctldsyslogdebug slurmctldtimeout
+    slurmddebug slurmdlogfile slurmdparameters slurmdpidfile slurmdport slurmdspooldir
+    slurmdsyslogdebug slurmdtimeout slurmduser slurmschedlogfile slurmschedloglevel slurmuser
+    srunepilog srunportrange srunprolog statesavelocation suspendexcnodes suspendexcparts
+    suspendexcstates suspendprogram suspendrate suspendtimeout schedulerport switchparameters
+    switchtype taskepilog taskplugin taskpluginparam taskprolog tcptimeout tlsparameters tlstype
+    tmpfs trackwckey treewidth unkillablestepprogram unkillablesteptimeout urlparsertype usepam
+    vsizefactor waittime x11parameters clusternode namespacetype namespaceplugin metricstype
+""")
 
 
 class Settings:
@@ -210,10 +271,7 @@ class Settings:
 
     def left(self) -> None:
         """Note the settings that nobody has taken."""
-        for value in self.all.left():
-            key = value.key.lower()
-            if key not in HARMLESS and value.text.lower() not in NEUTRAL.get(key, ()):
-                self.notes.append(note_of(value))
+        self.notes += self.all.unused(harmless=HARMLESS, neutral=NEUTRAL)
 
     def _at(self, key: str) -> str:
         return self.all.values[key.lower()].where
@@ -222,7 +280,7 @@ class Settings:
         """Return what SchedulerParameters says."""
         value = self.all.take("SchedulerParameters")
         timeout = self.all.take("MessageTimeout")
-        most = (whole(timeout) if timeout else MESSAGE_TIMEOUT) // 2
+        most = number(timeout, MESSAGE_TIMEOUT) // 2
         fields: dict[str, Any] = {}
         more = self.all.take("PreemptParameters")
         own = [(more, f"preempt_{word.lower()}", word) for word in words(more)]
@@ -244,9 +302,9 @@ class Settings:
             elif name in OPTIONS and equals:
                 field, unit = OPTIONS[name]
                 least = SchedulingSettings.model_fields[field].metadata
-                number = whole(one, min((rule.ge for rule in least if hasattr(rule, "ge")),
+                amount = whole(one, min((rule.ge for rule in least if hasattr(rule, "ge")),
                                         default=0) if unit >= 1 else 0)  # fmt: skip
-                fields[field] = number * unit if unit < 1 else number * int(unit)
+                fields[field] = amount * unit if unit < 1 else amount * int(unit)
             elif name == "kill_invalid_depend":
                 self.notes.append(f"{note}: unused, as in Slurm; write DependencyParameters")
             elif name not in HARMLESS_OPTIONS:
@@ -303,3 +361,9 @@ class Settings:
             for word in sorted(enforced & {"safe", "wckeys", "nojobs"})
         ]
         return bool(enforced & {"limits", "safe", "qos"} - {"qos"})
+
+
+def option_of(word: str) -> str:
+    """Return an option that is not known, with its value if that is a number."""
+    name, equals, value = word.partition("=")
+    return word if not equals or _NUMBER.fullmatch(value) else name

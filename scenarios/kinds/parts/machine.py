@@ -90,7 +90,7 @@ class MachineSettings(Scenario):
     def completed(self) -> dict[str, Any]:
         found = super().completed()
         if isinstance(self.machine, str):
-            from hpcrowd.environment.machine.files.given import located_text
+            from hpcrowd.environment.machine.files.reading import located_text
 
             found["machine"] = located_text(self.machine, self.folder)
         return found
@@ -158,7 +158,7 @@ def site_of(machine: MachineChoice | None, folder: Path) -> Machine | None:
     """Return the machine that a setting names; None for equal processors."""
     if machine is None or not isinstance(machine, str):
         return machine
-    from hpcrowd.environment.machine.files.given import machine_given
+    from hpcrowd.environment.machine.files.reading import machine_given
 
     return machine_given(machine, folder)
 
@@ -167,7 +167,7 @@ def files_of(machine: MachineChoice | None, folder: Path) -> dict[str, Path]:
     """Return the files of a machine, by names for messages; not those in folders."""
     if not isinstance(machine, str):
         return {}
-    from hpcrowd.environment.machine.files.given import split_given
+    from hpcrowd.environment.machine.files.reading import split_given
 
     paths, _ = split_given(machine, folder)
     names = ["machine", *(f"machine {place}" for place in range(2, len(paths) + 1))]

@@ -19,7 +19,7 @@ from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.jobs import Int64s, JobTable, name_of
 from hpcrowd.environment.machine.demand import partitions_asked
-from hpcrowd.environment.machine.files.given import machine_given
+from hpcrowd.environment.machine.files.reading import machine_given
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.requests import Ask, Requests

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State, name_of
-from hpcrowd.environment.machine.held import HeldRun, HeldShare
 from hpcrowd.environment.machine.model import Account, Limits, Machine, Partition, Qos, Reservation
 from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.machine.stock import Share
+from hpcrowd.environment.schedulers.slurm.queue import Tenure
 
 #: s; later than any end.
 NEVER = 2**62
@@ -42,7 +43,7 @@ class _Run(NamedTuple):
     start: int
     end: int  #: :data:`NEVER` if it goes on
     limit: int  #: s, its time limit
-    shares: Sequence[HeldShare]
+    shares: Sequence[Share]
     partition: Partition
     whole: bool
     reservation: str
@@ -59,7 +60,7 @@ class _Payer(NamedTuple):
     chain: tuple[Account, ...]  #: its association and those above
 
 
-def audit(machine: Machine, jobs: JobTable, ledger: Iterable[HeldRun]) -> None:
+def audit(machine: Machine, jobs: JobTable, ledger: Iterable[Tenure]) -> None:
     """Check a run; :class:`SchedulerError` with the first of the :func:`faults`, if any."""
     found = faults(machine, jobs, ledger)
     if found:
@@ -67,7 +68,7 @@ def audit(machine: Machine, jobs: JobTable, ledger: Iterable[HeldRun]) -> None:
         raise SchedulerError(f"faults of the schedule: {'; '.join(found[:MOST_SHOWN])}{more}")
 
 
-def faults(machine: Machine, jobs: JobTable, ledger: Iterable[HeldRun]) -> list[str]:
+def faults(machine: Machine, jobs: JobTable, ledger: Iterable[Tenure]) -> list[str]:
     """Return the faults of a run, one line each.
 
     Reservations of the machine are in seconds since the origin; the ledger is what each job held
@@ -79,7 +80,7 @@ def faults(machine: Machine, jobs: JobTable, ledger: Iterable[HeldRun]) -> list[
 class _Audit:
     """One check of one run."""
 
-    def __init__(self, machine: Machine, jobs: JobTable, ledger: Sequence[HeldRun]) -> None:
+    def __init__(self, machine: Machine, jobs: JobTable, ledger: Sequence[Tenure]) -> None:
         self.machine, self.jobs, self.ledger = machine, jobs, ledger
         self.found: list[str] = []
         nodes = sorted(machine.names(), key=lambda node: _natural(node.name))
@@ -154,7 +155,7 @@ class _Audit:
                 self._current(one), one.pauses,
             )  # fmt: skip
 
-    def _current(self, one: HeldRun) -> bool:
+    def _current(self, one: Tenure) -> bool:
         """Return whether a run is of the last submission of its job.
 
         Of one that was preempted, left the queue and came back or was renounced, the table has the
@@ -204,7 +205,7 @@ class _Audit:
                 self._fault(row, f"failed at {end} s, and was not preempted then")
             self._check_duration(row, state, start, int(end), lasting[0].pauses if lasting else ())
 
-    def _check_start(self, row: int, one: HeldRun) -> None:
+    def _check_start(self, row: int, one: Tenure) -> None:
         least = max(one.submitted, one.eligible)
         if self._current(one):
             least = max(least, int(self.jobs.submit[row]), self._number(Ask.BEGIN, row))
@@ -334,7 +335,7 @@ class _Audit:
 
     def _check_nodes(self, runs: Sequence[_Run]) -> None:
         """Check each node at every second at which a job starts."""
-        on_node: dict[int, list[tuple[_Run, HeldShare]]] = defaultdict(list)
+        on_node: dict[int, list[tuple[_Run, Share]]] = defaultdict(list)
         for run in runs:
             for share in run.shares:
                 on_node[share.node].append((run, share))
@@ -474,7 +475,7 @@ class _Audit:
             keys.add(("qos", qos.name, "account", payer.account))
         return keys | {_key(one) for one in payer.chain}
 
-    def _tres(self, shares: Sequence[HeldShare]) -> dict[str, int]:
+    def _tres(self, shares: Sequence[Share]) -> dict[str, int]:
         found = Counter({"node": len(shares)})
         for share in shares:
             found["cpu"] += share.cores

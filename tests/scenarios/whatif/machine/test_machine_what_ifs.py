@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hpcrowd import HpcrowdError, JobTable, State
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.machine.files.given import with_changes
+from hpcrowd.environment.machine.files.reading import with_changes
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, NodeType, Preempt, Reservation
 from hpcrowd.environment.machine.requests import Ask, Requests

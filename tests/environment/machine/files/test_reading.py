@@ -3,7 +3,7 @@
 import pytest
 from hpcrowd.environment.errors import HpcrowdError, MachineError
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.machine.files.given import located_text, machine_given
+from hpcrowd.environment.machine.files.reading import located_text, machine_given
 from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.platform.changes import Resize
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
