@@ -16,7 +16,13 @@ import numpy as np
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.bounds import (
     BOUNDS,
+    FANS,
+    Fan,
+    Waits,
     bounds,
+    days_between,
+    edges_before_now,
+    fans_of,
     flat_frame,
     known,
     local_bounds,
@@ -24,10 +30,8 @@ from hpcrowd.analysis.forecast.bounds import (
     over_futures,
 )
 from hpcrowd.analysis.forecast.conformal import LEVELS
-from hpcrowd.analysis.forecast.fans import FANS, Fan, edges_before_now, fans_of
 from hpcrowd.analysis.forecast.futures import Asked
 from hpcrowd.analysis.forecast.scores import quantiles
-from hpcrowd.analysis.forecast.waits import Waits, days_between
 from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s

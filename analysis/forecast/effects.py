@@ -16,9 +16,15 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.answers import check_futures, name_of_asked, starts_of
-from hpcrowd.analysis.forecast.bounds import BOUNDS, bounds, flat_frame, local_time, over_futures
-from hpcrowd.analysis.forecast.fans import series_of
-from hpcrowd.analysis.forecast.waits import Waits
+from hpcrowd.analysis.forecast.bounds import (
+    BOUNDS,
+    Waits,
+    bounds,
+    flat_frame,
+    local_time,
+    over_futures,
+    series_of,
+)
 from hpcrowd.analysis.paired import CONFIDENCE, RESAMPLES, Estimate, t_interval
 from hpcrowd.analysis.pictures.waits import ALL
 from hpcrowd.environment.clock import Clock

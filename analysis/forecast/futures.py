@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.run_times import RunTimes
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
@@ -24,8 +25,6 @@ from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from hpcrowd.agents.behaviours.user import Behaviour
     from hpcrowd.agents.generative.generated import GeneratedUser
@@ -102,7 +101,7 @@ class Future:
     number: int
     start: Int64s
     end: Int64s
-    busy: NDArray[np.float64]
+    busy: Floats
     queued: Int64s
     asked: Int64s
     submit: Int64s
@@ -458,9 +457,7 @@ class _Probe:
         return found
 
 
-def held_between(
-    start: Int64s, end: Int64s, processors: Int64s, edges: Int64s
-) -> NDArray[np.float64]:
+def held_between(start: Int64s, end: Int64s, processors: Int64s, edges: Int64s) -> Floats:
     """Return the mean number of processors that jobs hold between two edges each."""
     used = np.zeros(len(edges))
     order_start, order_end = np.argsort(start), np.argsort(end)
@@ -471,7 +468,7 @@ def held_between(
         moments = np.concatenate(([0.0], np.cumsum(width * at)))
         # The area under a step at t until an edge e is width * (e - t).
         used += sign * (sums[place] * edges - moments[place])
-    found: NDArray[np.float64] = np.diff(used) / np.diff(edges)
+    found: Floats = np.diff(used) / np.diff(edges)
     return found
 
 

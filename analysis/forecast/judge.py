@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.futures import Outset, held_between, present_at
 from hpcrowd.analysis.forecast.hindsight import features_of, log_minutes
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
@@ -173,14 +174,14 @@ class Case:
     now: int
     rows: Int64s
     fresh: NDArray[np.bool_]
-    features: NDArray[np.float64]
+    features: Floats
     start: Int64s
-    raw: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
-    sees: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    members: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    came: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    before: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    clairvoyant: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    raw: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    sees: Floats = field(default_factory=lambda: np.zeros(0))
+    members: dict[str, Floats] = field(default_factory=dict)
+    came: dict[str, Floats] = field(default_factory=dict)
+    before: dict[str, Floats] = field(default_factory=dict)
+    clairvoyant: dict[str, Floats] = field(default_factory=dict)
 
 
 def hindcast_at(subject: Subject, row: int) -> Case:
@@ -228,11 +229,11 @@ def case_at(subject: Subject, row: int) -> Case:
 def _measured(
     submit: Int64s,
     wait: Int64s,
-    busy: NDArray[np.float64],
+    busy: Floats,
     queued: Int64s,
     state: ClusterState,
     now: int,
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Floats]:
     """Return the measures at all leads from series by hour and from waits.
 
     Waits are cut off at the end of the week, in forecasts as in the record.
@@ -251,7 +252,7 @@ def _measured(
     }
 
 
-def _recorded(log: JobTable, state: ClusterState, now: int) -> dict[str, NDArray[np.float64]]:
+def _recorded(log: JobTable, state: ClusterState, now: int) -> dict[str, Floats]:
     """Return the measures of the record in the week after a second."""
     submit, start, end = log.recorded_submit, log.recorded_start, log.recorded_end
     edges = now + np.arange(0, WEEK + HOUR, HOUR)
@@ -268,7 +269,7 @@ def _recorded(log: JobTable, state: ClusterState, now: int) -> dict[str, NDArray
 
 def _clairvoyant(
     subject: Subject, state: ClusterState, rows: Int64s
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+) -> tuple[dict[str, Floats], Floats]:
     """Return the measures of a replay that knows the future, and the starts of present jobs."""
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.state.begin import begin_from
@@ -319,15 +320,13 @@ class Drift:
         self._errors: list[float] = []
         self._variances: list[float] = []
 
-    def learn(self, members: NDArray[np.float64], came: float) -> None:
+    def learn(self, members: Floats, came: float) -> None:
         """Take note of a forecast and of what came."""
         self._errors.append(came - float(members.mean()))
         self._variances.append(float(members.var(ddof=1)) if len(members) > 1 else 0.0)
         del self._errors[:-DRIFT_CASES], self._variances[:-DRIFT_CASES]
 
-    def corrected(
-        self, members: NDArray[np.float64], least: float = -np.inf, most: float = np.inf
-    ) -> NDArray[np.float64]:
+    def corrected(self, members: Floats, least: float = -np.inf, most: float = np.inf) -> Floats:
         """Return the members, moved and spread, within the range that the number can have."""
         if len(self._errors) < DRIFT_LEAST:
             return members
@@ -336,7 +335,7 @@ class Drift:
         spread = np.sqrt(((errors - shift) ** 2).mean() / max(np.mean(self._variances), 1e-12))
         middle = members.mean()
         moved = middle + shift + (members - middle) * np.clip(spread, 0.25, 4.0)
-        found: NDArray[np.float64] = np.clip(moved, least, most)
+        found: Floats = np.clip(moved, least, most)
         return found
 
 

@@ -54,9 +54,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.errors import QuantityError, echo, not_one_of
-
-type Floats = NDArray[np.float64]
 
 #: Waits above which the index comes from the normal distribution ([code] ``JBIndex``).
 MOST_EXACT = 500

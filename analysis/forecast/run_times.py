@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hpcrowd.environment.state.state import ClusterState
 
 #: Weight of one candidate of each kind; the last one is the weight of all jobs of other users.
@@ -63,8 +62,8 @@ class RunTimes:
     """
 
     rows: Int64s
-    values: list[NDArray[np.float64]]
-    weights: list[NDArray[np.float64]]
+    values: list[Floats]
+    weights: list[Floats]
     group: Int64s
 
     @classmethod
@@ -126,8 +125,8 @@ class RunTimes:
 
 def _candidates(
     who: int, request: int, width: int, user: Int64s, asked: Int64s, processors: Int64s,
-    lasted: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+    lasted: Floats,
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Return the run times of jobs that a job is like, s, and their weights."""
     mine = np.flatnonzero(user == who)[-OWN:]
     alike = asked[mine] == request
@@ -145,9 +144,7 @@ def _candidates(
     return times, np.concatenate((weight, common))
 
 
-def _beyond(
-    known: tuple[NDArray[np.float64], NDArray[np.float64]], elapsed: int, request: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _beyond(known: tuple[Floats, Floats], elapsed: int, request: int) -> tuple[Floats, Floats]:
     """Return the run times that are longer than what a job has run already, with sums of weights.
 
     If none is, they are spread evenly up to the request, or beyond it.

@@ -19,12 +19,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.paired import AT_ONCE, CONFIDENCE, RESAMPLES, Estimate
 from hpcrowd.environment.errors import QuantityError, echo
-
-type Floats = NDArray[np.float64]
 
 #: Weights of a member that rounding may add up to beyond a level of a quantile (our choice).
 ROUNDING = 1e-12

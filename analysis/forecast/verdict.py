@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.forecast.conformal import LEVELS, OpenForecasts, Recalibration
+from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.forecast.conformal import (
+    GRID,
+    LEVELS,
+    OpenForecasts,
+    Recalibration,
+    TrueLevels,
+)
 from hpcrowd.analysis.forecast.hindsight import Hindsight, log_minutes
 from hpcrowd.analysis.forecast.judge import LEADS, MEASURES, Case, Drift, Subject, in_order
-from hpcrowd.analysis.forecast.levels import GRID, TrueLevels
 from hpcrowd.analysis.forecast.qbets import QBETS, bounds_over
 from hpcrowd.analysis.forecast.scores import (
     covered,
@@ -30,8 +36,6 @@ from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hpcrowd.analysis.paired import Estimate
 
 #: Moments between two fits of the forest.
@@ -219,10 +223,10 @@ def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
     return found
 
 
-def _bounds(cases: Sequence[Case], seed: int) -> dict[str, list[NDArray[np.float64]]]:
+def _bounds(cases: Sequence[Case], seed: int) -> dict[str, list[Floats]]:
     """Return the bounds of all cases, each from what was known then, s from then."""
     hindsight, conformal, levels = Hindsight(seed=seed), Recalibration(rate=RATE), TrueLevels()
-    found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in BOUNDS}
+    found: dict[str, list[Floats]] = {name: [] for name in BOUNDS}
     still_open = OpenForecasts(conformal)
     for place, case in enumerate(cases):
         raw = quantiles((case.raw - case.now).T, LEVELS)
@@ -246,7 +250,7 @@ def _bounds(cases: Sequence[Case], seed: int) -> dict[str, list[NDArray[np.float
     return found
 
 
-def _score(said: NDArray[np.float64], came: NDArray[np.float64]) -> BoundScores:
+def _score(said: Floats, came: Floats) -> BoundScores:
     """Return the scores of bounds, shape (jobs, levels), of waits, shape (jobs,), in s."""
     logs = log_minutes(np.minimum(said, LONGEST))
     return BoundScores(
@@ -262,7 +266,7 @@ def _score(said: NDArray[np.float64], came: NDArray[np.float64]) -> BoundScores:
 
 
 def _upper(
-    subject: Subject, cases: Sequence[Case], bounds: Sequence[NDArray[np.float64]]
+    subject: Subject, cases: Sequence[Case], bounds: Sequence[Floats]
 ) -> dict[str, UpperScores]:
     """Return how upper bounds of jobs just submitted compare with those of others."""
     fresh = [int(one.rows[one.fresh][0]) for one in cases]
@@ -290,7 +294,7 @@ def _upper(
     return {name: _upper_score(one[known], came[known]) for name, one in said.items()}
 
 
-def _upper_score(said: NDArray[np.float64], came: NDArray[np.float64]) -> UpperScores:
+def _upper_score(said: Floats, came: Floats) -> UpperScores:
     logs, reached = log_minutes(said), log_minutes(came)
     # Bounds of 0 stay; the others are moved together until the share is the level.
     gap = np.quantile(reached - logs, UPPER, method="inverted_cdf") if len(came) else 0.0

@@ -30,8 +30,7 @@ from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release, SessionG
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
 from hpcrowd.analysis.curves import Floats, decades
-from hpcrowd.analysis.validation.models import UserModel
-from hpcrowd.analysis.validation.parts import Parts
+from hpcrowd.analysis.validation.models import Parts, UserModel
 from hpcrowd.analysis.validation.scores import crps
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.simulation import Simulation
@@ -136,7 +135,7 @@ class Forecaster:
     seed
         Of everything random.
     hindsight
-        See :meth:`~hpcrowd.analysis.validation.parts.Parts.users`.
+        See :meth:`~hpcrowd.analysis.validation.models.Parts.users`.
     """
 
     def __init__(

@@ -35,8 +35,7 @@ from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.curves import Floats
-from hpcrowd.analysis.validation.models import UserModel
-from hpcrowd.analysis.validation.parts import Parts
+from hpcrowd.analysis.validation.models import Parts, UserModel
 from hpcrowd.analysis.validation.scores import distances, histogram, times_histogram
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -108,7 +107,7 @@ def simulate_second(
     seed
         Seed of everything random.
     drawn
-        Whether pauses are drawn, see :meth:`~hpcrowd.analysis.validation.parts.Parts.users`.
+        Whether pauses are drawn, see :meth:`~hpcrowd.analysis.validation.models.Parts.users`.
     """
     jobs = parts.work.jobs.copy()
     largest = max(int(jobs.processors.max()), 1)

@@ -70,9 +70,7 @@ from hpcrowd.environment.limits.numbers import LATEST_MOMENT, MOST_PROCESSORS
 from hpcrowd.environment.machine.hostlists import collapse, expand
 from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
-from hpcrowd.environment.state.checks import check_state, refuse
-from hpcrowd.environment.state.node_lists import NodeLists
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import ClusterState, NodeLists, check_state, refuse
 from hpcrowd.environment.traces.formats.common.files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,

@@ -39,9 +39,7 @@ from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.machine.slurm.records import Kind, Record
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.state.checks import check_state, refuse
-from hpcrowd.environment.state.node_lists import NodeLists
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import ClusterState, NodeLists, check_state, refuse
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, read_file
 from hpcrowd.environment.traces.formats.common.names import numbered_fields, worded

@@ -1,4 +1,4 @@
-"""The state of a cluster at one second, with what is known of the time before.
+"""The state of a cluster at one second, with what is known of the time before, and its checks.
 
 Nothing in a :class:`ClusterState` is known only later: jobs that wait have no start, and jobs that
 run have no end and no run time.
@@ -7,17 +7,23 @@ run have no end and no run time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import Clock, moment
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import ParseError, QuantityError, TraceError, nearest, shortened
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.jobs import State as Outcome
+from hpcrowd.environment.limits.numbers import LARGEST_TIME
+from hpcrowd.environment.machine.hostlists import expand
 from hpcrowd.environment.machine.past import Placed
+from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.simulation import Simulation
 
 #: Why jobs wait that something else than the scheduler holds back.
@@ -200,3 +206,253 @@ class ClusterState:
             held=held,
             placed=placed,
         )
+
+
+# ---- checks -------------------------------------------------------------------------------------
+
+
+def check_state(state: ClusterState, machine: Machine | None = None) -> list[str]:
+    """Check that a state does not contradict itself, or the machine.
+
+    Jobs that are over may have asked for more than there is now, and for partitions that are gone.
+    Jobs in :attr:`ClusterState.held` may ask for more than the machine has: that may be why they
+    wait.
+
+    Parameters
+    ----------
+    state
+        The state.
+    machine
+        Its nodes and partitions, if they are known; then its cores count instead of the size of the
+        state.
+
+    Returns
+    -------
+    list of str
+        What is odd and not wrong, one line each: jobs that run longer than they asked for, as real
+        resource managers stop them only now and then.
+
+    Raises
+    ------
+    ParseError
+        If a job of a file contradicts something; the message names the line.
+    TraceError
+        The same for a state that comes from no file, or about no single job.
+    QuantityError
+        If more is down than there is.
+    """
+    size = state.processors if machine is None else machine.cores
+    if not 0 <= state.down <= size:
+        raise QuantityError(
+            f"{state.source}: {state.down:,} processors down, and the machine has {size:,}; "
+            "correct one of them"
+        )
+    for begin, end in state.closed:
+        if begin >= end:
+            raise QuantityError(
+                f"{state.source}: closed from {moment(state.clock, begin)} to "
+                f"{moment(state.clock, end)}: the end must be later than the beginning"
+            )
+    _check_times(state)
+    _check_numbers(state)
+    _check_held(state)
+    _check_sizes(state, size)
+    _check_sums(state)
+    _check_partitions(state, machine)
+    return _remarks(state)
+
+
+def refuse(state: ClusterState, row: int, field: str, value: Any, rule: str) -> NoReturn:
+    """Refuse a job of a state, with its line if it comes from a file.
+
+    Parameters
+    ----------
+    state, row
+        The state, and the row of the job.
+    field, value, rule
+        What is wrong: the field and its value, the rule and the cure.
+
+    Raises
+    ------
+    ParseError
+        If the job has a line.
+    TraceError
+        If not.
+    """
+    job = f"job {state.jobs.who(int(state.jobs.number[row]), 'job')}"
+    line = 0 if state.lines is None else int(state.lines[row])
+    if line > 0:
+        raise ParseError(state.source, line, field, str(value), f"{job}: {rule}")
+    raise TraceError(f"{state.source}: {job}, {field} {shortened(str(value))}: {rule}")
+
+
+def _check_times(state: ClusterState) -> None:
+    """Check that every job was submitted, started and ended in this order, and not after now."""
+    jobs, clock = state.jobs, state.clock
+    submit, start, end = jobs.recorded_submit, jobs.recorded_start, jobs.recorded_end
+    started, ended = start != UNKNOWN, end != UNKNOWN
+    now = moment(clock, state.now)
+
+    def check(wrong: NDArray[np.bool_], name: str, times: Int64s, rule: str) -> None:
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            refuse(state, row, name, moment(clock, int(times[row])), rule)
+
+    if np.any(submit < 0):
+        row = int(np.argmax(submit < 0))
+        refuse(state, row, "submit", int(submit[row]), "every job of a state has been submitted")
+    late = f"later than the moment of the state, {now}; leave the job out, or correct one of them"
+    check(submit > state.now, "submit", submit, late)
+    check(started & (start > state.now), "start", start, late.replace("the job", "the start"))
+    check(ended & (end > state.now), "end", end, late.replace("the job", "the end"))
+    early = "earlier than its {}; correct one of them"
+    check(started & (start < submit), "start", start, early.format("submission"))
+    check(ended & started & (end < start), "end", end, early.format("start"))
+    check(ended & (end < submit), "end", end, early.format("submission"))
+
+
+def _check_numbers(state: ClusterState) -> None:
+    """Check that no two jobs have the same number."""
+    number = state.jobs.number
+    order = np.argsort(number, kind="stable")
+    again = np.flatnonzero(number[order][1:] == number[order][:-1])
+    if len(again):
+        row = int(order[again + 1].min())
+        before = int(np.flatnonzero(number == number[row])[0])
+        where = (
+            f" (line {state.lines[before]})"
+            if state.lines is not None and state.lines[before] > 0
+            else ""
+        )
+        rule = f"another job has this number{where}; number them differently"
+        refuse(state, row, "number", int(number[row]), rule)
+
+
+def _check_sizes(state: ClusterState, size: int) -> None:
+    """Check that the jobs that run fit into the machine together, and those that wait alone."""
+    jobs, running, waiting = state.jobs, state.running, state.waiting
+    here = np.concatenate((running, waiting))
+    without = here[jobs.processors[here] < 1]
+    if len(without):
+        row = int(without.min())
+        refuse(state, row, "processors", int(jobs.processors[row]), "a job needs at least one")
+    by_start = running[np.lexsort((running, jobs.recorded_start[running]))]
+    used = np.cumsum(jobs.processors[by_start])
+    up = size - state.down
+    if len(used) and used[-1] > up:
+        row = int(by_start[np.searchsorted(used, up, side="right")])
+        down = f", less {state.down:,} that are down" if state.down else ""
+        rule = (
+            f"{plural(len(running), 'running job')} on {int(used[-1]):,} processors, and the "
+            f"machine has {size:,}{down}; correct its size, or leave out jobs that are over"
+        )
+        refuse(state, row, "processors", int(jobs.processors[row]), rule)
+    large = jobs.processors[waiting] > size
+    large &= ~np.isin(waiting, np.fromiter(state.held, np.int64, len(state.held)))
+    if large.any():
+        row = int(waiting[large].min())
+        rule = f"waits, and the machine has {size:,}; correct its size, or leave the job out"
+        refuse(state, row, "processors", int(jobs.processors[row]), rule)
+
+
+def _check_held(state: ClusterState) -> None:
+    """Check that jobs that are held wait."""
+    rows = np.fromiter(state.held, np.int64, len(state.held))
+    wrong = np.setdiff1d(rows, state.waiting)
+    if len(wrong):
+        row = int(wrong[0])
+        rule = "only a job that waits is held; leave out the reason, or start and end"
+        refuse(state, row, "held", state.held[row], rule)
+
+
+def _check_sums(state: ClusterState) -> None:
+    """Check that no sum of processor-seconds overflows."""
+    jobs = state.jobs
+    longest = np.maximum(jobs.run_time, jobs.requested_time).astype(np.float64)
+    work = longest * np.maximum(jobs.processors, 1)
+    if float(work.sum()) + state.now > LARGEST_TIME:
+        row = int(np.argmax(work))
+        field = "requested_time" if jobs.requested_time[row] == longest[row] else "run_time"
+        rule = (
+            f"the jobs have {work.sum():.2g} processor-seconds in all, too many to add; this one "
+            "has the most; correct it"
+        )
+        refuse(state, row, field, int(longest[row]), rule)
+
+
+def _check_partitions(state: ClusterState, machine: Machine | None) -> None:
+    """Check that the jobs that run or wait are in partitions that exist."""
+    known = set(state.partitions)
+    if machine is not None:
+        known |= {one.name for one in machine.partitions}
+    if not known:
+        return
+    here = np.sort(np.concatenate((state.running, state.waiting)))
+    fine: dict[str, str] = {}  # the first unknown partition in each text
+    for row, text in zip(here.tolist(), partitions_of(state, here), strict=True):
+        if text not in fine:
+            names = [name for name in text.split(",") if name]
+            fine[text] = next((name for name in names if name not in known), "")
+        if fine[text]:
+            cure = nearest(fine[text], sorted(known)) or f"there are {', '.join(sorted(known))}"
+            refuse(state, row, "queue", fine[text], f"no such partition; {cure.rstrip()}")
+
+
+def partitions_of(state: ClusterState, rows: Int64s) -> list[str]:
+    """Return the partitions of jobs, separated by commas; empty if they are not known.
+
+    That in which a job runs, else those that it asks for, else the name of its queue.
+    """
+    jobs = state.jobs
+    placed = [state.placed[row].partition if row in state.placed else "" for row in rows.tolist()]
+    names = jobs.names.get("queue", {})
+    queues = [names.get(number, "") for number in jobs.queue[rows].tolist()]
+    asked = [""] * len(rows)
+    if jobs.requests is not None:
+        asked = jobs.requests.take(rows).texts(Ask.PARTITIONS)
+    return [here or text or queue for here, text, queue in zip(placed, asked, queues, strict=True)]
+
+
+def _remarks(state: ClusterState) -> list[str]:
+    """Return what is odd and not wrong."""
+    jobs, running = state.jobs, state.running
+    limit = jobs.requested_time[running]
+    ran = state.now - jobs.recorded_start[running]
+    over = (limit != UNKNOWN) & (ran > limit)
+    if not over.any():
+        return []
+    most = int((ran - limit)[over].max())
+    return [f"{plural(int(over.sum()), 'job')} running longer than requested, by up to {most:,} s"]
+
+
+#: Most names of all lists of a file: ten jobs on each of a million nodes. A short list can have
+#: thousands of names (our choice).
+MOST_PLACES = 10_000_000
+
+
+class NodeLists:
+    """The host lists of one file, such as ``n[1-4,7]``; equal ones are the same tuple."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, ...]] = {}
+        self._names = 0
+
+    def names(self, text: str) -> tuple[str, ...]:
+        """Return the names in a list.
+
+        Raises
+        ------
+        QuantityError
+            If it is not a host list, or all lists together have too many names.
+        """
+        found = self._known.get(text)
+        if found is None:
+            found = tuple(expand(text))
+            self._names += len(found)
+            if self._names > MOST_PLACES:
+                raise QuantityError(
+                    f"host list {text!r}: with the lists before, more than {MOST_PLACES:,} names; "
+                    "leave out jobs"
+                )
+            self._known[text] = found
+        return found

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import pickle
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from hpcrowd.analysis.calibration.coverage import Coverage, check
-from hpcrowd.analysis.calibration.posterior import Posterior, predicted
+from hpcrowd.analysis.calibration.posterior import Coverage, Posterior, check, predicted
 from hpcrowd.analysis.calibration.regression import (
     LEAST_DRAWS,
     Table,
@@ -19,14 +19,19 @@ from hpcrowd.analysis.calibration.regression import (
     likeness,
     posterior_of,
 )
-from hpcrowd.analysis.calibration.statistics import NAMES, chosen
+from hpcrowd.analysis.calibration.statistics import NAMES, Measure, chosen
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.results import versions
-from hpcrowd.environment.errors import QuantityError, check_choice
+from hpcrowd.environment.clock import DAY, Clock
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, check_choice
 from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS, check_within
 from hpcrowd.environment.streams import Streams
-from hpcrowd.scenarios.calibration.simulations import Days, Simulations
-from hpcrowd.scenarios.calibration.subject import read_subject
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.window import window
+from hpcrowd.scenarios.calibration.subject import Subject, read_subject
+from hpcrowd.scenarios.kinds.replay import ReplayConfig, prepare
+from hpcrowd.scenarios.sweeps.loop import each_in_processes
+from hpcrowd.scenarios.terminal import Progress
 
 #: Methods by name.
 METHODS = ("regression", "smc")
@@ -39,9 +44,6 @@ PREDICTIVE = 60
 
 #: Share of the budget of ``smc`` that shows how much each statistic varies over the prior.
 SCALING = 0.2
-
-#: Called with a label, the steps done and all steps.
-Progress = Callable[[str, int, int], Any]
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def calibrate(
         ``regression`` (see :mod:`hpcrowd.analysis.calibration.regression`) or ``smc`` (ABC-SMC by
         pyabc).
     truths
-        Truths of the check, see :mod:`hpcrowd.analysis.calibration.coverage`; 0 for none.
+        Truths of the check, see :mod:`hpcrowd.analysis.calibration.posterior`; 0 for none.
     predictive
         Simulations of draws of the posterior, for predictive intervals of the statistics.
     seed
@@ -137,7 +139,7 @@ def calibrate(
             "leave out one of the two"
         )
     if method == "smc":
-        from hpcrowd.analysis.calibration.smc import check_available
+        from hpcrowd.analysis.calibration.regression import check_available
 
         check_available()
     given = [f"{name}={text}" for name, text in free.items()] if isinstance(free, Mapping) else free
@@ -201,7 +203,7 @@ def _searched(
     simulations: Simulations, table: Table, budget: int, seed: int, progress: Progress
 ) -> Weighted:
     """Return the posterior by a search with about as many simulations as the budget."""
-    from hpcrowd.analysis.calibration.smc import sample
+    from hpcrowd.analysis.calibration.regression import sample
 
     counted = _Counted(simulations, budget, progress)
     priors = simulations.subject.priors
@@ -241,3 +243,155 @@ def write_posterior(posterior: Posterior, path: str | os.PathLike[str], folder: 
     """
     relative = os.path.relpath(folder.absolute(), Path(path).absolute().parent)
     replace(posterior, folder=Path(relative).as_posix()).write(path)
+
+
+# ---- simulations --------------------------------------------------------------------------------
+
+#: A simulation to do: its place, the values of the free parameters, and its seed.
+Task = tuple[int, tuple[float, ...], int]
+
+
+@dataclass(frozen=True)
+class Days:
+    """The calibrated days of a log.
+
+    Attributes
+    ----------
+    trace
+        Their jobs.
+    begin, end
+        s since its origin; the last second counts.
+    """
+
+    trace: Trace
+    begin: int
+    end: int
+
+    @classmethod
+    def of(cls, trace: Trace, days: int | None) -> Days:
+        """Return the first days of a log, from its first submission on; all unless given.
+
+        Raises
+        ------
+        HpcrowdError
+            When there are no jobs.
+        """
+        submit = trace["submit"][trace["submit"] >= 0]
+        if not len(submit):
+            raise QuantityError(f"{trace.source}: no job has a submit time")
+        if days is not None:
+            first = int(submit.min())
+            trace, _ = window(trace, first, first + days * DAY)
+            submit = trace["submit"]
+        begin = int(submit.min())
+        end = int(submit.max()) if days is None else begin + days * DAY - 1
+        return cls(trace, begin, max(end, begin + 1))
+
+    @property
+    def days(self) -> float:
+        """How many."""
+        return (self.end + 1 - self.begin) / DAY
+
+
+@dataclass(frozen=True)
+class Simulations:
+    """Simulates draws of the free parameters; it can be sent to other processes.
+
+    Attributes
+    ----------
+    subject
+        What is simulated.
+    prepared
+        The inputs that all simulations share, pickled.
+    until
+        End of the days in a simulation, s.
+    measure
+        Measures it.
+    record
+        Statistics of the log.
+    jobs
+        Jobs of the log in these days.
+    """
+
+    subject: Subject
+    prepared: bytes
+    until: int
+    measure: Measure
+    record: Floats
+    jobs: int
+
+    @classmethod
+    def of(cls, subject: Subject, log: Days) -> Simulations:
+        """Prepare the inputs, and measure the log.
+
+        Raises
+        ------
+        HpcrowdError
+            When the log cannot be simulated with these settings.
+        """
+        config = subject.scenario([prior.at(0.5) for prior in subject.priors])
+        converted, _ = config.recorded(log.trace, config.conversion())
+        clock = Clock.of(log.trace.header)
+        measure = Measure.of_log(converted.jobs, clock, log.end, log.days)
+        record = measure.of_record(converted.jobs)
+        prepared: Any = log.trace
+        until = log.end - log.begin
+        if isinstance(config, ReplayConfig):
+            until = log.end
+            if not config.draws_requests:
+                prepared = prepare(log.trace, config, follows=config.users != "rigid")
+        return cls(subject, pickle.dumps(prepared), until, measure, record, len(converted.jobs))
+
+    def __call__(self, task: Task) -> Floats:
+        """Return the statistics of a simulation.
+
+        Raises
+        ------
+        QuantityError
+            When it cannot be done, with its parameters.
+        """
+        _, values, seed = task
+        try:
+            staged = self.subject.scenario(values, seed).stage(pickle.loads(self.prepared))
+            staged.model.run(self.until + 1)
+        except HpcrowdError as error:
+            pairs = zip(self.subject.priors, values, strict=True)
+            shown = ", ".join(f"{prior.name} = {value:g}" for prior, value in pairs)
+            raise QuantityError(f"simulation with {shown}: {error}; narrow the priors") from None
+        return self.measure(staged.model.jobs, staged.model.clock, self.until)
+
+    def all(
+        self,
+        values: Floats,
+        seeds: Sequence[int],
+        workers: int,
+        progress: Progress,
+        label: str,
+    ) -> Floats:
+        """Return the statistics of many simulations, shape (simulations, statistics).
+
+        Parameters
+        ----------
+        values
+            Parameters of each, shape (simulations, parameters).
+        seeds
+            Of each.
+        workers
+            Processes that share the work.
+        progress, label
+            Called before each simulation, with this label.
+        """
+        rounded = [
+            tuple(
+                prior.rounded(value) for prior, value in zip(self.subject.priors, line, strict=True)
+            )
+            for line in values.tolist()
+        ]
+        tasks = [(place, line, seeds[place]) for place, line in enumerate(rounded)]
+        found = np.empty((len(tasks), len(self.record)))
+        progress(label, 0, len(tasks))
+        done = each_in_processes(self, tasks, workers)
+        for count, ((place, *_), statistics) in enumerate(done, 1):
+            found[place] = statistics
+            progress(label, count, len(tasks))
+        return found

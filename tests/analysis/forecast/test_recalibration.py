@@ -6,8 +6,15 @@ import math
 import numpy as np
 import pytest
 from hpcrowd.analysis.forecast import conformal, levels, qbets
-from hpcrowd.analysis.forecast.conformal import LEVELS, UNIT, OpenForecasts, Recalibration
-from hpcrowd.analysis.forecast.levels import GRID, STEPS, TrueLevels
+from hpcrowd.analysis.forecast.conformal import (
+    GRID,
+    LEVELS,
+    STEPS,
+    UNIT,
+    OpenForecasts,
+    Recalibration,
+    TrueLevels,
+)
 from hpcrowd.analysis.forecast.scores import covered, crps, mean_difference, pinball, quantiles
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
