@@ -193,6 +193,17 @@ def cumulative(times: Int64s, at: Int64s) -> Int64s:
     return np.searchsorted(known, at, side="right").astype(np.int64)
 
 
+def present_at(enters: Int64s, leaves: Int64s, at: Int64s, weight: Int64s | int = 1) -> Int64s:
+    """Return the total weight of what has entered and not left at some seconds."""
+    found = np.zeros(len(at), np.int64)
+    weights = np.broadcast_to(weight, len(enters))
+    for times, sign in ((enters, 1), (leaves, -1)):
+        order = np.argsort(times)
+        sums = np.concatenate(([0], np.cumsum(weights[order])))
+        found += sign * sums[np.searchsorted(times[order], at, side="right")]
+    return found
+
+
 def exceedance(values: Int64s | Floats, points: int = 160) -> tuple[Floats, Floats] | None:
     """Return (x, share of ``values`` larger than x), x in equal ratios from 1 s to the largest.
 

@@ -125,13 +125,13 @@ class Measure:
     @classmethod
     def of_log(cls, record: JobTable, clock: Clock, until: int, days: float) -> Measure:
         """Return the measure for a log, whose median response is the limit of quick ones."""
-        units = _seen(as_recorded(record), until)[0].by_batch
+        units = _seen(record.as_recorded(), until)[0].by_batch
         found = units.response[units.awaited[units.think_time != UNKNOWN]]
         return cls(clock, until, days, float(np.median(found)) if len(found) else 0.0)
 
     def of_record(self, jobs: JobTable) -> Floats:
         """Return the statistics of the log, shape (statistics,)."""
-        return self(as_recorded(jobs), self.clock, self.until)
+        return self(jobs.as_recorded(), self.clock, self.until)
 
     def __call__(self, jobs: JobTable, clock: Clock, until: int) -> Floats:
         """Return the statistics of a run, shape (statistics,).
@@ -196,14 +196,6 @@ def on_scales(values: Floats) -> Floats:
         elif one.scale == "log":
             found[..., place] = np.log10(1 + found[..., place])
     return found
-
-
-def as_recorded(jobs: JobTable) -> JobTable:
-    """Return jobs with their recorded times as simulated ones."""
-    again = jobs.copy()
-    again.submit[:], again.start[:] = jobs.recorded_submit, jobs.recorded_start
-    again.end[:] = jobs.recorded_end
-    return again
 
 
 def _seen(jobs: JobTable, until: int) -> tuple[Work, Int64s]:

@@ -20,6 +20,7 @@ from hpcrowd.analysis.forecast.bounds import (
     Fan,
     Waits,
     bounds,
+    by_step,
     days_between,
     edges_before_now,
     fans_of,
@@ -281,6 +282,9 @@ class Answers:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, fit for JSON; :data:`MEANING` says what it means."""
         clock = self.clock
+        fans = by_step(clock, self.edges, {name: fan.bounds for name, fan in self.fans.items()})
+        for name, fan in self.fans.items():
+            fans[name]["mean"] = fan.mean.tolist()
         return {
             "now_s": self.now,
             "now_local_time": local_time(clock, self.now),
@@ -299,17 +303,7 @@ class Answers:
             "notes": list(self.notes),
             "bounds": dict(zip(BOUNDS, LEVELS, strict=True)),
             "jobs": [one.to_dict(clock) for one in self.jobs],
-            "fans": {
-                "begin_s": self.edges[:-1].tolist(),
-                "begin_local_time": [local_time(clock, at) for at in self.edges[:-1].tolist()],
-                **{
-                    name: {
-                        **{key: row.tolist() for key, row in zip(BOUNDS, fan.bounds, strict=True)},
-                        "mean": fan.mean.tolist(),
-                    }
-                    for name, fan in self.fans.items()
-                },
-            },
+            "fans": fans,
             "waits": self._wait_rows(),
             "before": {
                 "begin_s": self.edges_before[:-1].tolist(),

@@ -84,6 +84,19 @@ def local_bounds(clock: Clock, values: Floats) -> dict[str, str | None]:
     return {name: local_time(clock, one) for name, one in zip(BOUNDS, values, strict=True)}
 
 
+def by_step(clock: Clock, edges: Int64s, fans: Mapping[str, Floats]) -> dict[str, Any]:
+    """Return bounds in steps by name as plain data, with the first second of each step."""
+    begins = edges[:-1].tolist()
+    return {
+        "begin_s": begins,
+        "begin_local_time": [local_time(clock, at) for at in begins],
+        **{
+            name: {key: row.tolist() for key, row in zip(BOUNDS, fan, strict=True)}
+            for name, fan in fans.items()
+        },
+    }
+
+
 def flat_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return rows of plain data as a table, bounds as one column each: ``start_p50_s``."""
     import pandas as pd
@@ -186,19 +199,11 @@ def _before(outset: Outset, edges: Int64s) -> dict[str, Floats]:
     ends = edges[1:]
     return {
         "load": busy / state.processors,
-        "queue": _present(submit, left, np.ones(len(jobs)), ends),
-        "queued_processors": _present(submit, left, jobs.processors.astype(np.float64), ends),
+        "queue": curves.present_at(submit, left, ends).astype(np.float64),
+        "queued_processors": curves.present_at(submit, left, ends, jobs.processors).astype(
+            np.float64
+        ),
     }
-
-
-def _present(enters: Int64s, leaves: Int64s, weight: Floats, at: Int64s) -> Floats:
-    """Return the weight of what has entered and not left at some seconds."""
-    found = np.zeros(len(at))
-    for times, sign in ((enters, 1), (leaves, -1)):
-        order = np.argsort(times)
-        sums = np.concatenate(([0.0], np.cumsum(weight[order])))
-        found += sign * sums[np.searchsorted(times[order], at, side="right")]
-    return found
 
 
 # ---- waits, by the day of submission and the size of jobs ----------------------------------------

@@ -20,8 +20,8 @@ from hpcrowd.analysis.forecast.bounds import (
     BOUNDS,
     Waits,
     bounds,
+    by_step,
     flat_frame,
-    local_time,
     over_futures,
     series_of,
 )
@@ -173,14 +173,7 @@ class Effects:
             "confidence": CONFIDENCE,
             "totals": [one.to_dict() for one in self.totals],
             "jobs": [one.to_dict() for one in self.jobs],
-            "fans": {
-                "begin_s": self.edges[:-1].tolist(),
-                "begin_local_time": [local_time(self.clock, at) for at in self.edges[:-1].tolist()],
-                **{
-                    name: {key: row.tolist() for key, row in zip(BOUNDS, fan, strict=True)}
-                    for name, fan in self.fans.items()
-                },
-            },
+            "fans": by_step(self.clock, self.edges, self.fans),
             "meaning": MEASURES,
         }
 

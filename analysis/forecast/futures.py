@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import Floats, present_at
 from hpcrowd.analysis.forecast.run_times import RunTimes
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
@@ -431,8 +431,8 @@ class _Probe:
         enqueued = jobs.enqueued
         there = (enqueued != UNKNOWN) & (enqueued <= until)
         leaves = np.where(start[there] == UNKNOWN, np.iinfo(np.int64).max, start[there])
-        queued = present_at(enqueued[there], leaves, np.ones(int(there.sum()), np.int64), edges[1:])
-        asked = present_at(enqueued[there], leaves, jobs.processors[there], edges[1:])
+        queued = present_at(enqueued[there], leaves, edges[1:])
+        asked = present_at(enqueued[there], leaves, edges[1:], jobs.processors[there])
         start = self._first(start, until)
         new = np.arange(len(jobs)) >= present + past
         sent = new & (jobs.submit != UNKNOWN) & (jobs.submit <= until)
@@ -469,14 +469,4 @@ def held_between(start: Int64s, end: Int64s, processors: Int64s, edges: Int64s) 
         # The area under a step at t until an edge e is width * (e - t).
         used += sign * (sums[place] * edges - moments[place])
     found: Floats = np.diff(used) / np.diff(edges)
-    return found
-
-
-def present_at(enters: Int64s, leaves: Int64s, weight: Int64s, at: Int64s) -> Int64s:
-    """Return the total weight of what has entered and not left at some seconds."""
-    found = np.zeros(len(at), np.int64)
-    for times, sign in ((enters, 1), (leaves, -1)):
-        order = np.argsort(times)
-        sums = np.concatenate(([0], np.cumsum(weight[order])))
-        found += sign * sums[np.searchsorted(times[order], at, side="right")]
     return found

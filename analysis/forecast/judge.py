@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.curves import Floats
-from hpcrowd.analysis.forecast.futures import Outset, held_between, present_at
+from hpcrowd.analysis.curves import Floats, present_at
+from hpcrowd.analysis.forecast.futures import Outset, held_between
 from hpcrowd.analysis.forecast.hindsight import features_of, log_minutes
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -58,6 +58,10 @@ FUTURES = 12
 
 #: Earlier cases that corrections of load and queue learn from, and least number of them.
 DRIFT_CASES, DRIFT_LEAST = 60, 10
+
+
+#: Settings that the log under judgement shares with the outsets of its forecasts.
+RULES = ("scheduler", "users", "model", "machine", "overrun", "estimates")
 
 
 @dataclass(frozen=True)
@@ -97,17 +101,13 @@ class Subject:
         """Return the past of a state as a log, to be forecast like the state itself."""
         state = outset.state
         return cls(
-            state.jobs, state.clock, outset.processors or state.processors, outset.scheduler,
-            outset.users, outset.model, outset.machine, outset.overrun, outset.estimates,
-            seed=seed,
+            state.jobs, state.clock, outset.processors or state.processors, seed=seed,
+            **_rules(outset),
         )  # fmt: skip
 
     def outset(self, state: ClusterState) -> Outset:
         """Return what futures of a state have in common."""
-        return Outset(
-            state, WEEK, scheduler=self.scheduler, users=self.users, model=self.model,
-            machine=self.machine, overrun=self.overrun, estimates=self.estimates,
-        )  # fmt: skip
+        return Outset(state, WEEK, **_rules(self))
 
     def moments(self, count: int, warm_up: int) -> Int64s:
         """Return rows of jobs whose submissions are the moments, by time.
@@ -182,6 +182,11 @@ class Case:
     came: dict[str, Floats] = field(default_factory=dict)
     before: dict[str, Floats] = field(default_factory=dict)
     clairvoyant: dict[str, Floats] = field(default_factory=dict)
+
+
+def _rules(given: Subject | Outset) -> dict[str, Any]:
+    """Return the settings that a subject and an outset share."""
+    return {name: getattr(given, name) for name in RULES}
 
 
 def hindcast_at(subject: Subject, row: int) -> Case:
@@ -261,8 +266,7 @@ def _recorded(log: JobTable, state: ClusterState, now: int) -> dict[str, Floats]
         np.maximum(start[runs], now), np.minimum(end[runs], edges[-1]), log.processors[runs], edges
     )
     waits = (submit <= edges[-1]) & (start > now)
-    ones = np.ones(int(waits.sum()), np.int64)
-    queued = present_at(submit[waits], start[waits], ones, edges[1:])
+    queued = present_at(submit[waits], start[waits], edges[1:])
     sent = (submit > now) & (submit <= edges[-1])
     return _measured(submit[sent], start[sent] - submit[sent], busy, queued, state, now)
 
@@ -300,8 +304,7 @@ def _clairvoyant(
     stops = np.where(jobs.end[begun] == UNKNOWN, edges[-1], np.minimum(jobs.end[begun], edges[-1]))
     busy = held_between(np.maximum(jobs.start[begun], now), stops, jobs.processors[begun], edges)
     there = jobs.enqueued != UNKNOWN
-    ones = np.ones(int(there.sum()), np.int64)
-    queued = present_at(jobs.enqueued[there], start[there], ones, edges[1:])
+    queued = present_at(jobs.enqueued[there], start[there], edges[1:])
     wait = np.where(jobs.start[new] == UNKNOWN, UNKNOWN, jobs.start[new] - jobs.submit[new])
     found = _measured(jobs.submit[new], wait, busy, queued, state, now)
     seen = np.where(start[:count] == np.iinfo(np.int64).max, np.inf, start[:count])

@@ -366,17 +366,9 @@ def tables(found: Verdict) -> list[tuple[str, tuple[str, ...], list[list[str]]]]
         for kind, one in kinds.items()
     ]  # fmt: skip
     heading = (
-        "bounds",
-        "jobs",
-        "number",
-        "in 90 %",
-        "in 50 %",
-        "below",
-        "above",
-        "width",
-        "of 50 %",
+        "bounds", "jobs", "number", "in 90 %", "in 50 %", "below", "above", "width", "of 50 %",
         "loss",
-    )
+    )  # fmt: skip
     tables.append((f"Waits at {found.moments} moments, in ln(1 + minutes)", heading, rows))
     rows = [
         [

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import mannwhitneyu
 
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import Floats, present_at
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError, missing
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -142,8 +142,8 @@ def _outages(jobs: JobTable) -> list[Event]:
     hours = int(jobs.recorded_submit.max() - origin) // HOUR + 1
     grid = origin + HOUR * np.arange(hours + 1)
     starts = np.histogram(jobs.recorded_start, grid)[0]
-    queue = _count(jobs.recorded_submit, grid[:-1]) - _count(jobs.recorded_start, grid[:-1])
-    use = _in_use(jobs, grid)[1:]
+    queue = present_at(jobs.recorded_submit, jobs.recorded_start, grid[:-1])
+    use = present_at(jobs.recorded_start, jobs.recorded_end, grid, jobs.processors)[1:]
     window = AROUND * 7 * 24
     usual = _around(starts.astype(float), window)
     usual_use = _around(use, window)
@@ -200,7 +200,8 @@ def _changes(jobs: JobTable, clock: Clock) -> list[Event]:
     )  # fmt: skip
     origin = clock.second_at(int(days[0]) * DAY)
     grid = origin + HOUR * np.arange(24 * len(days) + 1)
-    peak = _in_use(jobs, grid)[1:].reshape(-1, 24).max(axis=1)
+    use = present_at(jobs.recorded_start, jobs.recorded_end, grid, jobs.processors)[1:]
+    peak = use.reshape(-1, 24).max(axis=1)
     found = []
     for kind, values, floor in (
         ("capacity", peak, 1.0),
@@ -320,18 +321,4 @@ def _around(values: Floats, window: int) -> Floats:
     place = np.arange(len(values))
     low, high = np.maximum(place - window // 2, 0), np.minimum(place + window // 2 + 1, len(values))
     found: Floats = (sums[high] - sums[low]) / (high - low)
-    return found
-
-
-def _count(times: Int64s, grid: Int64s) -> Int64s:
-    return np.searchsorted(np.sort(times), grid, side="right")
-
-
-def _in_use(jobs: JobTable, grid: Int64s) -> Floats:
-    """Return the processors in use at each time of a grid."""
-    found = np.zeros(len(grid))
-    for times, sign in ((jobs.recorded_start, 1), (jobs.recorded_end, -1)):
-        order = np.argsort(times, kind="stable")
-        sums = np.concatenate([[0], np.cumsum(jobs.processors[order])])
-        found += sign * sums[np.searchsorted(times[order], grid, side="right")]
     return found

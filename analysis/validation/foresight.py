@@ -31,7 +31,7 @@ import numpy as np
 
 from hpcrowd.analysis.curves import RESOLUTION, Floats
 from hpcrowd.analysis.validation.events import Event
-from hpcrowd.analysis.validation.futures import as_recorded, observe, simulate_second
+from hpcrowd.analysis.validation.futures import observe, simulate_second
 from hpcrowd.analysis.validation.models import Parts, UserModel
 from hpcrowd.analysis.validation.scores import BIN, CONFIDENCE, RESAMPLES, Estimate
 from hpcrowd.environment.clock import DAY, WEEK, Clock
@@ -233,7 +233,7 @@ def foresee_events(
         parts = Parts.of(jobs, clock, at=event.begin, days=max(HORIZONS))
         stretches = _Stretches(parts)
         foreseen: dict[str, dict[int, Numbers]] = {}
-        recorded, usual = stretches.after(as_recorded(jobs)), stretches.before()
+        recorded, usual = stretches.after(jobs.as_recorded()), stretches.before()
         daily = {"usual": usual[1], "recorded": recorded[1]}
         for number, model in enumerate(models):
             if progress is not None:
@@ -255,7 +255,7 @@ class _Stretches:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         sessions = parts.work.sessions
-        self.record = as_recorded(parts.work.jobs)
+        self.record = parts.work.jobs.as_recorded()
         self.start = sessions.start[parts.work.jobs.session]
         first = np.full(len(sessions.users), np.iinfo(np.int64).max)
         np.minimum.at(first, parts.place, parts.work.jobs.recorded_submit)

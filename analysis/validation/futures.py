@@ -34,7 +34,7 @@ from hpcrowd.agents.generative.shmueli import SiteModel
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import Floats, present_at
 from hpcrowd.analysis.validation.models import Parts, UserModel
 from hpcrowd.analysis.validation.scores import distances, histogram, times_histogram
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
@@ -131,14 +131,6 @@ def simulate_second(
     return jobs
 
 
-def as_recorded(jobs: JobTable) -> JobTable:
-    """Return the jobs with their recorded submissions and ends as simulated ones."""
-    again = jobs.copy()
-    again.submit[:], again.end[:] = jobs.recorded_submit, jobs.recorded_end
-    again.start[:] = jobs.recorded_start
-    return again
-
-
 def observe(parts: Parts, run: JobTable, rows: Int64s | None = None) -> Observed:
     """Return what belongs to users in the second part of a run with recorded waits.
 
@@ -213,9 +205,7 @@ def observe_queue(parts: Parts, run: JobTable) -> Observed:
     hours = np.arange(parts.since, parts.until, HOUR)
     there = run.submit != UNKNOWN
     start = np.where(run.start == UNKNOWN, np.maximum(run.end, end), run.start)
-    arrived = np.searchsorted(np.sort(run.submit[there]), hours, side="right")
-    begun = np.searchsorted(np.sort(start[there]), hours, side="right")
-    queue = arrived - begun
+    queue = present_at(run.submit[there], start[there], hours)
     week = (hours - parts.since) // WEEK
     weeks = int(week[-1]) + 1
     in_hour = np.unique(((sent.submit - parts.since) // HOUR) * users + place) // users
@@ -237,7 +227,7 @@ def observe_queue(parts: Parts, run: JobTable) -> Observed:
 
 def days_before(parts: Parts) -> Observed:
     """Return what belongs to users in the record just before the origin, in as many days."""
-    record = as_recorded(parts.work.jobs)
+    record = parts.work.jobs.as_recorded()
     begin = parts.since - (parts.until - parts.since)
     rows = np.flatnonzero((record.submit >= begin) & (record.submit < parts.since))
     return observe(parts, record, rows)

@@ -33,7 +33,6 @@ from hpcrowd.analysis.validation.futures import (
     MEASURES,
     Observed,
     added,
-    as_recorded,
     compared,
     days_before,
     joined,
@@ -198,7 +197,7 @@ def _counts(parts: Parts) -> dict[str, int]:
         "since_s": parts.since,
         "until_s": parts.until,
         "jobs_first": len(parts.first.jobs),
-        "jobs_second": len(submitted_in_second(parts, as_recorded(parts.work.jobs))),
+        "jobs_second": len(submitted_in_second(parts, parts.work.jobs.as_recorded())),
         "sessions_first": int(parts.known.sum()),
         "sessions_second": int(after.sum()),
         "batches_second": int(second.sum()),
@@ -366,7 +365,7 @@ class _Evidence:
                 parts, model, rules.scheduler, processors, seed + number, drawn=drawn
             )
             if model is None:
-                run = as_recorded(parts.work.jobs)
+                run = parts.work.jobs.as_recorded()
             elif model.generates:
                 run = queued
             else:

@@ -286,6 +286,13 @@ def refuse(state: ClusterState, row: int, field: str, value: Any, rule: str) -> 
     raise TraceError(f"{state.source}: {job}, {field} {shortened(str(value))}: {rule}")
 
 
+def refuse_first(state: ClusterState, rows: Int64s, field: str, values: Int64s, rule: str) -> None:
+    """Refuse the first of some jobs, if there is one; values are those of all jobs."""
+    if len(rows):
+        row = int(rows.min())
+        refuse(state, row, field, int(values[row]), rule)
+
+
 def _check_times(state: ClusterState) -> None:
     """Check that every job was submitted, started and ended in this order, and not after now."""
     jobs, clock = state.jobs, state.clock
@@ -298,9 +305,8 @@ def _check_times(state: ClusterState) -> None:
             row = int(np.argmax(wrong))
             refuse(state, row, name, moment(clock, int(times[row])), rule)
 
-    if np.any(submit < 0):
-        row = int(np.argmax(submit < 0))
-        refuse(state, row, "submit", int(submit[row]), "every job of a state has been submitted")
+    never = np.flatnonzero(submit < 0)
+    refuse_first(state, never, "submit", submit, "every job of a state has been submitted")
     late = f"later than the moment of the state, {now}; leave the job out, or correct one of them"
     check(submit > state.now, "submit", submit, late)
     check(started & (start > state.now), "start", start, late.replace("the job", "the start"))
@@ -333,9 +339,7 @@ def _check_sizes(state: ClusterState, size: int) -> None:
     jobs, running, waiting = state.jobs, state.running, state.waiting
     here = np.concatenate((running, waiting))
     without = here[jobs.processors[here] < 1]
-    if len(without):
-        row = int(without.min())
-        refuse(state, row, "processors", int(jobs.processors[row]), "a job needs at least one")
+    refuse_first(state, without, "processors", jobs.processors, "a job needs at least one")
     by_start = running[np.lexsort((running, jobs.recorded_start[running]))]
     used = np.cumsum(jobs.processors[by_start])
     up = size - state.down
@@ -349,10 +353,8 @@ def _check_sizes(state: ClusterState, size: int) -> None:
         refuse(state, row, "processors", int(jobs.processors[row]), rule)
     large = jobs.processors[waiting] > size
     large &= ~np.isin(waiting, np.fromiter(state.held, np.int64, len(state.held)))
-    if large.any():
-        row = int(waiting[large].min())
-        rule = f"waits, and the machine has {size:,}; correct its size, or leave the job out"
-        refuse(state, row, "processors", int(jobs.processors[row]), rule)
+    rule = f"waits, and the machine has {size:,}; correct its size, or leave the job out"
+    refuse_first(state, waiting[large], "processors", jobs.processors, rule)
 
 
 def _check_held(state: ClusterState) -> None:

@@ -255,12 +255,23 @@ def judge(
             f"a week ahead, which needs {SHORTEST // WEEK} weeks: give a longer one"
         )
     rows = subject.moments(moments, warm_up).tolist()
+    cases = _cases(partial(case_at, subject), rows, processes or cores(), progress)
+    return verdict(subject, cases, warm_up)
+
+
+def _cases(
+    at: Callable[[int], Case],
+    rows: Sequence[int],
+    processes: int,
+    progress: Callable[[int, int], Any] | None,
+) -> list[Case]:
+    """Return the cases at the submissions of some jobs, as they come."""
     cases: list[Case] = []
-    for _, case in each_in_processes(partial(case_at, subject), rows, processes or cores()):
+    for _, case in each_in_processes(at, rows, processes):
         cases.append(case)
         if progress is not None:
             progress(len(cases), len(rows))
-    return verdict(subject, cases, warm_up)
+    return cases
 
 
 def hindsight_of(
@@ -293,12 +304,7 @@ def hindsight_of(
         return found
     rows = np.unique(recent[np.linspace(0, len(recent) - 1, hindcasts).astype(np.int64)]).tolist()
     count = 1 if len(rows) < FEW_HINDCASTS else processes or cores()
-    cases: list[Case] = []
-    for _, case in each_in_processes(partial(hindcast_at, subject), rows, count):
-        cases.append(case)
-        if progress is not None:
-            progress(len(cases), len(rows))
-    for case in in_order(cases):
+    for case in in_order(_cases(partial(hindcast_at, subject), rows, count, progress)):
         found.add(case.features, case.now, case.start)
     return found
 
