@@ -47,6 +47,12 @@ def decades(seconds: ArrayLike) -> Floats:
     return np.log10(1 + np.asarray(seconds, np.float64) / RESOLUTION)
 
 
+def log_minutes(seconds: ArrayLike) -> Floats:
+    """Return ln(1 + minutes) of times in s; negative ones count as 0."""
+    found: Floats = np.log1p(np.maximum(np.asarray(seconds, float), 0) / 60)
+    return found
+
+
 def span_of(jobs: JobTable) -> tuple[int, int] | None:
     """Return the first submission and the last simulated event, s; None if there is none."""
     submit = jobs.submit[jobs.submit != UNKNOWN]

@@ -77,14 +77,9 @@ class Predicted:
 
 
 def predicted(record: Floats, simulated: Floats) -> list[Predicted]:
-    """Return each statistic of a log beside its quantiles over simulations.
+    """Return each statistic of a log, shape (statistics,), beside its quantiles over simulations.
 
-    Parameters
-    ----------
-    record
-        Shape (statistics,).
-    simulated
-        Shape (simulations, statistics).
+    These have shape (simulations, statistics).
     """
     quantiles = np.quantile(simulated, (0.5, 0.25, 0.75, 0.05, 0.95), axis=0)
     return [
@@ -319,21 +314,9 @@ def check(
 ) -> Coverage:
     """Return how often the posteriors for lines of a table contain their parameters.
 
-    Parameters
-    ----------
-    table
-        Simulations of draws of the prior.
-    truths
-        How many lines are taken for logs.
-    seed
-        Seed of which lines.
-    progress
-        Called before each truth.
-
-    Raises
-    ------
-    QuantityError
-        When the table has fewer lines.
+    The table has simulations of draws of the prior; ``truths`` of its lines, chosen by the seed,
+    are taken for logs, and ``progress`` is called before each. A QuantityError is raised when the
+    table has fewer lines.
     """
     if not 1 <= truths <= len(table):
         raise QuantityError(

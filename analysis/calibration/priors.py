@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -66,10 +65,7 @@ class Prior:
     def parse(cls, name: str, text: Any) -> Prior:
         """Return the prior of a parameter from text such as ``0..2`` or ``log:1h..2d``.
 
-        Raises
-        ------
-        QuantityError
-            When it has another form, or its bounds are none.
+        A QuantityError is raised when it has another form, or its bounds are none.
         """
         what = f"free {name} {text!r}"
         if not isinstance(text, str) or BETWEEN not in text:
@@ -127,13 +123,7 @@ class Prior:
 
     @classmethod
     def from_json(cls, wire: dict[str, Any]) -> Prior:
-        """Return the prior that :meth:`to_json` described.
-
-        Raises
-        ------
-        TypeError, ValueError
-            When it is none.
-        """
+        """Return what :meth:`to_json` described; TypeError or ValueError if it is no prior."""
         found = cls(**wire)
         texts, numbers = (found.name, found.unit), (found.low, found.high)
         if not all(isinstance(one, str) for one in texts):
@@ -163,17 +153,8 @@ def _bound(what: str, word: str, *, timed: bool) -> float:
     return number
 
 
-def inside(priors: Sequence[Prior], shares: Floats) -> Floats:
-    """Return shares of priors on a scale without bounds: their logits, same shape.
-
-    Parameters
-    ----------
-    priors
-        One per column.
-    shares
-        From :meth:`Prior.shares`, shape (draws, parameters).
-    """
-    assert shares.shape[1] == len(priors)
+def inside(shares: Floats) -> Floats:
+    """Return shares of priors on a scale without bounds: their logits, same shape."""
     found: Floats = np.log(shares) - np.log1p(-shares)
     return found
 

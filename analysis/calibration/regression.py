@@ -127,24 +127,15 @@ class Weighted:
 
 
 def posterior_of(table: Table, record: Floats) -> Weighted:
-    """Return the posterior for a log.
+    """Return the posterior for the statistics of a log, shape (statistics,).
 
-    Parameters
-    ----------
-    table
-        Simulations of draws of the prior.
-    record
-        Statistics of the log, shape (statistics,).
-
-    Raises
-    ------
-    QuantityError
-        If there are too few draws, or no statistic depends on the parameters.
+    The table has simulations of draws of the prior. A QuantityError is raised if there are too few
+    draws, or no statistic depends on the parameters.
     """
     if len(table) < LEAST_DRAWS:
         raise QuantityError(f"draws {len(table)}: at least {LEAST_DRAWS} are needed")
     scaled, target = _standardised(table, record)
-    logits = inside(table.priors, table.shares())
+    logits = inside(table.shares())
     summaries, mine = _summaries(scaled, target, logits)
     spread = summaries.std(axis=0, ddof=1)
     summaries, mine = summaries / spread, mine / spread
@@ -290,13 +281,7 @@ Simulate = Callable[[Sequence[float], int], Floats]
 
 
 def check_available() -> Any:
-    """Return pyabc.
-
-    Raises
-    ------
-    UnavailableError
-        When it is not installed.
-    """
+    """Return pyabc; an UnavailableError when it is not installed."""
     try:
         import pyabc
     except ImportError:
@@ -316,32 +301,14 @@ def sample(
 
     The first population comes from the prior. Each further one disturbs draws of the one before,
     and keeps those nearer to the log than half of that one (Toni et al. 2009, in pyabc: Schaelte et
-    al. 2022). Distances are Euclidean, each statistic in standard deviations over the prior.
+    al. 2022). Distances are Euclidean, each statistic in standard deviations over the prior: the
+    table has simulations of some draws of it. What none of them comes up to does not count, as in
+    the regression. There are about as many simulations as given; a population that has begun is
+    completed.
 
     pyabc draws from numpy's global stream and writes a database. Here that stream begins at the
     seed and is put back afterwards, everything happens in this process, and the database is in a
     temporary folder, so that the same seed gives the same bytes and nothing is left.
-
-    Parameters
-    ----------
-    priors
-        The free parameters.
-    record
-        Statistics of the log, shape (statistics,).
-    table
-        Simulations of some draws of the prior, which say how much each statistic varies. What none
-        of them comes up to does not count, as in the regression.
-    simulate
-        Simulates draws.
-    simulations
-        About how many; a population that has begun is completed.
-    seed
-        Seed of everything random.
-
-    Raises
-    ------
-    UnavailableError
-        When pyabc is not installed.
     """
     pyabc = check_available()
     names = [f"p{place}" for place in range(len(priors))]

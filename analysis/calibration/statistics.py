@@ -90,10 +90,7 @@ NAMES = tuple(one.name for one in STATISTICS)
 def chosen(words: Sequence[str]) -> tuple[str, ...]:
     """Return the names of statistics by their names or beginnings, such as ``think``; in order.
 
-    Raises
-    ------
-    QuantityError
-        When there is none of that name.
+    A QuantityError is raised when there is none of that name.
     """
     for word in words:
         if not any(name.startswith(word) for name in NAMES) or not word:
@@ -134,17 +131,7 @@ class Measure:
         return self(jobs.as_recorded(), self.clock, self.until)
 
     def __call__(self, jobs: JobTable, clock: Clock, until: int) -> Floats:
-        """Return the statistics of a run, shape (statistics,).
-
-        Parameters
-        ----------
-        jobs
-            The jobs with their simulated times.
-        clock
-            Local time in the run.
-        until
-            End of the days in the run, s.
-        """
+        """Return the statistics of a run, shape (statistics,), up to the second ``until`` in it."""
         if not (jobs.submit[jobs.submit != UNKNOWN] <= until).any():
             return np.array([self.days * DAY if one.unit == "s" else 0.0 for one in STATISTICS])
         work, waits = _seen(jobs, until)
@@ -182,13 +169,7 @@ class Measure:
 
 
 def on_scales(values: Floats) -> Floats:
-    """Return statistics on the scales on which they are compared, same shape.
-
-    Parameters
-    ----------
-    values
-        Statistics in the last dimension.
-    """
+    """Return statistics, in the last dimension, on the scales on which they are compared."""
     found = np.array(values, np.float64)
     for place, one in enumerate(STATISTICS):
         if one.scale == "decades":

@@ -381,23 +381,11 @@ def answers_of(
     recalibration: Recalibrates | None = None,
     reasons: Mapping[int, str] | None = None,
 ) -> Answers:
-    """Return what futures say.
+    """Return what one or more futures of an outset say.
 
-    Parameters
-    ----------
-    outset
-        What they have in common.
-    futures
-        One or more of them.
-    recalibration
-        Corrects the bounds of starts; None leaves them raw.
-    reasons
-        Why jobs wait, see :func:`reasons_now`, which finds them if they are not given.
-
-    Raises
-    ------
-    QuantityError
-        If futures are missing, or one is not of this outset.
+    A recalibration corrects the bounds of starts; without one they are raw. Reasons why jobs wait
+    are those of :func:`reasons_now` unless given. A QuantityError is raised if futures are missing,
+    or one is not of this outset.
     """
     check_futures(outset, futures)
     state, until = outset.state, outset.state.now + outset.horizon

@@ -37,17 +37,9 @@ BOUNDS = tuple(f"p{round(100 * level)}" for level in LEVELS)
 
 
 def over_futures(values: Floats) -> Floats:
-    """Return the bounds over futures, those without a value left out; NaN where none has one.
+    """Return the bounds over futures, shape (levels, ...), of values, shape (futures, ...).
 
-    Parameters
-    ----------
-    values
-        Shape (futures, ...); NaN where there is none.
-
-    Returns
-    -------
-    bounds
-        Shape (levels, ...).
+    A NaN is a future without a value, which is left out; bounds are NaN where none has one.
     """
     flat = values.reshape(len(values), -1).T
     there = ~np.isnan(flat)
@@ -243,18 +235,9 @@ class Waits:
     def of(
         cls, futures: Sequence[Future], until: int, days: Int64s, largest: int | None = None
     ) -> Waits:
-        """Measure the waits in futures.
+        """Measure the waits in futures up to the horizon, by days with edges in s since the origin.
 
-        Parameters
-        ----------
-        futures
-            The futures.
-        until
-            The horizon, s since the origin.
-        days
-            Edges of the days, s since the origin.
-        largest
-            Processors of the largest job that has a class; by default of those in the futures.
+        The largest job that has a class is that of the futures, or has ``largest`` processors.
         """
         submit = np.concatenate([one.submit for one in futures])
         wait = np.concatenate([one.wait for one in futures])

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import Floats, log_minutes
 from hpcrowd.analysis.forecast.scores import checked_levels
 from hpcrowd.environment.errors import QuantityError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -65,12 +65,8 @@ CLASS_ENDS = (1_800.0, 7_200.0, 43_200.0)
 def wait_classes(medians: ArrayLike, ends: ArrayLike = CLASS_ENDS) -> NDArray[np.int64]:
     """Return the class of each job by its raw median: below 30 min, 2 h, 12 h, or beyond.
 
-    Parameters
-    ----------
-    medians
-        Raw medians, in seconds, infinite beyond the horizon; shape (jobs,).
-    ends
-        Ends of all classes but the last, in seconds, ascending.
+    Medians are in seconds, infinite beyond the horizon, shape (jobs,); ends of all classes but the
+    last in seconds, ascending.
     """
     return np.searchsorted(np.asarray(ends, float), np.asarray(medians, float), "right").astype(
         np.int64
@@ -140,22 +136,13 @@ class Recalibration:
         return result
 
     def adjusted(self, raw: ArrayLike, classes: ArrayLike | None = None) -> Floats:
-        """Return recalibrated bounds, in seconds.
+        """Return recalibrated bounds, s, 0 or more, ascending in the levels.
 
-        Parameters
-        ----------
-        raw
-            Bounds of the forecast, in seconds; shape (jobs, levels), infinite beyond the horizon.
-        classes
-            Class of each job, from 0; shape (jobs,). None is class 0.
-
-        Returns
-        -------
-        bounds
-            Same shape, 0 or more, ascending in the levels; infinite bounds stay so.
+        Raw bounds have the same shape (jobs, levels), infinite beyond the horizon; infinite ones
+        stay so. Classes of jobs count from 0, shape (jobs,); None is class 0.
         """
         raw, classes = self._checked(raw, classes)
-        bounds = np.maximum(_space(raw) + self.offsets()[classes], 0)
+        bounds = np.maximum(log_minutes(raw) + self.offsets()[classes], 0)
         result: Floats = np.sort(UNIT * np.expm1(bounds), axis=1)
         # Adding and taking away of an offset of 0 must change nothing.
         untouched = ~self.offsets().any(axis=1)[classes]
@@ -171,34 +158,18 @@ class Recalibration:
         *,
         known: ArrayLike | None = None,
     ) -> Bools:
-        """Move the offsets by what happened, job after job.
+        """Move the offsets by what happened, job after job; return which levels have learned.
 
-        Parameters
-        ----------
-        raw
-            Bounds of the forecast, as given to :meth:`adjusted`; shape (jobs, levels).
-        outcome
-            Waits, in seconds, in the order in which they became known; shape (jobs,).
-        censored
-            Whether a job still waits, so that its wait is longer than its outcome. Such a job is
-            a miss of the bounds that have passed, and says nothing of the others yet.
-        classes
-            Class of each job, as given to :meth:`adjusted`.
-        known
-            Which levels have learned from this wait before, when it was censored; same shape as
-            ``raw``. They are left out.
+        Raw bounds and classes are as given to :meth:`adjusted`; outcomes are waits, s, in the order
+        in which they became known, shape (jobs,). A job that still waits is ``censored``: its wait
+        is longer than its outcome. It is a miss of the bounds that have passed, and says nothing of
+        the others yet. Levels that are ``known``, shape (jobs, levels), have learned from this wait
+        before, when it was censored; they are left out. The result includes them: it is what to
+        pass as ``known`` when a wait has gone on or ended.
 
-        Returns
-        -------
-        learned
-            Which levels have learned from which job by now, ``known`` included: what to pass as
-            ``known`` when a wait has gone on or ended.
-
-        Notes
-        -----
         A bound counts as the offsets of now would make it, not as it was when it was issued: waits
-        become known late, and offsets that still answer to bounds of long ago overshoot.
-        Infinite bounds are of no account: no offset changes them.
+        become known late, and offsets that still answer to bounds of long ago overshoot. Infinite
+        bounds are of no account: no offset changes them.
         """
         raw, classes = self._checked(raw, classes)
         outcome = np.asarray(outcome, float)
@@ -214,7 +185,7 @@ class Recalibration:
             raise QuantityError(f"known of shape {learned.shape}: give {raw.shape}, as raw")
         if not np.isfinite(outcome[~late]).all():
             raise QuantityError("an outcome that is infinite: pass it as censored, with its wait")
-        values, reached = _space(raw), _space(outcome)
+        values, reached = log_minutes(raw), log_minutes(outcome)
         for job in range(len(raw)):
             use = np.isfinite(values[job]) & ~learned[job]
             learned[job] |= self._move(values[job], reached[job], late[job], classes[job], use)
@@ -279,13 +250,7 @@ class Recalibration:
 
 
 class OpenForecasts:
-    """Forecasts that are still open, from which a recalibration learns as outcomes come in.
-
-    Parameters
-    ----------
-    recalibration
-        What learns.
-    """
+    """Forecasts that are still open, from which a recalibration learns as outcomes come in."""
 
     def __init__(self, recalibration: Recalibration) -> None:
         self.recalibration = recalibration
@@ -298,16 +263,10 @@ class OpenForecasts:
         start: NDArray[np.int64],
         classes: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add the bounds of one moment.
+        """Add the bounds of one moment, s.
 
-        Parameters
-        ----------
-        raw, classes
-            As for :meth:`Recalibration.learn`.
-        asked_at
-            The moment, s.
-        start
-            When the jobs start, s; -1 if that is never known.
+        Raw bounds and classes are as for :meth:`Recalibration.learn`. Jobs start at a second each;
+        -1 if that is never known.
         """
         classes = np.zeros(len(raw), np.int64) if classes is None else classes
         never = np.where(start < 0, np.iinfo(np.int64).max, start)
@@ -336,12 +295,6 @@ class _Open(NamedTuple):
     start: NDArray[np.int64]
     classes: NDArray[np.int64]
     known: Bools
-
-
-def _space(seconds: Floats) -> Floats:
-    """Return where offsets are added: minutes for short waits, a logarithm for long ones."""
-    result: Floats = np.log1p(seconds / UNIT)
-    return result
 
 
 # ---- levels that come true ----------------------------------------------------------------------
@@ -402,17 +355,11 @@ class TrueLevels:
         self._start = np.zeros(0, np.int64)
 
     def add(self, said: Floats, asked_at: int, start: ArrayLike) -> None:
-        """Add the jobs of one forecast.
+        """Add the jobs of one forecast, asked at a second.
 
-        Parameters
-        ----------
-        said
-            Quantiles of their waits at :data:`GRID`, s, shape (jobs, levels of the grid).
-        asked_at
-            Second of the forecast.
-        start
-            Their starts, s; -1 if that is not known. What is later than the second of a later
-            question does not count there.
+        What was said are quantiles of their waits at :data:`GRID`, s, shape (jobs, levels of the
+        grid). Their starts are in s, -1 if not known; what is later than the second of a later
+        question does not count there.
         """
         self._said = np.concatenate((self._said, said))
         self._asked_at = np.concatenate((self._asked_at, np.full(len(said), asked_at)))
@@ -421,12 +368,7 @@ class TrueLevels:
     def bounds(self, said: Floats, now: int) -> Floats:
         """Return bounds of waits, s, shape (jobs, levels), by what is known at a second.
 
-        Parameters
-        ----------
-        said
-            As for :meth:`add`.
-        now
-            Second of the question.
+        What was said is as for :meth:`add`.
         """
         place = np.ceil(STEPS * self.exchanged(now) - 1e-9).astype(np.int64)
         found: Floats = said[:, np.clip(place, 1, STEPS) - 1]

@@ -191,20 +191,10 @@ def effects_of(
 ) -> Effects:
     """Compare the futures of two outsets, in pairs of the same number.
 
-    Parameters
-    ----------
-    first, second
-        Without and with the change; the same second and horizon. Jobs that one would submit are
-        compared by their order, so that a change can be how a job is submitted.
-    first_futures, second_futures
-        Their futures, in any order; the same numbers.
-    label
-        The change, in words.
-
-    Raises
-    ------
-    QuantityError
-        If the futures are not pairs, or not those of the outsets.
+    The first is without and the second with the change, which the label says in words; both have
+    the same second and horizon. Jobs that one would submit are compared by their order, so that a
+    change can be how a job is submitted. A QuantityError is raised if the futures are not pairs, in
+    any order, or not those of the outsets.
     """
     check_futures(first, first_futures)
     check_futures(second, second_futures)
@@ -358,23 +348,10 @@ def eaten_up(
 ) -> EatenUp:
     """Return how much of the effect of a change is eaten up by the reaction of users.
 
-    The interval is the percentile interval of a bootstrap over numbers of futures; all four futures
-    of a number stay together.
-
-    Parameters
-    ----------
-    rigid, reacting
-        Effects of the same change on users who do not react, and on those who do; the same numbers
-        of futures.
-    measure
-        One of :data:`MEASURES`, but for starts.
-    seed
-        Of the bootstrap.
-
-    Raises
-    ------
-    QuantityError
-        If the numbers differ, or fewer than two futures have the measure in all four sets.
+    Both effects are of the same change: on users who do not react, and on those who do; the measure
+    is one of :data:`MEASURES`, but for starts. The interval is the percentile interval of a
+    bootstrap over numbers of futures; all four futures of a number stay together. A QuantityError
+    is raised if the numbers differ, or fewer than two futures have the measure in all four sets.
     """
     if not np.array_equal(rigid.pairs, reacting.pairs):
         raise QuantityError(

@@ -294,16 +294,9 @@ class Outset:
     def simulate(
         self, number: int, seed: int = 0, watch: Callable[[Any], Any] | None = None
     ) -> Future:
-        """Return a future.
+        """Return the future of a number and a seed, which is that of all futures.
 
-        Parameters
-        ----------
-        number
-            Its number.
-        seed
-            Of all futures.
-        watch
-            Called with the simulation before it runs.
+        ``watch`` is called with the simulation before it runs.
         """
         from hpcrowd.environment.cluster import ClusterSpec
         from hpcrowd.environment.platform.part import Platform

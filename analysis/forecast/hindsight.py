@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import Floats, log_minutes
 from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.clock import DAY, HOUR
@@ -80,26 +80,11 @@ MOST_CASES, LEAST_CASES = 5000, 150
 ENDLESS = 60 * DAY
 
 
-def log_minutes(seconds: Any) -> Floats:
-    """Return ln(1 + minutes) of times in s; negative ones count as 0."""
-    found: Floats = np.log1p(np.maximum(np.asarray(seconds, float), 0) / 60)
-    return found
-
-
 def features_of(outset: Outset, seed: int = 0) -> Floats:
     """Return the features of all jobs that wait, then of those that one would submit.
 
-    Parameters
-    ----------
-    outset
-        Of the forecast; its users are left out.
-    seed
-        Of the futures behind the simulated features.
-
-    Returns
-    -------
-    array
-        Shape (jobs, features), as in :data:`FEATURES`.
+    The shape is (jobs, features), as in :data:`FEATURES`. The users of the outset are left out; the
+    seed is of the futures behind the simulated features.
     """
     alone = replace(outset, users="none", horizon=FAR, jobs_only=True)
     running = len(outset.state.running)
@@ -204,17 +189,10 @@ class Hindsight:
         return len(self.start)
 
     def add(self, features: Floats, asked_at: int, start: Int64s) -> None:
-        """Add the jobs of one forecast.
+        """Add the jobs of one forecast, asked at a second; features have shape (jobs, features).
 
-        Parameters
-        ----------
-        features
-            Shape (jobs, features).
-        asked_at
-            Second of the forecast.
-        start
-            Their starts, s; -1 if not known. What is later than the second of a later question
-            does not count there.
+        Their starts are in s, -1 if not known. What is later than the second of a later question
+        does not count there.
         """
         count = len(start)
         if not count:
@@ -227,13 +205,7 @@ class Hindsight:
         self._leaves = None
 
     def fit(self, now: int) -> None:
-        """Grow the forest from what is known at a second.
-
-        Raises
-        ------
-        HpcrowdError
-            If scikit-learn is not installed.
-        """
+        """Grow the forest from what is known at a second; an HpcrowdError without scikit-learn."""
         try:
             from sklearn.ensemble import RandomForestRegressor
         except ImportError:
@@ -261,21 +233,9 @@ class Hindsight:
         return waited.astype(np.float64), open_still
 
     def bounds(self, features: Floats, now: int, levels: Any = LEVELS) -> Floats:
-        """Return quantiles of the remaining waits of jobs.
+        """Return quantiles of the remaining waits of jobs, s, shape (jobs, levels).
 
-        Parameters
-        ----------
-        features
-            Shape (jobs, features).
-        now
-            What was known until then counts, s.
-        levels
-            Of the quantiles.
-
-        Returns
-        -------
-        array
-            s, shape (jobs, levels).
+        Features have shape (jobs, features); what was known at the second ``now`` counts.
         """
         levels = np.asarray(levels)
         found = np.empty((len(features), len(levels)))
@@ -311,16 +271,9 @@ class Hindsight:
 
 
 class Learned:
-    """Puts bounds learned from hindcasts in the place of those of futures.
+    """Puts bounds learned from hindcasts in the place of those of the futures of an outset.
 
-    Parameters
-    ----------
-    hindsight
-        What was learned.
-    outset
-        Of the forecast.
-    seed
-        Of its futures.
+    The seed is that of its futures.
     """
 
     def __init__(self, hindsight: Hindsight, outset: Outset, seed: int = 0) -> None:

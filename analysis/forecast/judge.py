@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.curves import Floats, present_at
+from hpcrowd.analysis.curves import Floats, log_minutes, present_at
 from hpcrowd.analysis.forecast.futures import Outset, held_between
-from hpcrowd.analysis.forecast.hindsight import features_of, log_minutes
+from hpcrowd.analysis.forecast.hindsight import features_of
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.state.state import ClusterState
@@ -112,13 +112,9 @@ class Subject:
     def moments(self, count: int, warm_up: int) -> Int64s:
         """Return rows of jobs whose submissions are the moments, by time.
 
-        Parameters
-        ----------
-        count
-            In the second half of the log, at equal numbers of submissions from each other, up to a
-            week before its end.
-        warm_up
-            The same in the half before, from which corrections learn first.
+        They are in the second half of the log, at equal numbers of submissions from each other, up
+        to a week before its end; those of the warm-up, from which corrections learn first, in the
+        half before.
         """
         order = np.argsort(self.jobs.recorded_submit, kind="stable")
         submit = self.jobs.recorded_submit[order]

@@ -68,14 +68,9 @@ class RunTimes:
 
     @classmethod
     def of(cls, state: ClusterState, rows: Int64s | None = None) -> RunTimes:
-        """Learn from the jobs of a state that are over.
+        """Learn from the jobs of a state that are over, for jobs in some rows.
 
-        Parameters
-        ----------
-        state
-            The state.
-        rows
-            The jobs; all that run or wait unless given.
+        These are all that run or wait unless given.
         """
         if rows is None:
             rows = np.concatenate((state.running, state.waiting))

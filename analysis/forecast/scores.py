@@ -36,19 +36,9 @@ FEWEST = 10
 def quantiles(members: ArrayLike, levels: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Return quantiles of ensembles: the smallest member with at least the level at or below it.
 
-    Parameters
-    ----------
-    members
-        Values; shape (cases, members), infinite beyond the horizon.
-    levels
-        Between 0 and 1; shape (levels,).
-    weights
-        Weights of the members, 0 or more, same shape as the members or (members,); None is equal.
-
-    Returns
-    -------
-    quantiles
-        Shape (cases, levels); infinite where the level is only reached beyond the horizon.
+    Members have shape (cases, members), infinite beyond the horizon; levels lie between 0 and 1.
+    Weights of members are 0 or more, of the same shape or (members,); None is equal. Quantiles have
+    shape (cases, levels); infinite where the level is only reached beyond the horizon.
     """
     members, weights = _ensemble(members, weights)
     levels = checked_levels(levels)
@@ -67,18 +57,7 @@ def crps(members: ArrayLike, outcomes: ArrayLike) -> Floats:
     """Return the continuous ranked probability score of ensembles, in units of the outcomes.
 
     Members are draws from the forecast, whose score is estimated without bias; it can be negative.
-
-    Parameters
-    ----------
-    members
-        Two or more finite values a case; shape (cases, members).
-    outcomes
-        What happened; shape (cases,).
-
-    Raises
-    ------
-    QuantityError
-        If a value is infinite, or there are fewer than two members.
+    A case has two or more finite ones, shape (cases, members), and an outcome, shape (cases,).
     """
     members, weights = _ensemble(members, None)
     outcomes = _outcomes(outcomes, len(members))
@@ -96,19 +75,11 @@ def crps(members: ArrayLike, outcomes: ArrayLike) -> Floats:
 
 
 def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Floats:
-    """Return the pinball (quantile) loss of quantiles; shape (cases, levels).
+    """Return the pinball (quantile) loss of quantiles; shape (cases, levels), as predicted.
 
-    An outcome above the quantile of a level costs level times the distance, one below costs
-    1 - level times the distance. It is infinite if one of them is, and 0 if both are.
-
-    Parameters
-    ----------
-    predicted
-        Quantiles; shape (cases, levels).
-    outcomes
-        What happened; shape (cases,).
-    levels
-        Ascending, between 0 and 1; shape (levels,).
+    An outcome above the quantile of a level costs level times the distance, one below costs 1 -
+    level times the distance. It is infinite if one of them is, and 0 if both are. Outcomes have
+    shape (cases,); levels are ascending, between 0 and 1.
     """
     levels = checked_levels(levels)
     predicted = _predicted(predicted, levels)
@@ -143,19 +114,10 @@ def mean_difference(
 ) -> Estimate:
     """Return the mean of ``first - second`` for scores of the same cases, with its interval.
 
-    Parameters
-    ----------
-    first, second
-        Scores of two forecasters, in the order of time; shape (cases,).
-    generator
-        Where the resamples come from.
-
-    Returns
-    -------
-    estimate
-        The interval is the percentile interval of a circular block bootstrap, None for fewer than
-        :data:`FEWEST` cases. Cases in a row depend on each other; blocks have the cube root of the
-        number of cases (Hall, Horowitz and Jing 1995, in order of magnitude).
+    Scores of the two forecasters are in the order of time, shape (cases,). The interval is the
+    percentile interval of a circular block bootstrap, None for fewer than :data:`FEWEST` cases.
+    Cases in a row depend on each other; blocks have the cube root of the number of cases (Hall,
+    Horowitz and Jing 1995, in order of magnitude).
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
     if first.shape != second.shape or first.ndim != 1:
@@ -215,13 +177,7 @@ def _outcomes(outcomes: ArrayLike, cases: int) -> Floats:
 
 
 def checked_levels(levels: ArrayLike) -> Floats:
-    """Return levels, shape (levels,).
-
-    Raises
-    ------
-    QuantityError
-        Unless they are ascending, between 0 and 1.
-    """
+    """Return levels, shape (levels,); a QuantityError unless ascending, between 0 and 1."""
     levels = np.atleast_1d(np.asarray(levels, float))
     if not ((levels > 0) & (levels < 1)).all() or (np.diff(levels) <= 0).any():
         raise QuantityError(f"levels {echo(levels.tolist())}: ascending, between 0 and 1")

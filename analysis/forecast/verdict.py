@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import Floats, log_minutes
 from hpcrowd.analysis.forecast.conformal import (
     GRID,
     LEVELS,
@@ -21,7 +21,7 @@ from hpcrowd.analysis.forecast.conformal import (
     Recalibration,
     TrueLevels,
 )
-from hpcrowd.analysis.forecast.hindsight import Hindsight, log_minutes
+from hpcrowd.analysis.forecast.hindsight import Hindsight
 from hpcrowd.analysis.forecast.judge import LEADS, MEASURES, Case, Drift, Subject, in_order
 from hpcrowd.analysis.forecast.qbets import QBETS, bounds_over
 from hpcrowd.analysis.forecast.scores import (
@@ -187,17 +187,9 @@ class Verdict:
 
 
 def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
-    """Judge cases.
+    """Judge cases, in any order.
 
-    Parameters
-    ----------
-    subject
-        The log.
-    cases
-        In any order.
-    warm_up
-        How many of the first moments, in the order of time, do not count; corrections learn from
-        them.
+    The first moments, those of the warm-up, do not count; corrections learn from them.
     """
     cases = in_order(cases)
     found = Verdict(len(cases) - warm_up)
@@ -281,7 +273,7 @@ def _upper(
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     for name, how in OTHERS.items():
-        _, upper = bounds_over(
+        upper = bounds_over(
             QBETS(UPPER, **how),
             log.recorded_submit[order],
             (log.recorded_start - log.recorded_submit)[order],

@@ -90,15 +90,7 @@ class Across:
         return float(np.mean(ranks)) if ranks else float("nan")
 
     def claims(self, model: str, rivals: Collection[str]) -> list[Claim]:
-        """Compare a model with others in each measure of each log.
-
-        Parameters
-        ----------
-        model
-            Its name.
-        rivals
-            Names of the others.
-        """
+        """Compare a model with others, the rivals, in each measure of each log."""
         rows: list[dict[str, Any]] = []
         for log, found in self.logs.items():
             for measure, statistic in RANKED.items():

@@ -113,19 +113,9 @@ class Event:
 
 
 def find_events(jobs: JobTable, clock: Clock) -> list[Event]:
-    """Return what happened in the course of a log, in the order of time.
+    """Return what happened in the course of a log with recorded waits, in the order of time.
 
-    Parameters
-    ----------
-    jobs
-        Its jobs, with recorded waits.
-    clock
-        Local time.
-
-    Raises
-    ------
-    QuantityError
-        If the log lasts less than eight weeks, or ruptures is not installed.
+    A QuantityError is raised if the log lasts less than eight weeks, or ruptures is not installed.
     """
     span = int(jobs.recorded_submit.max() - jobs.recorded_submit.min())
     if span < 2 * AROUND * 7 * DAY:
@@ -146,7 +136,7 @@ def _outages(jobs: JobTable) -> list[Event]:
     use = present_at(jobs.recorded_start, jobs.recorded_end, grid, jobs.processors)[1:]
     window = AROUND * 7 * 24
     usual = _around(starts.astype(float), window)
-    usual_use = _around(use, window)
+    usual_use = _around(use.astype(float), window)
     found = []
     quiet = (starts == 0) & (queue > 0)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], quiet.astype(int), [0]])))
@@ -256,13 +246,6 @@ def header_notes(trace: Trace, clock: Clock) -> list[str]:
 
     These are its begin and end, its notes, and when the jobs were submitted that a cleaning filter
     of the Parallel Workloads Archive removed: by the numbers of the jobs around them.
-
-    Parameters
-    ----------
-    trace
-        The log.
-    clock
-        Local time.
     """
     found = []
     for key, value in trace.header.entries():

@@ -76,18 +76,10 @@ class Questions:
 
 
 def questions(parts: Parts, seed: int, per_user: int) -> dict[str, Questions]:
-    """Return the questions by kind; they are the same for all models.
+    """Return the questions by kind, at most ``per_user`` of each per user; the same for all models.
 
-    They are asked in the second part, whenever the answer comes.
-
-    Parameters
-    ----------
-    parts
-        The trace.
-    seed
-        Seed for the choice if there are too many.
-    per_user
-        Most questions of each kind per user.
+    They are asked in the second part, whenever the answer comes; the seed is for the choice if
+    there are too many.
     """
     batches, sessions = parts.work.by_batch, parts.work.by_session
     releases = recorded_releases(BatchOrder(parts.work))
@@ -126,16 +118,7 @@ def _choose(rows: Int64s, user: Int64s, most: int, generator: np.random.Generato
 class Forecaster:
     """The users of a model, on a cluster where everything went as recorded.
 
-    Parameters
-    ----------
-    parts
-        The trace.
-    model
-        The model.
-    seed
-        Of everything random.
-    hindsight
-        See :meth:`~hpcrowd.analysis.validation.models.Parts.users`.
+    For ``hindsight`` see :meth:`~hpcrowd.analysis.validation.models.Parts.users`.
     """
 
     def __init__(
@@ -157,20 +140,12 @@ class Forecaster:
         }
 
     def scores(self, kind: str, asked: Questions, draws: int) -> dict[str, Floats] | None:
-        """Return the score of each forecast; None if the model does not answer.
+        """Return the score of each forecast by that many draws; None if the model does not answer.
 
-        ``crps`` is the score of the distribution and ``error`` the absolute error of its median,
-        in decades. ``brier`` is the squared error of the probability that the user stays in the
-        session, without the part that is due to the number of draws.
-
-        Parameters
-        ----------
-        kind
-            ``next_batch`` or ``next_session``.
-        asked
-            The questions.
-        draws
-            Draws for each question.
+        ``crps`` is the score of the distribution and ``error`` the absolute error of its median, in
+        decades. ``brier`` is the squared error of the probability that the user stays in the
+        session, without the part that is due to the number of draws. The kind is ``next_batch`` or
+        ``next_session``.
         """
         if kind == "next_batch" and SessionGraph in self._releases:
             return None

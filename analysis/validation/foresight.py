@@ -94,14 +94,8 @@ class Asked:
     def change(self, days: int, measure: str, model: str = "") -> float:
         """Return the logarithm of after over before; NaN if there is too little before.
 
-        Parameters
-        ----------
-        days
-            Days that are compared.
-        measure
-            A name of :data:`MEASURES`.
-        model
-            Who says so; empty for the record.
+        Of a name of :data:`MEASURES` in that many days, as a model says; without a model as
+        recorded.
         """
         before, after = self.usual[days], self.recorded[days]
         if model:
@@ -148,16 +142,8 @@ def choose_events(
 ) -> list[Event]:
     """Return the largest events of each kind, with enough days around them, in order of time.
 
-    Parameters
-    ----------
-    events
-        Those of :func:`~hpcrowd.analysis.validation.events.find_events`.
-    jobs
-        The log.
-    most
-        Most events of each kind.
-    ordinary
-        Days on which nothing was found for as many days as possible, for comparison: how many.
+    There are at most ``most`` of each kind, and for comparison that many ``ordinary`` days on which
+    nothing was found for as many days as possible.
     """
     low = int(jobs.recorded_submit.min()) + WEEKS_BEFORE * WEEK
     high = int(jobs.recorded_submit.max()) - max(HORIZONS) * DAY
@@ -198,29 +184,10 @@ def foresee_events(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Asked]:
-    """Ask models how users' submissions change after each event.
+    """Ask models how users' submissions change after each event, with some simulations each.
 
-    Parameters
-    ----------
-    jobs
-        The jobs of the log, with recorded waits.
-    models
-        Models that replay jobs and do not use what comes after the event.
-    clock
-        Local time.
-    events
-        Those of :func:`choose_events`.
-    seeds
-        Simulations of each model after each event.
-    seed
-        Of everything random.
-    progress
-        Called before each step.
-
-    Raises
-    ------
-    HpcrowdError
-        When a model cannot be asked, or fitted to what came before an event.
+    The jobs have recorded waits, and models replay jobs and do not use what comes after the event.
+    An HpcrowdError is raised when a model cannot be asked, or fitted to what came before an event.
     """
     for model in models:
         if model.generates:
@@ -360,14 +327,8 @@ class Verdict:
 def verdicts(logs: Mapping[str, Sequence[Asked]], seed: int = 0) -> list[Verdict]:
     """Return how well each model foresees each measure, over all events of all logs.
 
-    Intervals are those of resamples: of logs, if there are several, and of the events in each.
-
-    Parameters
-    ----------
-    logs
-        What was asked, by log; each must have the same models.
-    seed
-        Of the resamples.
+    What was asked comes by log; each must have the same models. Intervals are those of resamples:
+    of logs, if there are several, and of the events in each.
     """
     asked = [one for each in logs.values() for one in each]
     if not asked:

@@ -95,19 +95,9 @@ def simulate_second(
     of the second part; so only their own jobs are returned. Generated jobs have no recorded waits:
     if these are asked for, EASY is used instead.
 
-    Parameters
-    ----------
-    parts, model
-        The trace and the model; None submits everything at its recorded second.
-    scheduler
-        The scheduler.
-    processors
-        Size of the machine; None for that of the largest job, which is also used with recorded
-        waits.
-    seed
-        Seed of everything random.
-    drawn
-        Whether pauses are drawn, see :meth:`~hpcrowd.analysis.validation.models.Parts.users`.
+    Without a model, everything is submitted at its recorded second. The machine is that of the
+    largest job unless its processors are given, and always with recorded waits. Whether pauses are
+    drawn: see :meth:`~hpcrowd.analysis.validation.models.Parts.users`.
     """
     jobs = parts.work.jobs.copy()
     largest = max(int(jobs.processors.max()), 1)
@@ -135,16 +125,8 @@ def observe(parts: Parts, run: JobTable, rows: Int64s | None = None) -> Observed
     """Return what belongs to users in the second part of a run with recorded waits.
 
     Sessions are found again in the simulated times. A job that never ended counts as ended at its
-    submission. Inter-arrival times count for the user of the later job.
-
-    Parameters
-    ----------
-    parts
-        The trace.
-    run
-        The jobs, with their simulated times.
-    rows
-        The jobs that count; those of :func:`submitted_in_second` unless given.
+    submission. Inter-arrival times count for the user of the later job. The jobs that count are
+    those of :func:`submitted_in_second` unless rows are given.
     """
     users = len(parts.work.sessions.users)
     jobs = run.take(submitted_in_second(parts, run) if rows is None else rows)
@@ -189,13 +171,6 @@ def observe_queue(parts: Parts, run: JobTable) -> Observed:
     two series of hours, shape (weeks, lags * 6): x is log2(1 + jobs that wait), y the square root
     of the number of submissions that many hours later, both less their mean at that hour of the
     day. Submissions of one user within an hour count once, so that bags of jobs count little.
-
-    Parameters
-    ----------
-    parts
-        The trace.
-    run
-        All jobs of the run, with their simulated times.
     """
     users = len(parts.work.sessions.users)
     sent = run.take(submitted_in_second(parts, run))
@@ -257,23 +232,13 @@ def added(found: Sequence[Observed]) -> Observed:
 
 
 def compared(measure: str, record: Floats, model: Floats, weights: Floats) -> dict[str, Floats]:
-    """Return the statistics of a measure for each row of weights, of users or weeks.
+    """Return the statistics of a measure for each row of weights, of users or weeks; shape (rows,).
 
-    Parameters
-    ----------
-    measure
-        A key of :data:`MEASURES`.
-    record, model
-        What was observed of it, divided by the number of simulations.
-    weights
-        Of :func:`~hpcrowd.analysis.validation.scores.resample`.
-
-    Returns
-    -------
-    dict
-        Those of :func:`~hpcrowd.analysis.validation.scores.distances`; or ``ratio``, the mean over
-        the origins of the absolute difference of natural logarithms; or ``correlation``, the mean
-        over the lags of the absolute difference. Shape (rows,).
+    What was observed of record and model is divided by the number of simulations; weights are those
+    of :func:`~hpcrowd.analysis.validation.scores.resample`. The statistics are those of
+    :func:`~hpcrowd.analysis.validation.scores.distances`; or ``ratio``, the mean over the origins
+    of the absolute difference of natural logarithms; or ``correlation``, the mean over the lags of
+    the absolute difference.
     """
     if measure in COUNTED:
         # Half a job more on both sides, so that none at all is a finite error.
@@ -299,17 +264,9 @@ def submitted_in_second(parts: Parts, run: JobTable) -> Int64s:
 
 
 def correlations(sums: Floats) -> Floats:
-    """Return the correlation at each lag from sums as in :func:`observe_queue`.
+    """Return the correlation at each lag, shape (rows, lags), 0 where a series does not vary.
 
-    Parameters
-    ----------
-    sums
-        Shape (rows, lags * 6).
-
-    Returns
-    -------
-    array
-        Shape (rows, lags); 0 where one of the two series does not vary.
+    The sums are as in :func:`observe_queue`, shape (rows, lags * 6).
     """
     n, x, y, xx, yy, xy = np.moveaxis(sums.reshape(len(sums), -1, 6), 2, 0)
     n = np.maximum(n, 1)

@@ -184,27 +184,11 @@ class Parts:
         days: int | None = None,
         at: int | None = None,
     ) -> Parts:
-        """Split a trace.
+        """Split a trace at a share of its submissions, or at a second of its own, the origin.
 
-        Parameters
-        ----------
-        jobs
-            Its jobs.
-        clock
-            Local time.
-        share
-            Share of the submissions before the origin, between 0 and 1.
-        days
-            Days of the second part; None for all that are left.
-        at
-            s; the origin, instead of a share of the submissions.
-
-        Raises
-        ------
-        QuantityError
-            When the share is not between 0 and 1.
-        TraceError
-            When a part has no session, or no user is in both.
+        The second part has some days, or all that are left. A QuantityError is raised when the
+        share is not between 0 and 1, a TraceError when a part has no session, or no user is in
+        both.
         """
         if not 0 < share < 1:
             raise QuantityError(
@@ -263,19 +247,9 @@ class Parts:
     ) -> Maker | Mixture:
         """Return the maker of a model's users, fitted to the first part only.
 
-        Parameters
-        ----------
-        model
-            The model.
-        drawn
-            Draw pauses from the first part; False keeps the recorded ones of the second.
-        hindsight
-            Draw pauses from the second part, to see the best that is possible.
-
-        Raises
-        ------
-        QuantityError
-            When the model cannot be fitted to the first part.
+        Pauses are drawn from the first part; or kept as recorded in the second, unless ``drawn``;
+        or drawn from the second, in ``hindsight``, to see the best that is possible. A
+        QuantityError is raised when the model cannot be fitted to the first part.
         """
         if not isinstance(model.behaviour, Mixture):
             return self._maker(model, model.recipes[0], drawn, hindsight)

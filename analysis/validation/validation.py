@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -329,7 +329,7 @@ def validate(
         },
         asked={kind: int(foresight[HINDSIGHT].count(kind)) for kind in FORECASTS},
         settings={
-            **rules.plain(),
+            **asdict(rules),
             "confidence": CONFIDENCE,
             "pauses": "drawn" if drawn else "recorded",
             "seed": seed,
@@ -502,13 +502,6 @@ class Protocol:
                 raise QuantityError(
                     f"{name} {getattr(self, name)}: must be between 1 and {MOST_RUNS:,}"
                 )
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain data, fit for JSON."""
-        return {
-            one.name: list(value) if isinstance(value := getattr(self, one.name), tuple) else value
-            for one in fields(self)
-        }
 
 
 @cache

@@ -459,18 +459,9 @@ def _clock(origin: int, zone: str | None) -> Clock:
 def _describe(
     state: ClusterState, here: _Part, order: Int64s, queued: Sequence[Queued], notes: list[str]
 ) -> None:
-    """Add to a state what the queue says of its jobs beyond the table.
+    """Add to a state what the queue says of its jobs beyond the table, and note suspended ones.
 
-    Parameters
-    ----------
-    state
-        The state.
-    here, queued
-        The jobs of the queue, and what it says of each.
-    order
-        The jobs of the state, as places among all parts; those of the queue are the last.
-    notes
-        Suspended jobs are added.
+    The order has the jobs of the state as places among all parts; those of the queue are the last.
     """
     jobs, lines = state.jobs, state.lines
     place = np.empty(len(order), np.int64)

@@ -212,34 +212,17 @@ class ClusterState:
 
 
 def check_state(state: ClusterState, machine: Machine | None = None) -> list[str]:
-    """Check that a state does not contradict itself, or the machine.
+    """Check that a state does not contradict itself, or the machine; return what is odd.
 
     Jobs that are over may have asked for more than there is now, and for partitions that are gone.
     Jobs in :attr:`ClusterState.held` may ask for more than the machine has: that may be why they
-    wait.
+    wait. If the nodes and partitions of the machine are known, its cores count instead of the size
+    of the state. Odd and not wrong, one line each, are jobs that run longer than they asked for, as
+    real resource managers stop them only now and then.
 
-    Parameters
-    ----------
-    state
-        The state.
-    machine
-        Its nodes and partitions, if they are known; then its cores count instead of the size of the
-        state.
-
-    Returns
-    -------
-    list of str
-        What is odd and not wrong, one line each: jobs that run longer than they asked for, as real
-        resource managers stop them only now and then.
-
-    Raises
-    ------
-    ParseError
-        If a job of a file contradicts something; the message names the line.
-    TraceError
-        The same for a state that comes from no file, or about no single job.
-    QuantityError
-        If more is down than there is.
+    A ParseError is raised if a job of a file contradicts something, and names the line; a
+    TraceError for a state that comes from no file, or about no single job; a QuantityError if more
+    is down than there is.
     """
     size = state.processors if machine is None else machine.cores
     if not 0 <= state.down <= size:
@@ -263,21 +246,9 @@ def check_state(state: ClusterState, machine: Machine | None = None) -> list[str
 
 
 def refuse(state: ClusterState, row: int, field: str, value: Any, rule: str) -> NoReturn:
-    """Refuse a job of a state, with its line if it comes from a file.
+    """Refuse a job of a state: what is wrong is the value of a field, by a rule, with the cure.
 
-    Parameters
-    ----------
-    state, row
-        The state, and the row of the job.
-    field, value, rule
-        What is wrong: the field and its value, the rule and the cure.
-
-    Raises
-    ------
-    ParseError
-        If the job has a line.
-    TraceError
-        If not.
+    That is a ParseError if the job has a line in a file, and else a TraceError.
     """
     job = f"job {state.jobs.who(int(state.jobs.number[row]), 'job')}"
     line = 0 if state.lines is None else int(state.lines[row])
@@ -442,10 +413,8 @@ class NodeLists:
     def names(self, text: str) -> tuple[str, ...]:
         """Return the names in a list.
 
-        Raises
-        ------
-        QuantityError
-            If it is not a host list, or all lists together have too many names.
+        A QuantityError is raised if it is not a host list, or all lists together have too many
+        names.
         """
         found = self._known.get(text)
         if found is None:

@@ -6,6 +6,7 @@ import os
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -145,7 +146,7 @@ def calibrate(
     given = [f"{name}={text}" for name, text in free.items()] if isinstance(free, Mapping) else free
     subject = read_subject(Path(source), given, Path(trace), settings)
     log = Days.of(subject.scenario([prior.at(0.5) for prior in subject.priors]).read(), days)
-    progress = progress or _silent
+    progress = progress or (lambda label, done, total: None)
     simulations = Simulations.of(subject, log)
     streams = Streams(seed).within("calibration")
     first = draws if method == "regression" else max(LEAST_DRAWS, round(SCALING * draws))
@@ -181,10 +182,6 @@ def calibrate(
     return Calibration(posterior, table, simulations.jobs, log.days, outside, like, coverage)
 
 
-def _silent(label: str, done: int, total: int) -> None:
-    """Show nothing."""
-
-
 def _table(
     simulations: Simulations, draws: int, streams: Streams, workers: int, progress: Progress
 ) -> Table:
@@ -205,23 +202,14 @@ def _searched(
     """Return the posterior by a search with about as many simulations as the budget."""
     from hpcrowd.analysis.calibration.regression import sample
 
-    counted = _Counted(simulations, budget, progress)
+    numbers = count()
+
+    def counted(values: Sequence[float], seed: int) -> Floats:
+        progress("searching", min(next(numbers), budget), budget)
+        return simulations((0, tuple(values), seed))
+
     priors = simulations.subject.priors
     return sample(priors, simulations.record, table, counted, budget, seed)
-
-
-class _Counted:
-    """Simulates draws one by one, and shows how many."""
-
-    def __init__(self, simulations: Simulations, total: int, progress: Progress) -> None:
-        self._simulations, self._total, self._progress = simulations, total, progress
-        self._done = 0
-
-    def __call__(self, values: Sequence[float], seed: int) -> Floats:
-        """Return the statistics of a simulation."""
-        self._progress("searching", min(self._done, self._total), self._total)
-        self._done += 1
-        return self._simulations((0, tuple(values), seed))
 
 
 def write_posterior(posterior: Posterior, path: str | os.PathLike[str], folder: Path) -> None:
@@ -271,10 +259,7 @@ class Days:
     def of(cls, trace: Trace, days: int | None) -> Days:
         """Return the first days of a log, from its first submission on; all unless given.
 
-        Raises
-        ------
-        HpcrowdError
-            When there are no jobs.
+        An HpcrowdError is raised when there are no jobs.
         """
         submit = trace["submit"][trace["submit"] >= 0]
         if not len(submit):
@@ -322,13 +307,7 @@ class Simulations:
 
     @classmethod
     def of(cls, subject: Subject, log: Days) -> Simulations:
-        """Prepare the inputs, and measure the log.
-
-        Raises
-        ------
-        HpcrowdError
-            When the log cannot be simulated with these settings.
-        """
+        """Prepare the inputs, and measure the log; an HpcrowdError if it cannot be simulated."""
         config = subject.scenario([prior.at(0.5) for prior in subject.priors])
         converted, _ = config.recorded(log.trace, config.conversion())
         clock = Clock.of(log.trace.header)
@@ -343,13 +322,7 @@ class Simulations:
         return cls(subject, pickle.dumps(prepared), until, measure, record, len(converted.jobs))
 
     def __call__(self, task: Task) -> Floats:
-        """Return the statistics of a simulation.
-
-        Raises
-        ------
-        QuantityError
-            When it cannot be done, with its parameters.
-        """
+        """Return the statistics of a simulation; if it fails, an error names the parameters."""
         _, values, seed = task
         try:
             staged = self.subject.scenario(values, seed).stage(pickle.loads(self.prepared))
@@ -370,16 +343,9 @@ class Simulations:
     ) -> Floats:
         """Return the statistics of many simulations, shape (simulations, statistics).
 
-        Parameters
-        ----------
-        values
-            Parameters of each, shape (simulations, parameters).
-        seeds
-            Of each.
-        workers
-            Processes that share the work.
-        progress, label
-            Called before each simulation, with this label.
+        Values are the parameters of each, shape (simulations, parameters). The workers are
+        processes that share the work; ``progress`` is called before each simulation, with the
+        label.
         """
         rounded = [
             tuple(
@@ -391,7 +357,7 @@ class Simulations:
         found = np.empty((len(tasks), len(self.record)))
         progress(label, 0, len(tasks))
         done = each_in_processes(self, tasks, workers)
-        for count, ((place, *_), statistics) in enumerate(done, 1):
+        for ended, ((place, *_), statistics) in enumerate(done, 1):
             found[place] = statistics
-            progress(label, count, len(tasks))
+            progress(label, ended, len(tasks))
         return found

@@ -69,19 +69,9 @@ class Subject:
         return KINDS[self.settings["kind"]]
 
     def scenario(self, values: Sequence[float], seed: int = 0) -> TraceScenario:
-        """Return the scenario with values of the free parameters.
+        """Return the scenario with values of the free parameters, in the order of the priors.
 
-        Parameters
-        ----------
-        values
-            In the order of the priors.
-        seed
-            Its seed.
-
-        Raises
-        ------
-        QuantityError
-            When a setting is wrong, or settings contradict each other.
+        A QuantityError is raised when a setting is wrong, or settings contradict each other.
         """
         given = {prior.name: value for prior, value in zip(self.priors, values, strict=True)}
         settings = takes_settings(self.settings, given)
@@ -92,23 +82,11 @@ class Subject:
 def read_subject(
     path: Path, free: Sequence[str], trace: Path, settings: Mapping[str, Any] | None = None
 ) -> Subject:
-    """Return what a file describes, with its free parameters.
+    """Return what the file of a population or a scenario describes, with its free parameters.
 
-    Parameters
-    ----------
-    path
-        A population or a scenario.
-    free
-        Further free parameters as NAME=LOW..HIGH; they replace those of the file.
-    trace
-        The log.
-    settings
-        Further settings of the scenario, such as its scheduler.
-
-    Raises
-    ------
-    QuantityError
-        When the file cannot be read, nothing is free, or a parameter cannot be.
+    Further free parameters are NAME=LOW..HIGH and replace those of the file; further settings are
+    those of the scenario, such as its scheduler. A QuantityError is raised when the file cannot be
+    read, nothing is free, or a parameter cannot be.
     """
     source = Source.read(path)
     rest = {name: value for name, value in source.values.items() if name != FREE}
@@ -173,10 +151,7 @@ def _flat(
 def _checked(subject: Subject, priors: Sequence[Prior]) -> list[Prior]:
     """Return priors with what their settings want: whole numbers or any.
 
-    Raises
-    ------
-    QuantityError
-        When a scenario cannot be made with them.
+    A QuantityError is raised when a scenario cannot be made with them.
     """
     first: list[Prior] = []
     for prior in priors:

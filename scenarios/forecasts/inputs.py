@@ -66,29 +66,14 @@ def state_from(
     processors: int | None = None,
     options: FormatOptions | None = None,
 ) -> ClusterState:
-    """Return the state that a forecast begins with.
+    """Return the state that a forecast begins with, of a machine as known unless its size is given.
 
-    Parameters
-    ----------
-    path
-        A snapshot of :func:`~hpcrowd.environment.state.files.write_state`; the queue of a Slurm; a
-        trace in any format; or a folder with the results of a run.
-    at
-        Of a trace: the moment, a second since its origin or a date; its last submission unless
-        given. Of a queue of Slurm: when it was printed.
-    past
-        Of a queue of Slurm: its accounting of the last weeks.
-    machine
-        Of a queue of Slurm: files with nodes, partitions and reservations.
-    processors
-        Size of the machine; as known from the input unless given.
-    options
-        How traces are read.
-
-    Raises
-    ------
-    HpcrowdError
-        In one line, where something is wrong, with the line of the file.
+    The path is a snapshot of :func:`~hpcrowd.environment.state.files.write_state`; the queue of a
+    Slurm, with its accounting of the last weeks, ``past``, and files with nodes, partitions and
+    reservations, ``machine``; a trace in any format, read as the options say; or a folder with the
+    results of a run. The moment ``at`` of a trace is a second since its origin or a date, its last
+    submission unless given; of a queue, when it was printed. An HpcrowdError says in one line what
+    is wrong, with the line of the file.
     """
     path = file_of(path)
     head = read_file(path)[0][:HEAD]
@@ -163,20 +148,9 @@ def known_jobs(trace: Trace) -> JobTable:
 def parse_job(text: str, state: ClusterState, option: str = "--job") -> Asked:
     """Return a job that one would submit, from text such as ``64 processors for 6 h``.
 
-    Parameters
-    ----------
-    text
-        ``[COUNT x] PROCESSORS [processors] for TIME[, user NAME][, in QUEUE]``, or shorter
-        ``32 x 12 h``, processors and time.
-    state
-        Knows the names.
-    option
-        Where the text is from, for messages.
-
-    Raises
-    ------
-    QuantityError
-        If the text has another form, or a name is not known.
+    It is ``[COUNT x] PROCESSORS [processors] for TIME[, user NAME][, in QUEUE]``, or shorter ``32 x
+    12 h``, processors and time, with names that the state knows. A QuantityError, which names the
+    option, is raised if the text has another form, or a name is not known.
     """
     what = f"{option} {text if len(text) <= LONGEST else text[:LONGEST] + '...'!r}"
     match = _JOB.fullmatch(text)

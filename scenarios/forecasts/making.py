@@ -66,27 +66,10 @@ def make_futures(
 ) -> list[Future]:
     """Return the futures 0 to ``count - 1`` of an outset, in order.
 
-    They are the same on one core and on many, and whatever other futures are made.
-
-    Parameters
-    ----------
-    outset
-        What they have in common.
-    count
-        How many.
-    seed
-        Of all of them.
-    engine
-        What makes them; that of :func:`usual_engine` unless given.
-    folder
-        Where they are kept, and taken from if they are there.
-    progress
-        Called with futures done, and all.
-
-    Raises
-    ------
-    HpcrowdError
-        If one cannot be made.
+    They are the same on one core and on many, and whatever other futures are made. The engine is
+    that of :func:`usual_engine` unless given; the folder keeps futures, and those that are there
+    are taken from it; ``progress`` is called with futures done, and all. An HpcrowdError is raised
+    if one cannot be made.
     """
     check_within("futures", count, 1, MOST_RUNS)
     found: dict[int, Future] = {}
@@ -142,10 +125,8 @@ def make(task: Task) -> list[Future]:
 def key_of(outset: Outset, seed: int) -> str:
     """Return the checksum of everything that futures depend on.
 
-    Raises
-    ------
-    QuantityError
-        If a policy or predictor of your own cannot be distinguished from others.
+    A QuantityError is raised if a policy or predictor of your own cannot be distinguished from
+    others.
     """
     digest = sha256(f"{__version__} {seed}".encode())
     state = outset.state
@@ -224,25 +205,10 @@ def judge(
     processes: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Verdict:
-    """Judge forecasts at moments of the second half of a log.
+    """Judge forecasts of a log at moments of its second half, a QuantityError if it is too short.
 
-    Parameters
-    ----------
-    subject
-        The log, and how it is forecast.
-    moments
-        How many count.
-    warm_up
-        How many before them corrections learn from first.
-    processes
-        How many share the work; one for each core unless given.
-    progress
-        Called with moments done, and all.
-
-    Raises
-    ------
-    QuantityError
-        If the log is too short.
+    Corrections learn first from the moments of the warm-up before them. Processes, one for each
+    core unless given, share the work; ``progress`` is called with moments done, and all.
     """
     from hpcrowd.analysis.forecast.verdict import verdict
 
@@ -284,16 +250,8 @@ def hindsight_of(
 ) -> Hindsight:
     """Learn from forecasts at earlier seconds of the record of a state.
 
-    Parameters
-    ----------
-    outset
-        Of the forecast.
-    hindcasts
-        At how many submissions of the last :data:`BACK` weeks.
-    seed
-        Of everything random.
-    processes, progress
-        As for :func:`judge`.
+    These are at a number of submissions of the last :data:`BACK` weeks; other parameters as of
+    :func:`judge`.
     """
     subject, found = Subject.of(outset, seed), Hindsight(seed=seed)
     jobs, now = subject.jobs, outset.state.now
