@@ -48,23 +48,12 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Predicted:
-    """A statistic of the log, and of simulations of draws of the posterior.
+    """A statistic of the log, and of simulations of draws of the posterior."""
 
-    Attributes
-    ----------
-    name
-        One of :data:`hpcrowd.analysis.calibration.statistics.NAMES`.
-    record
-        Of the log.
-    median
-        Of the simulations.
-    low_50, high_50, low_90, high_90
-        Ends of predictive intervals.
-    """
-
-    name: str
-    record: float
-    median: float
+    name: str  #: One of :data:`hpcrowd.analysis.calibration.statistics.NAMES`.
+    record: float  #: Of the log.
+    median: float  #: Of the simulations.
+    #: Ends of predictive intervals.
     low_50: float
     high_50: float
     low_90: float
@@ -250,19 +239,11 @@ class Coverage:
 
     Each truth is a line of the table of prior simulations, and its posterior is found from all
     others. No simulation is done for a check.
-
-    Attributes
-    ----------
-    names
-        Of the parameters.
-    ranks
-        Share of the posterior below the truth, shape (truths, parameters).
-    inside
-        By level, whether the interval contains the truth, shape (truths, parameters).
     """
 
-    names: tuple[str, ...]
-    ranks: Floats
+    names: tuple[str, ...]  #: Of the parameters.
+    ranks: Floats  #: Share of the posterior below the truth, shape (truths, parameters).
+    #: By level, whether the interval contains the truth, shape (truths, parameters).
     inside: dict[float, Any]
 
     def __len__(self) -> int:

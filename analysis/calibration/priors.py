@@ -38,28 +38,15 @@ RULE = "write LOW..HIGH, such as 0..2 or 30m..8h, or log:LOW..HIGH for any facto
 
 @dataclass(frozen=True)
 class Prior:
-    """A free parameter and its prior.
+    """A free parameter and its prior."""
 
-    Attributes
-    ----------
-    name
-        Dotted name of the setting, as on the axes of a sweep.
-    low, high
-        Bounds.
-    log
-        Whether its logarithm is uniform, not the value itself.
-    whole
-        Whether it is a whole number.
-    unit
-        ``s`` for a time, else empty.
-    """
-
-    name: str
+    name: str  #: Dotted name of the setting, as on the axes of a sweep.
+    #: Bounds.
     low: float
     high: float
-    log: bool = False
-    whole: bool = False
-    unit: str = ""
+    log: bool = False  #: Whether its logarithm is uniform, not the value itself.
+    whole: bool = False  #: Whether it is a whole number.
+    unit: str = ""  #: ``s`` for a time, else empty.
 
     @classmethod
     def parse(cls, name: str, text: Any) -> Prior:

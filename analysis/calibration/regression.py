@@ -63,24 +63,12 @@ LEAST_RESIDUAL = 1e-3
 
 @dataclass(frozen=True)
 class Table:
-    """Draws of the prior and their simulations.
+    """Draws of the prior and their simulations."""
 
-    Attributes
-    ----------
-    priors
-        The free parameters.
-    values
-        Parameters of each draw, shape (draws, parameters).
-    statistics
-        Statistics of each simulation, shape (draws, statistics).
-    names
-        Names of the statistics that count; all unless given.
-    """
-
-    priors: tuple[Prior, ...]
-    values: Floats
-    statistics: Floats
-    names: tuple[str, ...] = NAMES
+    priors: tuple[Prior, ...]  #: The free parameters.
+    values: Floats  #: Parameters of each draw, shape (draws, parameters).
+    statistics: Floats  #: Statistics of each simulation, shape (draws, statistics).
+    names: tuple[str, ...] = NAMES  #: Names of the statistics that count; all unless given.
 
     def __len__(self) -> int:
         return len(self.values)
@@ -109,21 +97,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Weighted:
-    """Draws of a posterior with their weights.
+    """Draws of a posterior with their weights."""
 
-    Attributes
-    ----------
-    values
-        Parameters of each draw, shape (draws, parameters); not rounded.
-    weights
-        Of each draw; they add up to 1.
-    distances
-        Distance of each draw from the log; in standard deviations.
-    """
-
-    values: Floats
-    weights: Floats
-    distances: Floats
+    values: Floats  #: Parameters of each draw, shape (draws, parameters); not rounded.
+    weights: Floats  #: Of each draw; they add up to 1.
+    distances: Floats  #: Distance of each draw from the log; in standard deviations.
 
 
 def posterior_of(table: Table, record: Floats) -> Weighted:

@@ -26,21 +26,13 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number of a run and of a log.
+    """A number of a run and of a log."""
 
-    Attributes
-    ----------
-    name, meaning
-        Its name, and what it is.
-    unit
-        ``s`` for a time, ``1/day`` for a rate; empty for a count or a share.
-    scale
-        The scale on which it is compared: ``decades``, ``log`` or ``plain``.
-    """
-
+    #: Its name, and what it is.
     name: str
     meaning: str
-    unit: str = ""
+    unit: str = ""  #: ``s`` for a time, ``1/day`` for a rate; empty for a count or a share.
+    #: The scale on which it is compared: ``decades``, ``log`` or ``plain``.
     scale: Literal["decades", "log", "plain"] = "plain"
 
 
@@ -100,24 +92,12 @@ def chosen(words: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Measure:
-    """Measures runs of some days of a log.
+    """Measures runs of some days of a log."""
 
-    Attributes
-    ----------
-    clock
-        Local time.
-    until
-        End of the days, s since the origin.
-    days
-        Length of the days.
-    quick
-        Responses below this are quick, s; the median of the log.
-    """
-
-    clock: Clock
-    until: int
-    days: float
-    quick: float
+    clock: Clock  #: Local time.
+    until: int  #: End of the days, s since the origin.
+    days: float  #: Length of the days.
+    quick: float  #: Responses below this are quick, s; the median of the log.
 
     @classmethod
     def of_log(cls, record: JobTable, clock: Clock, until: int, days: float) -> Measure:

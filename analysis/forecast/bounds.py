@@ -130,22 +130,13 @@ FANS = {
 
 @dataclass(frozen=True)
 class Fan:
-    """A quantity over time.
+    """A quantity over time."""
 
-    Attributes
-    ----------
-    name
-        One of :data:`FANS`.
-    bounds, mean
-        Bounds, shape (levels, steps), and mean over futures, shape (steps,).
-    before
-        What the record had in the steps before now, shape (steps before,).
-    """
-
-    name: str
+    name: str  #: One of :data:`FANS`.
+    #: Bounds, shape (levels, steps), and mean over futures, shape (steps,).
     bounds: Floats
     mean: Floats
-    before: Floats
+    before: Floats  #: What the record had in the steps before now, shape (steps before,).
 
 
 def series_of(outset: Outset, futures: Sequence[Future], steps: int) -> dict[str, Floats]:
@@ -206,29 +197,15 @@ class Waits:
     """Waits of the jobs that users submit, in each future, by class of size and by day.
 
     All arrays have the shape (futures, classes, days). The last class and the last day hold all.
-
-    Attributes
-    ----------
-    classes
-        Names of the classes of processors, rising, then ``all``.
-    days
-        First second of each day, and the end of the last, s since the origin.
-    jobs
-        Number of jobs that were submitted.
-    started
-        How many of them started within the horizon.
-    mean
-        Mean wait, s, with waits cut off at the horizon; NaN without jobs.
-    median
-        The shortest wait that at least half of the jobs do not exceed, s; infinite if it is beyond
-        the horizon, NaN without jobs.
     """
 
-    classes: tuple[str, ...]
-    days: Int64s
-    jobs: Int64s
-    started: Int64s
-    mean: Floats
+    classes: tuple[str, ...]  #: Names of the classes of processors, rising, then ``all``.
+    days: Int64s  #: First second of each day, and the end of the last, s since the origin.
+    jobs: Int64s  #: Number of jobs that were submitted.
+    started: Int64s  #: How many of them started within the horizon.
+    mean: Floats  #: Mean wait, s, with waits cut off at the horizon; NaN without jobs.
+    #: The shortest wait that at least half of the jobs do not exceed, s; infinite if it is beyond
+    #: the horizon, NaN without jobs.
     median: Floats
 
     @classmethod

@@ -52,24 +52,14 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a change on one number, future by future.
+    """The effect of a change on one number, future by future."""
 
-    Attributes
-    ----------
-    measure
-        One of :data:`MEASURES`.
-    of
-        Class of processors, or the job, that it is measured for; empty for all.
-    first, second
-        Without and with the change; shape (pairs,), NaN where a future has no value.
-    beyond
-        Share of the pairs in which a start lies beyond the horizon, with or without the change.
-    """
-
-    measure: str
-    of: str
+    measure: str  #: One of :data:`MEASURES`.
+    of: str  #: Class of processors, or the job, that it is measured for; empty for all.
+    #: Without and with the change; shape (pairs,), NaN where a future has no value.
     first: Floats
     second: Floats
+    #: Share of the pairs in which a start lies beyond the horizon, with or without the change.
     beyond: float = 0.0
 
     @property
@@ -125,35 +115,20 @@ class Effect:
 
 @dataclass(frozen=True)
 class Effects:
-    """The effects of a change.
+    """The effects of a change."""
 
-    Attributes
-    ----------
-    label
-        The change, in words.
-    now, until, clock
-        As in :class:`~hpcrowd.analysis.forecast.answers.Answers`.
-    pairs
-        Numbers of the futures, shape (pairs,).
-    totals
-        Effects on the whole horizon.
-    jobs
-        Effects on the starts of the jobs that wait now in both, then on those that one would
-        submit, by their order.
-    edges
-        Edges of the steps of ``fans``.
-    fans
-        Bounds of the differences by step, shape (levels, steps), by name.
-    """
-
-    label: str
+    label: str  #: The change, in words.
+    #: As in :class:`~hpcrowd.analysis.forecast.answers.Answers`.
     now: int
     until: int
     clock: Clock
-    pairs: Int64s
-    totals: tuple[Effect, ...]
+    pairs: Int64s  #: Numbers of the futures, shape (pairs,).
+    totals: tuple[Effect, ...]  #: Effects on the whole horizon.
+    #: Effects on the starts of the jobs that wait now in both, then on those that one would submit,
+    #: by their order.
     jobs: tuple[Effect, ...]
-    edges: Int64s
+    edges: Int64s  #: Edges of the steps of ``fans``.
+    #: Bounds of the differences by step, shape (levels, steps), by name.
     fans: Mapping[str, Floats]
 
     def __getitem__(self, measure: str) -> Effect:
@@ -306,23 +281,15 @@ def _totals(
 
 @dataclass(frozen=True)
 class EatenUp:
-    """How much of the effect of a change is eaten up by the reaction of users.
+    """How much of the effect of a change is eaten up by the reaction of users."""
 
-    Attributes
-    ----------
-    measure
-        What the effect is on.
-    rigid, reacting
-        Mean effect without and with users who react, with intervals over futures.
-    share
-        ``1 - reacting / rigid``: 0, users do not matter; 1, nothing is left of the effect; above
-        1, it is turned around; below 0, users add to it. With its interval; None if the effect on
-        rigid users cannot be distinguished from 0, so that there is nothing to eat up.
-    """
-
-    measure: str
+    measure: str  #: What the effect is on.
+    #: Mean effect without and with users who react, with intervals over futures.
     rigid: Estimate
     reacting: Estimate
+    #: ``1 - reacting / rigid``: 0, users do not matter; 1, nothing is left of the effect; above 1,
+    #: it is turned around; below 0, users add to it. With its interval; None if the effect on rigid
+    #: users cannot be distinguished from 0, so that there is nothing to eat up.
     share: Estimate | None
 
     def to_dict(self) -> dict[str, Any]:

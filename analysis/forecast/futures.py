@@ -60,50 +60,33 @@ KEPT = (
 
 @dataclass(frozen=True)
 class Asked:
-    """A job that one would submit now.
+    """A job that one would submit now."""
 
-    Attributes
-    ----------
-    processors, requested
-        Processors, and requested time, s.
-    user, queue
-        Numbers in the state, which set what its run time is like and where it is put; -1 unknown.
-    count
-        How many such jobs.
-    """
-
+    #: Processors, and requested time, s.
     processors: int
     requested: int
+    #: Numbers in the state, which set what its run time is like and where it is put; -1 unknown.
     user: int = UNKNOWN
     queue: int = UNKNOWN
-    count: int = 1
+    count: int = 1  #: How many such jobs.
 
 
 @dataclass
 class Future:
-    """What happened in one future.
+    """What happened in one future."""
 
-    Attributes
-    ----------
-    number
-        Its number.
-    start, end
-        First start, and end, of the jobs that run or wait, in the order of :attr:`Outset.rows`,
-        then of those that one would submit; s since the origin, -1 if not within the horizon.
-    busy, queued, asked
-        Mean of the busy processors in each step, and jobs and processors in the queue at its end,
-        shape (steps,).
-    submit, wait, processors
-        Of the jobs that users submitted, s, and their processors; a wait is -1 if the job did not
-        start within the horizon.
-    """
-
-    number: int
+    number: int  #: Its number.
+    #: First start, and end, of the jobs that run or wait, in the order of :attr:`Outset.rows`, then
+    #: of those that one would submit; s since the origin, -1 if not within the horizon.
     start: Int64s
     end: Int64s
+    #: Mean of the busy processors in each step, and jobs and processors in the queue at its end,
+    #: shape (steps,).
     busy: Floats
     queued: Int64s
     asked: Int64s
+    #: Of the jobs that users submitted, s, and their processors; a wait is -1 if the job did not
+    #: start within the horizon.
     submit: Int64s
     wait: Int64s
     processors: Int64s

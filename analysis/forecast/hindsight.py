@@ -160,28 +160,17 @@ def _situation(state: ClusterState, waiting: Int64s) -> Floats:
 
 @dataclass
 class Hindsight:
-    """Cases of the past, and the bounds that follow from them.
+    """Cases of the past, and the bounds that follow from them."""
 
-    Attributes
-    ----------
-    features
-        Shape (cases, features).
-    asked_at, start
-        Second of each forecast, and of the start of the job, s; -1 if that is not known yet.
-    weight
-        Of each case; those of one forecast are alike and count less each.
-    seed
-        Of the forest.
-    fits
-        How often it was grown.
-    """
-
+    #: Shape (cases, features).
     features: Floats = field(default_factory=lambda: np.zeros((0, len(FEATURES))))
+    #: Second of each forecast, and of the start of the job, s; -1 if that is not known yet.
     asked_at: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     start: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: Of each case; those of one forecast are alike and count less each.
     weight: Floats = field(default_factory=lambda: np.zeros(0))
-    seed: int = 0
-    fits: int = 0
+    seed: int = 0  #: Of the forest.
+    fits: int = 0  #: How often it was grown.
     _forest: Any = field(default=None, repr=False)
     _leaves: Any = field(default=None, repr=False)
 

@@ -66,35 +66,22 @@ RULES = ("scheduler", "users", "model", "machine", "overrun", "estimates")
 
 @dataclass(frozen=True)
 class Subject:
-    """The log under judgement, and how it is forecast.
+    """The log under judgement, and how it is forecast."""
 
-    Attributes
-    ----------
-    jobs
-        The log; requested times that it lacks are -1.
-    clock, processors
-        Local time, and size of the machine.
-    scheduler, users, model
-        As of an :class:`~hpcrowd.analysis.forecast.futures.Outset`.
-    machine, overrun, estimates
-        Likewise.
-    futures
-        Futures at each moment.
-    seed
-        Of everything random.
-    """
-
-    jobs: JobTable
+    jobs: JobTable  #: The log; requested times that it lacks are -1.
+    #: Local time, and size of the machine.
     clock: Clock
     processors: int
+    #: As of an :class:`~hpcrowd.analysis.forecast.futures.Outset`.
     scheduler: Any = "easy"
     users: str = "think-time"
     model: LearnedModel | None = None
+    #: Likewise.
     machine: Any = None
     overrun: str = "keep"
     estimates: Any = "requested"
-    futures: int = FUTURES
-    seed: int = 0
+    futures: int = FUTURES  #: Futures at each moment.
+    seed: int = 0  #: Of everything random.
 
     @classmethod
     def of(cls, outset: Outset, seed: int = 0) -> Subject:
@@ -144,36 +131,19 @@ class Subject:
 
 @dataclass
 class Case:
-    """One moment: what was forecast, and what came.
+    """One moment: what was forecast, and what came."""
 
-    Attributes
-    ----------
-    now
-        s since the origin.
-    rows
-        The jobs of which the wait is judged, rows in the log.
-    fresh
-        Which of them was submitted just then.
-    features
-        Of these jobs, see :data:`~hpcrowd.analysis.forecast.hindsight.FEATURES`.
-    start
-        When they started, s.
-    raw
-        Starts in the futures, infinite beyond the horizon, s, shape (futures, jobs).
-    sees
-        When they start in the clairvoyant replay, s, infinite likewise.
-    members, came, before, clairvoyant
-        By measure: the futures, shape (leads, futures); and what came, was seen a week before, and
-        is in the clairvoyant replay, shape (leads,); nan where there are no jobs.
-    """
-
-    now: int
-    rows: Int64s
-    fresh: NDArray[np.bool_]
-    features: Floats
-    start: Int64s
+    now: int  #: s since the origin.
+    rows: Int64s  #: The jobs of which the wait is judged, rows in the log.
+    fresh: NDArray[np.bool_]  #: Which of them was submitted just then.
+    features: Floats  #: Of these jobs, see :data:`~hpcrowd.analysis.forecast.hindsight.FEATURES`.
+    start: Int64s  #: When they started, s.
+    #: Starts in the futures, infinite beyond the horizon, s, shape (futures, jobs).
     raw: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    #: When they start in the clairvoyant replay, s, infinite likewise.
     sees: Floats = field(default_factory=lambda: np.zeros(0))
+    #: By measure: the futures, shape (leads, futures); and what came, was seen a week before, and
+    #: is in the clairvoyant replay, shape (leads,); nan where there are no jobs.
     members: dict[str, Floats] = field(default_factory=dict)
     came: dict[str, Floats] = field(default_factory=dict)
     before: dict[str, Floats] = field(default_factory=dict)

@@ -95,21 +95,11 @@ ATTRIBUTES = ("time", "processors", "area", "none")
 
 
 class Request(NamedTuple):
-    """What is known of a job when it is submitted.
+    """What is known of a job when it is submitted."""
 
-    Attributes
-    ----------
-    processors
-        Processors requested.
-    time
-        Requested time, in seconds; any value below 0 counts as 0.
-    queue
-        Queue or partition; each has a history of its own.
-    """
-
-    processors: float
-    time: float
-    queue: Hashable = 0
+    processors: float  #: Processors requested.
+    time: float  #: Requested time, in seconds; any value below 0 counts as 0.
+    queue: Hashable = 0  #: Queue or partition; each has a history of its own.
 
 
 # ---- order statistics ---------------------------------------------------------------------------

@@ -48,23 +48,14 @@ BEYOND = 1.0
 
 @dataclass(frozen=True)
 class RunTimes:
-    """Distributions of the run times of jobs.
+    """Distributions of the run times of jobs."""
 
-    Attributes
-    ----------
-    rows
-        The jobs, rows in the table of the state.
-    values, weights
-        For each of them possible run times in ascending order, s, and the cumulative weights, up
-        to 1.
-    group
-        For each of them a number that jobs alike have in common.
-    """
-
-    rows: Int64s
+    rows: Int64s  #: The jobs, rows in the table of the state.
+    #: For each of them possible run times in ascending order, s, and the cumulative weights, up to
+    #: 1.
     values: list[Floats]
     weights: list[Floats]
-    group: Int64s
+    group: Int64s  #: For each of them a number that jobs alike have in common.
 
     @classmethod
     def of(cls, state: ClusterState, rows: Int64s | None = None) -> RunTimes:

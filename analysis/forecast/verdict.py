@@ -68,98 +68,55 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class BoundScores:
-    """How good bounds of waits were.
+    """How good bounds of waits were."""
 
-    Attributes
-    ----------
-    jobs
-        How many were judged.
-    cover90, cover50
-        Share of waits within the bounds, both ends included.
-    below50, above50
-        Share of waits below the lower and above the upper end of the 50 % bounds: where many waits
-        equal an end, the bounds hold more than half, and neither share is above a quarter.
-    width90, width50
-        Mean width, ln minutes.
-    pinball
-        Mean loss over all levels, ln minutes.
-    """
-
-    jobs: int
+    jobs: int  #: How many were judged.
+    #: Share of waits within the bounds, both ends included.
     cover90: float
     cover50: float
+    #: Share of waits below the lower and above the upper end of the 50 % bounds: where many waits
+    #: equal an end, the bounds hold more than half, and neither share is above a quarter.
     below50: float
     above50: float
+    #: Mean width, ln minutes.
     width90: float
     width50: float
-    pinball: float
+    pinball: float  #: Mean loss over all levels, ln minutes.
 
 
 @dataclass(frozen=True)
 class UpperScores:
-    """How good upper bounds of whole waits were.
+    """How good upper bounds of whole waits were."""
 
-    Attributes
-    ----------
-    jobs
-        How many were judged.
-    cover
-        Share of waits at or below the bound.
-    mean
-        Geometric mean of 1 min + bound, less 1 min, s.
-    equal
-        The same once all bounds are multiplied by what makes the share equal to the level.
-    pinball
-        Mean loss at the level, ln minutes.
-    """
-
-    jobs: int
-    cover: float
-    mean: float
+    jobs: int  #: How many were judged.
+    cover: float  #: Share of waits at or below the bound.
+    mean: float  #: Geometric mean of 1 min + bound, less 1 min, s.
+    #: The same once all bounds are multiplied by what makes the share equal to the level.
     equal: float
-    pinball: float
+    pinball: float  #: Mean loss at the level, ln minutes.
 
 
 @dataclass(frozen=True)
 class LeadScores:
-    """How good forecasts of a number some time ahead were.
+    """How good forecasts of a number some time ahead were."""
 
-    Attributes
-    ----------
-    cases
-        How many.
-    crps
-        Mean score by forecaster.
-    gain
-        Score of the corrected futures less that of last week, with its interval; negative is
-        better.
-    """
-
-    cases: int
-    crps: dict[str, float]
+    cases: int  #: How many.
+    crps: dict[str, float]  #: Mean score by forecaster.
+    #: Score of the corrected futures less that of last week, with its interval; negative is better.
     gain: Estimate
 
 
 @dataclass
 class Verdict:
-    """What a judge finds.
+    """What a judge finds."""
 
-    Attributes
-    ----------
-    moments
-        Moments that count.
-    waits
-        By kind of bounds, for waiting jobs and those just submitted: ``all``, ``waiting``,
-        ``fresh``.
-    upper
-        Upper bounds for jobs just submitted, by forecaster.
-    leads
-        By measure and lead, s.
-    """
-
-    moments: int
+    moments: int  #: Moments that count.
+    #: By kind of bounds, for waiting jobs and those just submitted: ``all``, ``waiting``,
+    #: ``fresh``.
     waits: dict[str, dict[str, BoundScores]] = field(default_factory=dict)
+    #: Upper bounds for jobs just submitted, by forecaster.
     upper: dict[str, UpperScores] = field(default_factory=dict)
+    #: By measure and lead, s.
     leads: dict[str, dict[int, LeadScores]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -69,30 +69,18 @@ PENALTY = 3.0
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a machine or its users.
+    """Something that happened to a machine or its users."""
 
-    Attributes
-    ----------
-    kind
-        One of the kinds of the module.
-    begin, end
-        s; a change for good has the same second twice.
-    before, after
-        The quantity that changed, before and after the begin: starts an hour, submissions a day,
-        processors, processor-days a day, the median wait in s, or jobs a day of a queue.
-    chance
-        Probability of as much by chance.
-    what
-        Which queue.
-    """
-
-    kind: str
+    kind: str  #: One of the kinds of the module.
+    #: s; a change for good has the same second twice.
     begin: int
     end: int
+    #: The quantity that changed, before and after the begin: starts an hour, submissions a day,
+    #: processors, processor-days a day, the median wait in s, or jobs a day of a queue.
     before: float
     after: float
-    chance: float
-    what: str = ""
+    chance: float  #: Probability of as much by chance.
+    what: str = ""  #: Which queue.
 
     @property
     def lasting(self) -> bool:

@@ -42,34 +42,17 @@ TRIES = 200
 
 @dataclass(frozen=True)
 class Questions:
-    """Moments at which models make a forecast.
+    """Moments at which models make a forecast."""
 
-    Attributes
-    ----------
-    unit
-        The next batch or session, shape (questions,).
-    user
-        Index of its user.
-    at
-        s; the moment from which the pause counts: all it waits for has finished, and the previous
-        batch has been submitted.
-    bound
-        s; it is known not to come before.
-    came
-        s; when it came.
-    sent
-        s; the last submission before it.
-    asked_of
-        Number of possible questions for each user, shape (users,).
-    """
-
-    unit: Int64s
-    user: Int64s
+    unit: Int64s  #: The next batch or session, shape (questions,).
+    user: Int64s  #: Index of its user.
+    #: s; the moment from which the pause counts: all it waits for has finished, and the previous
+    #: batch has been submitted.
     at: Int64s
-    bound: Int64s
-    came: Int64s
-    sent: Int64s
-    asked_of: Int64s
+    bound: Int64s  #: s; it is known not to come before.
+    came: Int64s  #: s; when it came.
+    sent: Int64s  #: s; the last submission before it.
+    asked_of: Int64s  #: Number of possible questions for each user, shape (users,).
 
     def __len__(self) -> int:
         return len(self.unit)

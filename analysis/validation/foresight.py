@@ -71,24 +71,15 @@ Numbers = dict[str, float]
 
 @dataclass(frozen=True)
 class Asked:
-    """An event that models were asked about.
+    """An event that models were asked about."""
 
-    Attributes
-    ----------
-    event
-        The event.
-    usual, recorded
-        What was measured before and after it, by days.
-    foreseen
-        What models say of the days after it, by name and days.
-    daily
-        Jobs on each day after it, by model, and those usual and recorded, shape (days,).
-    """
-
-    event: Event
+    event: Event  #: The event.
+    #: What was measured before and after it, by days.
     usual: dict[int, Numbers]
     recorded: dict[int, Numbers]
+    #: What models say of the days after it, by name and days.
     foreseen: dict[str, dict[int, Numbers]]
+    #: Jobs on each day after it, by model, and those usual and recorded, shape (days,).
     daily: dict[str, Floats]
 
     def change(self, days: int, measure: str, model: str = "") -> float:
@@ -286,31 +277,17 @@ def _mean(runs: Sequence[dict[int, Numbers]]) -> dict[int, Numbers]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How well a model foresees a measure in some days after events.
+    """How well a model foresees a measure in some days after events."""
 
-    Attributes
-    ----------
-    model, measure, days
-        Of what.
-    events
-        Number of events that count.
-    error
-        Mean absolute error of the logarithm of the ratio of after over before.
-    bias
-        Mean error; positive if the model has too much.
-    gain
-        Error of "no change" less that of the model; positive if the model is better.
-    right
-        Share of the events that changed the measure by a fifth or more whose direction is right.
-    """
-
+    #: Of what.
     model: str
     measure: str
     days: int
-    events: int
-    error: Estimate
-    bias: Estimate
-    gain: Estimate
+    events: int  #: Number of events that count.
+    error: Estimate  #: Mean absolute error of the logarithm of the ratio of after over before.
+    bias: Estimate  #: Mean error; positive if the model has too much.
+    gain: Estimate  #: Error of "no change" less that of the model; positive if the model is better.
+    #: Share of the events that changed the measure by a fifth or more whose direction is right.
     right: Estimate
 
     def plain(self) -> dict[str, Any]:

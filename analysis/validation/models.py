@@ -150,30 +150,14 @@ Maker = Callable[[Work], Behaviour[ReplayUser]]
 
 @dataclass(frozen=True)
 class Parts:
-    """A trace in two parts.
+    """A trace in two parts."""
 
-    Attributes
-    ----------
-    work
-        The whole trace.
-    first
-        Work of the first part.
-    since
-        s; the origin, when the second part begins.
-    until
-        s; when it ends.
-    known
-        Mask of the sessions of the first part, shape (sessions,).
-    clock
-        Local time.
-    """
-
-    work: Work
-    first: Work
-    since: int
-    until: int
-    known: NDArray[np.bool_]
-    clock: Clock
+    work: Work  #: The whole trace.
+    first: Work  #: Work of the first part.
+    since: int  #: s; the origin, when the second part begins.
+    until: int  #: s; when it ends.
+    known: NDArray[np.bool_]  #: Mask of the sessions of the first part, shape (sessions,).
+    clock: Clock  #: Local time.
 
     @classmethod
     def of(

@@ -32,17 +32,10 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval over resampled users.
+    """A number with its interval over resampled users."""
 
-    Attributes
-    ----------
-    value
-        The number.
-    low, high
-        Percentiles of the draws, see :data:`CONFIDENCE`.
-    """
-
-    value: float
+    value: float  #: The number.
+    #: Percentiles of the draws, see :data:`CONFIDENCE`.
     low: float
     high: float
 

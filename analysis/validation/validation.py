@@ -71,23 +71,14 @@ RANKED = {**FORECASTS, **MEASURES}
 
 @dataclass
 class Score:
-    """The result of a model in one measure.
+    """The result of a model in one measure."""
 
-    Attributes
-    ----------
-    statistics
-        By name: ``crps``, ``error`` and ``brier``, means over users; ``crps_busy``, with users
-        weighted by their number of forecasts; or ``ks``, ``w1``, ``tv``, ``ratio``,
-        ``correlation``.
-    behind
-        Difference to the best model; None for the best one and for unranked ones.
-    rank
-        1 is best; None if not ranked.
-    """
-
+    #: By name: ``crps``, ``error`` and ``brier``, means over users; ``crps_busy``, with users
+    #: weighted by their number of forecasts; or ``ks``, ``w1``, ``tv``, ``ratio``, ``correlation``.
     statistics: dict[str, Estimate]
+    #: Difference to the best model; None for the best one and for unranked ones.
     behind: Estimate | None = None
-    rank: int | None = None
+    rank: int | None = None  #: 1 is best; None if not ranked.
 
     @property
     def tied(self) -> bool:
@@ -97,17 +88,10 @@ class Score:
 
 @dataclass
 class Origin:
-    """What is before and after an origin.
+    """What is before and after an origin."""
 
-    Attributes
-    ----------
-    counts
-        Seconds and numbers of jobs, sessions, batches and users, by name.
-    lines
-        Think time over response time before and after it, see :func:`fitted_lines`.
-    """
-
-    counts: dict[str, int]
+    counts: dict[str, int]  #: Seconds and numbers of jobs, sessions, batches and users, by name.
+    #: Think time over response time before and after it, see :func:`fitted_lines`.
     lines: dict[str, dict[str, float] | None]
 
 
@@ -456,38 +440,21 @@ def _ranked(rows: dict[str, Statistics]) -> dict[str, dict[str, Score]]:
 class Protocol:
     """How models of users are compared; the defaults are in ``protocol.toml``.
 
-    Attributes
-    ----------
-    origins
-        Shares of the submissions before each origin, ascending, each between 0 and 1.
-    days
-        Days after an origin that models foresee.
-    seeds
-        Simulations of each model from each origin.
-    scheduler
-        The policy behind simulated queues and waits.
-    draws
-        Draws of each forecast.
-    per_user
-        Most forecasts of each kind by user and origin.
-    resamples
-        Resamples for intervals.
-    design, check
-        Logs that models were designed on, and those that check them.
-
     Raises
     ------
     QuantityError
         If a number is out of range.
     """
 
+    #: Shares of the submissions before each origin, ascending, each between 0 and 1.
     origins: tuple[float, ...]
-    days: int
-    seeds: int
-    scheduler: str
-    draws: int
-    per_user: int
-    resamples: int
+    days: int  #: Days after an origin that models foresee.
+    seeds: int  #: Simulations of each model from each origin.
+    scheduler: str  #: The policy behind simulated queues and waits.
+    draws: int  #: Draws of each forecast.
+    per_user: int  #: Most forecasts of each kind by user and origin.
+    resamples: int  #: Resamples for intervals.
+    #: Logs that models were designed on, and those that check them.
     design: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
 

@@ -112,22 +112,13 @@ FIELDS = ("user", "group", "executable", "queue")
 
 
 class _Part(NamedTuple):
-    """Some jobs of a record, with times in Unix seconds.
+    """Some jobs of a record, with times in Unix seconds."""
 
-    Attributes
-    ----------
-    trace, row
-        The record, and the row of each job in it.
-    jobs
-        Their table.
-    ids
-        Their numbers in Slurm, such as ``47_3``.
-    """
-
+    #: The record, and the row of each job in it.
     trace: Trace
     row: Int64s
-    jobs: JobTable
-    ids: list[str]
+    jobs: JobTable  #: Their table.
+    ids: list[str]  #: Their numbers in Slurm, such as ``47_3``.
 
     def take(self, which: NDArray[np.bool_]) -> _Part:
         """Return some of the jobs."""

@@ -241,17 +241,10 @@ Task = tuple[int, tuple[float, ...], int]
 
 @dataclass(frozen=True)
 class Days:
-    """The calibrated days of a log.
+    """The calibrated days of a log."""
 
-    Attributes
-    ----------
-    trace
-        Their jobs.
-    begin, end
-        s since its origin; the last second counts.
-    """
-
-    trace: Trace
+    trace: Trace  #: Their jobs.
+    #: s since its origin; the last second counts.
     begin: int
     end: int
 
@@ -280,30 +273,14 @@ class Days:
 
 @dataclass(frozen=True)
 class Simulations:
-    """Simulates draws of the free parameters; it can be sent to other processes.
+    """Simulates draws of the free parameters; it can be sent to other processes."""
 
-    Attributes
-    ----------
-    subject
-        What is simulated.
-    prepared
-        The inputs that all simulations share, pickled.
-    until
-        End of the days in a simulation, s.
-    measure
-        Measures it.
-    record
-        Statistics of the log.
-    jobs
-        Jobs of the log in these days.
-    """
-
-    subject: Subject
-    prepared: bytes
-    until: int
-    measure: Measure
-    record: Floats
-    jobs: int
+    subject: Subject  #: What is simulated.
+    prepared: bytes  #: The inputs that all simulations share, pickled.
+    until: int  #: End of the days in a simulation, s.
+    measure: Measure  #: Measures it.
+    record: Floats  #: Statistics of the log.
+    jobs: int  #: Jobs of the log in these days.
 
     @classmethod
     def of(cls, subject: Subject, log: Days) -> Simulations:

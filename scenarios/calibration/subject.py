@@ -44,24 +44,12 @@ TRIED = (0.0, 1.0, 0.4142)
 
 @dataclass(frozen=True)
 class Subject:
-    """A scenario with free parameters.
+    """A scenario with free parameters."""
 
-    Attributes
-    ----------
-    settings
-        Settings of the scenario without its trace and seed.
-    folder
-        Folder of the files that it names.
-    priors
-        The free parameters, by their dotted names in the scenario.
-    trace
-        File of the log.
-    """
-
-    settings: dict[str, Any]
-    folder: Path
-    priors: tuple[Prior, ...] = ()
-    trace: Path = Path()
+    settings: dict[str, Any]  #: Settings of the scenario without its trace and seed.
+    folder: Path  #: Folder of the files that it names.
+    priors: tuple[Prior, ...] = ()  #: The free parameters, by their dotted names in the scenario.
+    trace: Path = Path()  #: File of the log.
 
     @property
     def kind(self) -> type[Scenario]:

@@ -56,24 +56,13 @@ SHORTEST_RECORD = 2 * DAY
 
 @dataclass(frozen=True)
 class Found:
-    """What a forecast says.
+    """What a forecast says."""
 
-    Attributes
-    ----------
-    answers
-        Starts, load, queue and waits.
-    effects
-        Of each change, and of what one would submit instead.
-    eaten
-        How much of the effect of the first change users who react eat up; None if users do not.
-    futures
-        The futures.
-    """
-
-    answers: Answers
-    effects: tuple[Effects, ...]
+    answers: Answers  #: Starts, load, queue and waits.
+    effects: tuple[Effects, ...]  #: Of each change, and of what one would submit instead.
+    #: How much of the effect of the first change users who react eat up; None if users do not.
     eaten: EatenUp | None
-    futures: list[Future]
+    futures: list[Future]  #: The futures.
 
 
 class Forecast(ForecastSettings):
