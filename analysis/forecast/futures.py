@@ -94,47 +94,27 @@ class Future:
 
 @dataclass
 class Outset:
-    """What all futures of a state have in common.
-
-    Attributes
-    ----------
-    state
-        The state.
-    horizon
-        How far futures go, s from now.
-    scheduler, users
-        The policy; one of :data:`USERS`.
-    processors
-        Size of the machine; what is up in the state unless given.
-    overrun
-        What happens to jobs that outrun their request: ``keep`` or ``kill``.
-    asked
-        Jobs that one would submit now.
-    platform
-        Changes during the future, with seconds since the origin.
-    likeness, model
-        Of users who go on; the learned model of users ``learned``.
-    jobs_only
-        Stop when all jobs of the state have started that can.
-    awaits
-        Of held jobs, by row of the state: the jobs that run or wait, or are in ``awaits``, which
-        they depend on. They join the queue when these are over as they ask; other held jobs never
-        do.
-    """
+    """What all futures of a state have in common."""
 
     state: ClusterState
-    horizon: int
+    horizon: int  #: How far futures go, s from now.
     scheduler: Any = "easy"
-    users: str = "think-time"
-    processors: int | None = None
+    users: str = "think-time"  #: One of :data:`USERS`.
+    processors: int | None = None  #: Size of the machine; what is up in the state unless given.
+    #: What happens to jobs that outrun their request: ``keep`` or ``kill``.
     overrun: str = "keep"
     estimates: Any = "requested"
-    asked: Sequence[Asked] = ()
+    asked: Sequence[Asked] = ()  #: Jobs that one would submit now.
+    #: Changes during the future, with seconds since the origin.
     platform: Sequence[Any] = ()
     machine: Any = None
+    #: Of users who go on; the learned model of users ``learned``.
     likeness: Likeness | None = None
     model: LearnedModel | None = None
-    jobs_only: bool = False
+    jobs_only: bool = False  #: Stop when all jobs of the state have started that can.
+    #: Of held jobs, by row of the state: the jobs that run or wait, or are in ``awaits``, which
+    #: they depend on. They join the queue when these are over as they ask; other held jobs never
+    #: do.
     awaits: Mapping[int, tuple[Parent, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -285,7 +265,7 @@ class Outset:
         from hpcrowd.environment.platform.part import Platform
         from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
         from hpcrowd.environment.simulation import Simulation
-        from hpcrowd.environment.state.begin import begin_from
+        from hpcrowd.environment.state.state import begin_from
 
         state, streams = self.state, Streams(seed).within("future", number)
         now, until = state.now, state.now + self.horizon

@@ -30,7 +30,7 @@ from hpcrowd.analysis.forecast.futures import Outset, held_between
 from hpcrowd.analysis.forecast.hindsight import features_of
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import ClusterState, begin_from
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
@@ -242,7 +242,6 @@ def _clairvoyant(
 ) -> tuple[dict[str, Floats], Floats]:
     """Return the measures of a replay that knows the future, and the starts of present jobs."""
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.environment.state.begin import begin_from
 
     log, now = subject.jobs, state.now
     end = now + WEEK
