@@ -73,23 +73,22 @@ class Prior:
         """Return the value below which this share of the prior lies."""
         return self.rounded(float(self.values(np.array([share]))[0]))
 
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The bounds on the scale on which the prior is uniform."""
+        return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
+
     def values(self, shares: Floats) -> Floats:
         """Return the values below which these shares of the prior lie, not rounded."""
-        if self.log:
-            low, high = math.log(self.low), math.log(self.high)
-            found: Floats = np.exp(low + shares * (high - low))
-        else:
-            found = self.low + shares * (self.high - self.low)
-        return np.clip(found, self.low, self.high)
+        low, high = self._ends
+        found: Floats = low + shares * (high - low)
+        return np.clip(np.exp(found) if self.log else found, self.low, self.high)
 
     def shares(self, values: Floats) -> Floats:
         """Return the shares of the prior that lie below values, inside :data:`EDGE`."""
-        if self.log:
-            low, high = math.log(self.low), math.log(self.high)
-            found = (np.log(np.clip(values, self.low, self.high)) - low) / (high - low)
-        else:
-            found = (values - self.low) / (self.high - self.low)
-        return np.clip(found, EDGE, 1 - EDGE)
+        low, high = self._ends
+        found = np.log(np.clip(values, self.low, self.high)) if self.log else values
+        return np.clip((found - low) / (high - low), EDGE, 1 - EDGE)
 
     def rounded(self, value: float) -> float:
         """Return a value as its setting takes it."""

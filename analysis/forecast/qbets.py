@@ -48,7 +48,7 @@ import math
 from bisect import bisect_right, insort
 from collections.abc import Hashable, Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,7 +91,7 @@ MOST_GROUPS = 64
 LONGEST_RUN = 10_000
 
 Attribute = Literal["time", "processors", "area", "none"]
-ATTRIBUTES = ("time", "processors", "area", "none")
+ATTRIBUTES = get_args(Attribute)
 
 
 class Request(NamedTuple):

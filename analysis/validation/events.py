@@ -25,6 +25,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
 from hpcrowd.analysis.curves import Floats, present_at
@@ -126,9 +127,7 @@ def _outages(jobs: JobTable) -> list[Event]:
     usual = _around(starts.astype(float), window)
     usual_use = _around(use.astype(float), window)
     found = []
-    quiet = (starts == 0) & (queue > 0)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], quiet.astype(int), [0]])))
-    for low, high in edges.reshape(-1, 2):
+    for low, high in _runs((starts == 0) & (queue > 0)):
         lasts = high - low
         chance = float(np.exp(-usual[low] * lasts))
         falls = use[low:high].min() <= OUTAGE_USE * usual_use[low]
@@ -138,10 +137,15 @@ def _outages(jobs: JobTable) -> list[Event]:
     return found
 
 
+def _runs(quiet: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return from where on and up to where something is quiet, each time."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], quiet.astype(int), [0]])))
+    return [(low, high) for low, high in edges.reshape(-1, 2).tolist()]
+
+
 def _holidays(jobs: JobTable, clock: Clock) -> list[Event]:
     days, counts = _daily(jobs, clock, np.ones(len(jobs)), of_users=True)
     found: list[Event] = []
-    low: int | None = None
     usual = np.array(
         [
             np.median([counts[k] for week in range(-AROUND, AROUND + 1)
@@ -149,20 +153,13 @@ def _holidays(jobs: JobTable, clock: Clock) -> list[Event]:
             for day in range(len(counts))
         ]
     )  # fmt: skip
-    quiet = counts < HOLIDAY_SHARE * usual
-    for day in range(len(counts) + 1):
-        if day < len(counts) and quiet[day]:
-            low = day if low is None else low
-        elif low is not None:
-            chance = float(np.exp(-(usual[low:day] - counts[low:day]).sum()))
-            if day - low >= HOLIDAY_DAYS and chance < CHANCE:
-                begin, end = (
-                    clock.second_at(int(days[low]) * DAY),
-                    clock.second_at(int(days[day - 1] + 1) * DAY),
-                )
-                found.append(Event("holiday", begin, end, float(usual[low:day].mean()),
-                                   float(counts[low:day].mean()), chance))  # fmt: skip
-            low = None
+    for low, high in _runs(counts < HOLIDAY_SHARE * usual):
+        chance = float(np.exp(-(usual[low:high] - counts[low:high]).sum()))
+        if high - low >= HOLIDAY_DAYS and chance < CHANCE:
+            begin, end = (clock.second_at(int(days[low]) * DAY),
+                          clock.second_at(int(days[high - 1] + 1) * DAY))  # fmt: skip
+            found.append(Event("holiday", begin, end, float(usual[low:high].mean()),
+                               float(counts[low:high].mean()), chance))  # fmt: skip
     return found
 
 

@@ -315,8 +315,7 @@ def _placed_of(state: ClusterState, row: int) -> dict[str, Any]:
     nodes = collapse(one.nodes)
     if tuple(expand(nodes)) != one.nodes:
         refuse(state, row, "nodes", nodes, "names that are not a host list; correct them")
-    known = {"partition": one.partition, "nodes": nodes, "eligible": one.eligible,
-             "reason": one.reason}  # fmt: skip
+    known = {key: getattr(one, key) for key in PLACED} | {"nodes": nodes}
     return {key: value for key, value in known.items() if value not in ("", UNKNOWN)}
 
 
