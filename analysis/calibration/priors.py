@@ -141,8 +141,7 @@ def _bound(what: str, word: str, *, timed: bool) -> float:
 
 def inside(shares: Floats) -> Floats:
     """Return shares of priors on a scale without bounds: their logits, same shape."""
-    found: Floats = np.log(shares) - np.log1p(-shares)
-    return found
+    return np.log(shares) - np.log1p(-shares)
 
 
 def from_inside(logits: Floats) -> Floats:

@@ -85,8 +85,7 @@ class Table:
 
     def spread(self) -> Floats:
         """Return the standard deviation of each statistic over the prior, on its scale."""
-        found: Floats = on_scales(self.statistics).std(axis=0, ddof=1)
-        return found
+        return on_scales(self.statistics).std(axis=0, ddof=1)
 
     def outside(self, record: Floats) -> list[int]:
         """Return the places of statistics of a log that no simulation comes up to or down to."""
@@ -239,8 +238,7 @@ def weighted_quantiles(values: Floats, weights: Floats, shares: Sequence[float])
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
     places = (total - weights[order] / 2) / total[-1]
-    found: Floats = np.interp(shares, places, values[order])
-    return found
+    return np.interp(shares, places, values[order])
 
 
 # ---- a sequential sampler ------------------------------------------------------------------------

@@ -180,5 +180,4 @@ def _quantiles(values: Int64s, shares: tuple[float, ...], without: float) -> Flo
     """Return quantiles of times; ``without`` for each if there are none."""
     if not len(values):
         return np.full(len(shares), without)
-    found: Floats = np.quantile(values, shares)
-    return found
+    return np.quantile(values, shares)

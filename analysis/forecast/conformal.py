@@ -132,8 +132,7 @@ class Recalibration:
         if self.classes == 1:
             return self.common[None, :].copy()
         learned = self._learned[1:]
-        result: Floats = self.common + learned / (learned + SHRUNK) * self._own
-        return result
+        return self.common + learned / (learned + SHRUNK) * self._own
 
     def adjusted(self, raw: ArrayLike, classes: ArrayLike | None = None) -> Floats:
         """Return recalibrated bounds, s, 0 or more, ascending in the levels.
@@ -371,8 +370,7 @@ class TrueLevels:
         What was said is as for :meth:`add`.
         """
         place = np.ceil(STEPS * self.exchanged(now) - 1e-9).astype(np.int64)
-        found: Floats = said[:, np.clip(place, 1, STEPS) - 1]
-        return found
+        return said[:, np.clip(place, 1, STEPS) - 1]
 
     def exchanged(self, now: int) -> Floats:
         """Return the level to take for each level, by what is known at a second."""
@@ -390,10 +388,7 @@ class TrueLevels:
             ([0.0], np.cumsum(ended)[:-1])
         )  # fmt: skip
         below = 1 - np.cumprod(1 - np.minimum(ended / np.maximum(there, 1e-300), 1.0))
-        found: Floats = np.interp(
-            self.levels, np.concatenate(([0.0], below)), np.concatenate(([0.0], GRID))
-        )
-        return found
+        return np.interp(self.levels, np.concatenate(([0.0], below)), np.concatenate(([0.0], GRID)))
 
 
 def _counts(place: Int64s, weight: Floats) -> Floats:

@@ -65,8 +65,7 @@ class Effect:
     @property
     def differences(self) -> Floats:
         """With minus without the change, in each pair that has both; shape (some pairs,)."""
-        found: Floats = (self.second - self.first)[self._both]
-        return found
+        return (self.second - self.first)[self._both]
 
     @property
     def _both(self) -> NDArray[np.bool_]:

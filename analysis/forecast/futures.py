@@ -423,8 +423,7 @@ def held_between(start: Int64s, end: Int64s, processors: Int64s, edges: Int64s) 
         moments = np.concatenate(([0.0], np.cumsum(width * at)))
         # The area under a step at t until an edge e is width * (e - t).
         used += sign * (sums[place] * edges - moments[place])
-    found: Floats = np.diff(used) / np.diff(edges)
-    return found
+    return np.diff(used) / np.diff(edges)
 
 
 # ---- run times ----------------------------------------------------------------------------------

@@ -128,8 +128,7 @@ def _situation(state: ClusterState, waiting: Int64s) -> Floats:
         weights = alike * fresh + 1e-9
         if not len(started):
             return np.zeros(len(waiting))
-        found: Floats = (weights * waits).sum(axis=1) / weights.sum(axis=1)
-        return found
+        return (weights * waits).sum(axis=1) / weights.sum(axis=1)
 
     def same(column: Int64s) -> Floats:
         alike: NDArray[np.bool_] = column[waiting][:, None] == column[started]
@@ -290,5 +289,4 @@ def _below(weight: Floats, closed: NDArray[np.bool_]) -> Floats:
     """Return the estimate of Kaplan and Meier, with weights, of waits in ascending order."""
     at_risk = np.cumsum(weight[::-1])[::-1]
     hazard = np.where(closed & (at_risk > 0), weight / np.maximum(at_risk, 1e-300), 0.0)
-    found: Floats = 1 - np.cumprod(1 - np.minimum(hazard, 1.0))
-    return found
+    return 1 - np.cumprod(1 - np.minimum(hazard, 1.0))

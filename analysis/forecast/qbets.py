@@ -208,8 +208,8 @@ def autocorrelation(values: Sequence[float] | Floats) -> float:
 def _scores(count: int) -> Floats:
     from scipy.special import ndtri
 
-    scores: Floats = ndtri(np.arange(1, count + 1) / (count + 1))
-    return scores
+    found: Floats = ndtri(np.arange(1, count + 1) / (count + 1))
+    return found
 
 
 # ---- clusters -----------------------------------------------------------------------------------

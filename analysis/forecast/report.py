@@ -337,8 +337,9 @@ def _sections(
             f"several jobs: the first start and the last end{horizon}."
         )
         # The names of these jobs say how large they are.
-        heading, rows = (JOB_HEADING[0], *JOB_HEADING[3:]), [[row[0], *row[3:]] for row in asked]
-        table = html.rows_table(heading, rows, remark=True, caption=caption)
+        shown = [[row[0], *row[3:]] for row in asked]
+        columns = (JOB_HEADING[0], *JOB_HEADING[3:])
+        table = html.rows_table(columns, shown, remark=True, caption=caption)
         yield html.Section("asked", "If you submit now", [table])
     parts = []
     if waiting:

@@ -70,8 +70,7 @@ def crps(members: ArrayLike, outcomes: ArrayLike) -> Floats:
     below = np.cumsum(weights, axis=1)[:, :-1]
     spread = (below * (1 - below) * np.diff(np.sort(members, axis=1), axis=1)).sum(axis=1)
     # A member drawn twice is no distance; two different ones are what the spread means.
-    result: Floats = error - spread / (1 - (weights**2).sum(axis=1))
-    return result
+    return error - spread / (1 - (weights**2).sum(axis=1))
 
 
 def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Floats:
@@ -88,8 +87,7 @@ def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Flo
     distance = np.subtract(
         outcomes, predicted, out=np.zeros(predicted.shape), where=outcomes != predicted
     )
-    result: Floats = np.maximum(levels * distance, (levels - 1) * distance)
-    return result
+    return np.maximum(levels * distance, (levels - 1) * distance)
 
 
 # ---- coverage ------------------------------------------------------------------------------------

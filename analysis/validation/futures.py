@@ -272,13 +272,11 @@ def correlations(sums: Floats) -> Floats:
     n = np.maximum(n, 1)
     across = xy / n - x / n * y / n
     spread = np.sqrt(np.maximum(xx / n - (x / n) ** 2, 0) * np.maximum(yy / n - (y / n) ** 2, 0))
-    found: Floats = np.divide(across, spread, where=spread > 1e-12, out=np.zeros(across.shape))
-    return found
+    return np.divide(across, spread, where=spread > 1e-12, out=np.zeros(across.shape))
 
 
 def _unseasoned(series: Floats) -> Floats:
     """Return an hourly series less its mean at that hour of the day."""
     hour = np.arange(len(series)) % 24
     means = np.bincount(hour, series, minlength=24) / np.maximum(np.bincount(hour, minlength=24), 1)
-    found: Floats = series - means[hour]
-    return found
+    return series - means[hour]

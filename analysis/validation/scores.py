@@ -70,8 +70,8 @@ def crps(draws: Floats, observed: Floats) -> Floats:
     rank = 2 * np.arange(1, draws.shape[1] + 1) - 1 - count[:, None]
     spread = (rank * ordered).sum(axis=1)
     pairs = count * (count - 1)
-    score: Floats = error - np.divide(spread, pairs, where=pairs > 0, out=np.zeros(len(error)))
-    return score
+    found: Floats = error - np.divide(spread, pairs, where=pairs > 0, out=np.zeros(len(error)))
+    return found
 
 
 def resample(users: int, seed: int, times: int = RESAMPLES) -> Floats:
@@ -156,5 +156,5 @@ def distances(a: Floats, b: Floats, weights: Floats) -> dict[str, Floats]:
 
 
 def _ratio(over: Floats, under: NDArray[Any]) -> Floats:
-    ratio: Floats = np.divide(over, under, where=under > 0, out=np.full(over.shape, np.nan))
-    return ratio
+    found: Floats = np.divide(over, under, where=under > 0, out=np.full(over.shape, np.nan))
+    return found

@@ -540,7 +540,8 @@ class _Reader:
     def _asks(self, asks: Any) -> dict[str, Any]:
         if not self.header.get("requests", False):
             raise _Wrong("asks", asks, 'the header does not say "requests": true; add it')
-        for key, value in _of(dict, "asks", asks).items():
+        found: dict[str, Any] = _of(dict, "asks", asks)
+        for key, value in found.items():
             ask = ASKS.get(key)
             if ask is None:
                 raise _Wrong("asks", key, f"key {not_one_of(key, ASKS)}")
@@ -549,7 +550,7 @@ class _Reader:
             else:
                 least = -LATEST_MOMENT if ask is Ask.NICE else 0
                 _whole(f"asks {key}", value, least, LATEST_MOMENT)
-        return asks
+        return found
 
     def state(self) -> ClusterState:
         """Return the state, when all lines are read; a TraceError if some are missing."""

@@ -100,8 +100,7 @@ class ClusterState:
         """Rows of the jobs that wait, by submission."""
         jobs = self.jobs
         waits = np.flatnonzero((jobs.recorded_start == UNKNOWN) & (jobs.recorded_end == UNKNOWN))
-        ordered: Int64s = waits[np.lexsort((waits, jobs.recorded_submit[waits]))]
-        return ordered
+        return waits[np.lexsort((waits, jobs.recorded_submit[waits]))]
 
     @property
     def over(self) -> Int64s:

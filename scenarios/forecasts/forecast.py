@@ -147,8 +147,7 @@ class Forecast(ForecastSettings):
         if name == "overrun":
             check_choice("overrun", value, ("keep", "kill"))
         settings: dict[str, Any] = {name: value}
-        changed: Outset = replace(outset, **settings)
-        return changed
+        return replace(outset, **settings)
 
     def run(self, progress: Progress | None = None, state: ClusterState | None = None) -> Found:
         """Make the forecast.
