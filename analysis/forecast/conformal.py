@@ -76,22 +76,11 @@ def wait_classes(medians: ArrayLike, ends: ArrayLike = CLASS_ENDS) -> NDArray[np
 class Recalibration:
     """Offsets of the bounds of forecasts, learned online.
 
-    Parameters
-    ----------
-    levels
-        Shares of waits that should be at or below each bound; ascending, between 0 and 1.
-    classes
-        Number of classes of jobs. Each has offsets of its own, which are the common ones in the
-        beginning and move away from them with the outcomes of the class.
-    rate
-        Step of an offset, in recent mean errors.
-
-    Attributes
-    ----------
-    common
-        Offsets for all jobs, in units of ``log(1 + wait / 1 min)``; shape (levels,).
-    outcomes
-        Outcomes learned by level; shape (levels,).
+    Levels are shares of waits that should be at or below each bound; ascending, between 0 and 1.
+    Each class of jobs has offsets of its own, which are the common ones in the beginning and move
+    away from them with the outcomes of the class. The rate is the step of an offset, in recent mean
+    errors. ``common`` are the offsets for all jobs, in units of ``log(1 + wait / 1 min)``, shape
+    (levels,).
 
     Examples
     --------
@@ -120,7 +109,6 @@ class Recalibration:
         self.classes, self.rate = int(classes), float(rate)
         count = len(self.levels)
         self.common = np.zeros(count)
-        self.outcomes = np.zeros(count)
         # Row 0 is for all jobs, row 1 + c for class c.
         self._own = np.zeros((self.classes, count))
         self._learned = np.zeros((1 + self.classes, count))
@@ -195,14 +183,12 @@ class Recalibration:
         if self.classes == 1:
             push, moved = self._step(0, raw, self.common, reached, late, use)
             self.common += push
-            self.outcomes += moved
             return moved
         row, own = 1 + kind, self._own[kind]
         learned = self._learned[row]
         offset = self.common + learned / (learned + SHRUNK) * own
         push, moved = self._step(row, raw, offset, reached, late, use)
         own += push
-        self.outcomes += moved
         # A job counts once; if only the bound of its class has passed, the common one does without.
         push, _ = self._step(0, raw, self.common, reached, late, moved)
         self.common += push
@@ -327,12 +313,8 @@ class TrueLevels:
     2009). And jobs that still wait are known to be above what they have waited (Kaplan and Meier,
     JASA 53, 1958).
 
-    Parameters
-    ----------
-    levels
-        Shares of waits that should be at or below each bound; ascending, between 0 and 1.
-    trust
-        Cases of a right forecast that are put to the known ones.
+    Levels are shares of waits that should be at or below each bound; ascending, between 0 and 1.
+    Trust is the number of cases of a right forecast that are put to the known ones.
 
     Examples
     --------

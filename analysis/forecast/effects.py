@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -179,7 +180,7 @@ def effects_of(
     ):
         if one != other:
             raise QuantityError(f"{what} {one} without and {other} with the change: must be equal")
-    futures = [_ordered(one) for one in (first_futures, second_futures)]
+    futures = [sorted(one, key=attrgetter("number")) for one in (first_futures, second_futures)]
     numbers, others = (np.array([one.number for one in some], np.int64) for some in futures)
     if not np.array_equal(numbers, others):
         lone = np.setxor1d(numbers, others)
@@ -197,10 +198,6 @@ def effects_of(
         tuple(_jobs(*starts)), first.state.now + first.step * np.arange(steps + 1),
         fans if steps else {},
     )  # fmt: skip
-
-
-def _ordered(futures: Sequence[Future]) -> list[Future]:
-    return sorted(futures, key=lambda one: one.number)
 
 
 class _Starts(NamedTuple):

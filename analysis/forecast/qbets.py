@@ -374,22 +374,10 @@ class _Queue:
 class QBETS:
     """Bounds of waits from the waits before, online.
 
-    Parameters
-    ----------
-    quantile
-        Quantile of the wait that :meth:`bound` is above; between 0 and 1.
-    confidence
-        With which confidence; between 0 and 1.
-    attribute
-        What jobs are clustered by: requested ``"time"``, ``"processors"``, ``"area"`` (processors
-        times requested time), or ``"none"`` for one cluster a queue.
-    adapts
-        Whether change points cut the history.
-
-    Raises
-    ------
-    QuantityError
-        If a parameter is out of range.
+    The quantile, and the confidence that a bound is above it, lie between 0 and 1. Jobs are
+    clustered by an attribute of what they request: ``"time"``, ``"processors"``, ``"area"``
+    (processors times requested time), or ``"none"`` for one cluster a queue. Change points cut the
+    history where it ``adapts``. A QuantityError is raised if a parameter is out of range.
 
     Examples
     --------

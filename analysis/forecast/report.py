@@ -178,8 +178,7 @@ def headline(answers: Answers) -> list[str]:
 
 def job_rows(answers: Answers) -> list[list[str]]:
     """Return a row for each job, with the columns :data:`JOB_HEADING`; ends in plain words."""
-    clock, now = answers.clock, answers.now
-    return [_job_row(one, clock, now) for one in answers.jobs]
+    return [_job_row(one, answers.clock, answers.now) for one in answers.jobs]
 
 
 def _job_row(one: JobAnswer, clock: Clock, now: int) -> list[str]:

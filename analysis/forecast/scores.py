@@ -81,7 +81,11 @@ def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Flo
     shape (cases,); levels are ascending, between 0 and 1.
     """
     levels = checked_levels(levels)
-    predicted = _predicted(predicted, levels)
+    predicted = np.asarray(predicted, float)
+    if predicted.ndim != 2 or predicted.shape[1] != len(levels):
+        raise QuantityError(
+            f"quantiles of shape {predicted.shape}: give (cases, {len(levels)}), one for each level"
+        )
     outcomes = _outcomes(outcomes, len(predicted))[:, None]
     # Both beyond the horizon is a hit.
     distance = np.subtract(
@@ -180,12 +184,3 @@ def checked_levels(levels: ArrayLike) -> Floats:
     if not ((levels > 0) & (levels < 1)).all() or (np.diff(levels) <= 0).any():
         raise QuantityError(f"levels {echo(levels.tolist())}: ascending, between 0 and 1")
     return levels
-
-
-def _predicted(predicted: ArrayLike, levels: Floats) -> Floats:
-    predicted = np.asarray(predicted, float)
-    if predicted.ndim != 2 or predicted.shape[1] != len(levels):
-        raise QuantityError(
-            f"quantiles of shape {predicted.shape}: give (cases, {len(levels)}), one for each level"
-        )
-    return predicted

@@ -33,7 +33,13 @@ from hpcrowd.analysis.curves import RESOLUTION, Floats
 from hpcrowd.analysis.validation.events import Event
 from hpcrowd.analysis.validation.futures import observe, simulate_second
 from hpcrowd.analysis.validation.models import Parts, UserModel
-from hpcrowd.analysis.validation.scores import BIN, CONFIDENCE, RESAMPLES, Estimate
+from hpcrowd.analysis.validation.scores import (
+    BIN,
+    CONFIDENCE,
+    RESAMPLES,
+    Estimate,
+    mean_over_users,
+)
 from hpcrowd.environment.clock import DAY, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
@@ -349,15 +355,11 @@ def _resamples(sizes: Sequence[int], seed: int) -> Floats:
 
 def _estimate(values: Floats, weights: Floats) -> Estimate:
     """Return the mean of known values, with the percentiles of its resamples; none of a single."""
-    known = np.isfinite(values)
-    if not known.any():
-        return Estimate(float("nan"), float("nan"), float("nan"))
-    if known.sum() == 1:
-        return Estimate(float(values[known][0]), float("nan"), float("nan"))
-    drawn = weights[:, known]
-    total = drawn.sum(axis=1)
-    means = (drawn @ values[known])[total > 0] / total[total > 0]
-    low, high = np.quantile(means[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    means = mean_over_users(values, weights)
+    if np.isfinite(values).sum() < 2:
+        return Estimate(float(means[0]), float("nan"), float("nan"))
+    drawn = means[1:][np.isfinite(means[1:])]
+    low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Estimate(float(means[0]), float(low), float(high))
 
 
@@ -413,14 +415,13 @@ def asked_rows(asked: Iterable[Asked], clock: Clock, days: int, measure: str) ->
         [
             name_of(one.event),
             f"{clock.local(one.event.begin):%Y-%m-%d %H:%M}",
-            *(_factor(one.change(days, measure, model)) for model in ("", *one.foreseen)),
+            *(
+                _shown(math.exp(one.change(days, measure, model)), ".2f")
+                for model in ("", *one.foreseen)
+            ),
         ]
         for one in asked
     ]
-
-
-def _factor(change: float) -> str:
-    return "" if math.isnan(change) else f"{math.exp(change):.2f}"
 
 
 def verdict_rows(found: Sequence[Verdict], measures: Iterable[str], days: int) -> list[list[str]]:
@@ -474,8 +475,8 @@ def csv_rows(
                     model = "" if source == "recorded" else source
                     change = 0.0 if source == "usual" else one.change(days, measure, model)
                     rows.append(
-                        (*_place(one.event, clock), days, source, measure, _csv(each[measure]),
-                         _csv(change))
+                        (*_place(one.event, clock), days, source, measure, _shown(each[measure]),
+                         _shown(change))
                     )  # fmt: skip
     return rows
 
@@ -485,5 +486,5 @@ def _place(event: Event, clock: Clock) -> tuple[Any, ...]:
     return event.kind, event.what, local, event.begin, event.end
 
 
-def _csv(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.6g}"
+def _shown(value: float, form: str = ".6g") -> str:
+    return "" if math.isnan(value) else format(value, form)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import Floats, decades
+from hpcrowd.analysis.paired import CONFIDENCE
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
 
@@ -25,9 +26,6 @@ BIN, BINS = 0.01, 700
 
 #: Number of resamples of users.
 RESAMPLES = 1000
-
-#: Share of the draws inside an interval.
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)

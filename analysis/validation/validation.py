@@ -2,7 +2,8 @@
 
 There are two kinds of evidence for each model, from several origins in a trace:
 
-* how well it forecasts single submissions (:mod:`hpcrowd.analysis.validation.forecasts`);
+* how well it forecasts single submissions, see
+  :class:`~hpcrowd.analysis.validation.futures.Forecaster`;
 * how far its simulated days are from the recorded ones, in the measures of
   :data:`~hpcrowd.analysis.validation.futures.MEASURES`.
 
@@ -27,17 +28,18 @@ from hpcrowd.agents.behaviours.think import LinearThink
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.analysis.curves import Floats
-from hpcrowd.analysis.validation.forecasts import Forecaster, Questions, questions
 from hpcrowd.analysis.validation.futures import (
     BY_WEEK,
     MEASURES,
+    Forecaster,
     Observed,
-    added,
+    Questions,
     compared,
     days_before,
     joined,
     observe,
     observe_queue,
+    questions,
     simulate_second,
     submitted_in_second,
 )
@@ -254,7 +256,7 @@ def validate(
         for kind, several in asked.items():
             asked_of[kind] = np.add(asked_of.get(kind, 0.0), several.asked_of)
         evidence[RECORD].add(parts, [None], rules, processors, seed, drawn)
-        evidence[BEFORE].days_before(parts)
+        evidence[BEFORE].found.append(days_before(parts))
         # Make every model once before anything runs, so that one that cannot be fitted fails now.
         forecasters = {
             name: Forecaster(parts, model, seed)
@@ -355,12 +357,8 @@ class _Evidence:
             else:
                 run = simulate_second(parts, model, seed=seed + number, drawn=drawn)
             each.append(observe(parts, run) | observe_queue(parts, queued))
-        sums = added(each)
+        sums = {name: np.sum([one[name] for one in each], axis=0) for name in each[0]}
         self.found.append({name: values / len(each) for name, values in sums.items()})
-
-    def days_before(self, parts: Parts) -> None:
-        """Take the record just before an origin."""
-        self.found.append(days_before(parts))
 
     def together(self) -> Observed:
         """Return what was observed from all origins."""
