@@ -47,6 +47,12 @@ def decades(seconds: ArrayLike) -> Floats:
     return np.log10(1 + np.asarray(seconds, np.float64) / RESOLUTION)
 
 
+def log_minutes(seconds: ArrayLike) -> Floats:
+    """Return ln(1 + minutes) of times in s; negative ones count as 0."""
+    found: Floats = np.log1p(np.maximum(np.asarray(seconds, float), 0) / 60)
+    return found
+
+
 def span_of(jobs: JobTable) -> tuple[int, int] | None:
     """Return the first submission and the last simulated event, s; None if there is none."""
     submit = jobs.submit[jobs.submit != UNKNOWN]
@@ -191,6 +197,17 @@ def cumulative(times: Int64s, at: Int64s) -> Int64s:
     """Return how many of ``times`` are at or before each of ``at``; unknown ones do not count."""
     known = np.sort(times[times != UNKNOWN])
     return np.searchsorted(known, at, side="right").astype(np.int64)
+
+
+def present_at(enters: Int64s, leaves: Int64s, at: Int64s, weight: Int64s | int = 1) -> Int64s:
+    """Return the total weight of what has entered and not left at some seconds."""
+    found = np.zeros(len(at), np.int64)
+    weights = np.broadcast_to(weight, len(enters))
+    for times, sign in ((enters, 1), (leaves, -1)):
+        order = np.argsort(times)
+        sums = np.concatenate(([0], np.cumsum(weights[order])))
+        found += sign * sums[np.searchsorted(times[order], at, side="right")]
+    return found
 
 
 def exceedance(values: Int64s | Floats, points: int = 160) -> tuple[Floats, Floats] | None:

@@ -363,6 +363,13 @@ class JobTable:
             self.matrix[column] = UNKNOWN
         self.matrix[Column.STATE] = State.UNFINISHED
 
+    def as_recorded(self) -> JobTable:
+        """Return an independent table whose simulated times are the recorded ones."""
+        other = self.copy()
+        other.submit[:], other.start[:] = self.recorded_submit, self.recorded_start
+        other.end[:] = self.recorded_end
+        return other
+
     def copy(self) -> JobTable:
         """Return an independent table with the same jobs."""
         other = JobTable()

@@ -9,7 +9,7 @@ calibrated, and ``provenance`` says with what.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,15 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.analysis.calibration.priors import Prior
-from hpcrowd.analysis.calibration.regression import Weighted, weighted_quantiles
+from hpcrowd.analysis.calibration.regression import (
+    Table,
+    Weighted,
+    posterior_of,
+    weighted_quantiles,
+)
 from hpcrowd.analysis.calibration.statistics import STATISTICS
 from hpcrowd.analysis.curves import Floats
-from hpcrowd.environment.errors import HpcrowdError, ModelFileError
+from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError
 from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.streams import Streams
 
@@ -43,23 +48,12 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Predicted:
-    """A statistic of the log, and of simulations of draws of the posterior.
+    """A statistic of the log, and of simulations of draws of the posterior."""
 
-    Attributes
-    ----------
-    name
-        One of :data:`hpcrowd.analysis.calibration.statistics.NAMES`.
-    record
-        Of the log.
-    median
-        Of the simulations.
-    low_50, high_50, low_90, high_90
-        Ends of predictive intervals.
-    """
-
-    name: str
-    record: float
-    median: float
+    name: str  #: One of :data:`hpcrowd.analysis.calibration.statistics.NAMES`.
+    record: float  #: Of the log.
+    median: float  #: Of the simulations.
+    #: Ends of predictive intervals.
     low_50: float
     high_50: float
     low_90: float
@@ -72,14 +66,9 @@ class Predicted:
 
 
 def predicted(record: Floats, simulated: Floats) -> list[Predicted]:
-    """Return each statistic of a log beside its quantiles over simulations.
+    """Return each statistic of a log, shape (statistics,), beside its quantiles over simulations.
 
-    Parameters
-    ----------
-    record
-        Shape (statistics,).
-    simulated
-        Shape (simulations, statistics).
+    These have shape (simulations, statistics).
     """
     quantiles = np.quantile(simulated, (0.5, 0.25, 0.75, 0.05, 0.95), axis=0)
     return [
@@ -226,3 +215,108 @@ def _posterior(wire: dict[str, Any]) -> Posterior:
         folder=wire["folder"],
         provenance=wire["provenance"],
     )
+
+
+# ---- the check ----------------------------------------------------------------------------------
+
+#: Bins of the histogram of ranks.
+BINS = 10
+
+#: Standard errors on each side of a coverage, for its interval of about 95 %.
+ERRORS = 2.0
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often intervals contain known parameters: as often as they say?
+
+    Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018): parameters
+    are drawn from the prior, a log is simulated with them, and the posterior for that log is found.
+    Over many such truths, 50 % and 90 % intervals have to contain the truth in 50 % and 90 % of the
+    cases, and the share of the posterior that lies below the truth (its rank) has to be uniform: a
+    histogram with a hump means intervals that are too wide; with a valley, too narrow; with a
+    slope, a bias.
+
+    Each truth is a line of the table of prior simulations, and its posterior is found from all
+    others. No simulation is done for a check.
+    """
+
+    names: tuple[str, ...]  #: Of the parameters.
+    ranks: Floats  #: Share of the posterior below the truth, shape (truths, parameters).
+    #: By level, whether the interval contains the truth, shape (truths, parameters).
+    inside: dict[float, Any]
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def share(self, parameter: int, level: float) -> float:
+        """Return the share of the truths that the intervals contain."""
+        return float(self.inside[level][:, parameter].mean())
+
+    def expected(self, level: float) -> tuple[float, float]:
+        """Return between what such a share lies by chance if intervals are right, in 95 %."""
+        error = ERRORS * (level * (1 - level) / len(self)) ** 0.5
+        return max(level - error, 0.0), min(level + error, 1.0)
+
+    def histogram(self, parameter: int) -> list[int]:
+        """Return the number of truths in each of :data:`BINS` bins of the rank."""
+        places = np.minimum((self.ranks[:, parameter] * BINS).astype(int), BINS - 1)
+        return np.bincount(places, minlength=BINS).tolist()
+
+    def uniform(self, parameter: int) -> float:
+        """Return the p-value of the chi-squared test that ranks are uniform."""
+        from scipy.special import chdtrc
+
+        counts = np.array(self.histogram(parameter))
+        each = len(self) / BINS
+        return float(chdtrc(BINS - 1, ((counts - each) ** 2 / each).sum()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it fit for JSON."""
+        return {
+            "truths": len(self),
+            "parameters": [
+                {
+                    "name": name,
+                    **{f"coverage_{round(100 * level)}": self.share(k, level) for level in LEVELS},
+                    "ranks": self.histogram(k),
+                    "uniform_p": self.uniform(k),
+                }
+                for k, name in enumerate(self.names)
+            ],
+        }
+
+
+def check(
+    table: Table,
+    truths: int,
+    seed: int = 0,
+    progress: Callable[[str, int, int], Any] | None = None,
+) -> Coverage:
+    """Return how often the posteriors for lines of a table contain their parameters.
+
+    The table has simulations of draws of the prior; ``truths`` of its lines, chosen by the seed,
+    are taken for logs, and ``progress`` is called before each. A QuantityError is raised when the
+    table has fewer lines.
+    """
+    if not 1 <= truths <= len(table):
+        raise QuantityError(
+            f"check {truths:,}: from 1 to as many as there are draws, {len(table):,}; each truth "
+            "is one of them"
+        )
+    lines = np.sort(Streams(seed).generator("check").permutation(len(table))[:truths])
+    ranks = np.empty((truths, len(table.priors)))
+    inside = {level: np.empty(ranks.shape, bool) for level in LEVELS}
+    for place, line in enumerate(lines.tolist()):
+        if progress is not None:
+            progress("checking", place, truths)
+        found = posterior_of(table.without(line), table.statistics[line])
+        for k, truth in enumerate(table.values[line].tolist()):
+            values = found.values[:, k]
+            equal = found.weights[values == truth].sum()
+            ranks[place, k] = found.weights[values < truth].sum() + equal / 2
+            for level in LEVELS:
+                tail = (1 - level) / 2
+                low, high = weighted_quantiles(values, found.weights, (tail, 1 - tail))
+                inside[level][place, k] = low <= truth <= high
+    return Coverage(tuple(prior.name for prior in table.priors), ranks, inside)

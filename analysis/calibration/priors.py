@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -39,37 +38,21 @@ RULE = "write LOW..HIGH, such as 0..2 or 30m..8h, or log:LOW..HIGH for any facto
 
 @dataclass(frozen=True)
 class Prior:
-    """A free parameter and its prior.
+    """A free parameter and its prior."""
 
-    Attributes
-    ----------
-    name
-        Dotted name of the setting, as on the axes of a sweep.
-    low, high
-        Bounds.
-    log
-        Whether its logarithm is uniform, not the value itself.
-    whole
-        Whether it is a whole number.
-    unit
-        ``s`` for a time, else empty.
-    """
-
-    name: str
+    name: str  #: Dotted name of the setting, as on the axes of a sweep.
+    #: Bounds.
     low: float
     high: float
-    log: bool = False
-    whole: bool = False
-    unit: str = ""
+    log: bool = False  #: Whether its logarithm is uniform, not the value itself.
+    whole: bool = False  #: Whether it is a whole number.
+    unit: str = ""  #: ``s`` for a time, else empty.
 
     @classmethod
     def parse(cls, name: str, text: Any) -> Prior:
         """Return the prior of a parameter from text such as ``0..2`` or ``log:1h..2d``.
 
-        Raises
-        ------
-        QuantityError
-            When it has another form, or its bounds are none.
+        A QuantityError is raised when it has another form, or its bounds are none.
         """
         what = f"free {name} {text!r}"
         if not isinstance(text, str) or BETWEEN not in text:
@@ -90,23 +73,22 @@ class Prior:
         """Return the value below which this share of the prior lies."""
         return self.rounded(float(self.values(np.array([share]))[0]))
 
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The bounds on the scale on which the prior is uniform."""
+        return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
+
     def values(self, shares: Floats) -> Floats:
         """Return the values below which these shares of the prior lie, not rounded."""
-        if self.log:
-            low, high = math.log(self.low), math.log(self.high)
-            found: Floats = np.exp(low + shares * (high - low))
-        else:
-            found = self.low + shares * (self.high - self.low)
-        return np.clip(found, self.low, self.high)
+        low, high = self._ends
+        found: Floats = low + shares * (high - low)
+        return np.clip(np.exp(found) if self.log else found, self.low, self.high)
 
     def shares(self, values: Floats) -> Floats:
         """Return the shares of the prior that lie below values, inside :data:`EDGE`."""
-        if self.log:
-            low, high = math.log(self.low), math.log(self.high)
-            found = (np.log(np.clip(values, self.low, self.high)) - low) / (high - low)
-        else:
-            found = (values - self.low) / (self.high - self.low)
-        return np.clip(found, EDGE, 1 - EDGE)
+        low, high = self._ends
+        found = np.log(np.clip(values, self.low, self.high)) if self.log else values
+        return np.clip((found - low) / (high - low), EDGE, 1 - EDGE)
 
     def rounded(self, value: float) -> float:
         """Return a value as its setting takes it."""
@@ -127,13 +109,7 @@ class Prior:
 
     @classmethod
     def from_json(cls, wire: dict[str, Any]) -> Prior:
-        """Return the prior that :meth:`to_json` described.
-
-        Raises
-        ------
-        TypeError, ValueError
-            When it is none.
-        """
+        """Return what :meth:`to_json` described; TypeError or ValueError if it is no prior."""
         found = cls(**wire)
         texts, numbers = (found.name, found.unit), (found.low, found.high)
         if not all(isinstance(one, str) for one in texts):
@@ -163,19 +139,9 @@ def _bound(what: str, word: str, *, timed: bool) -> float:
     return number
 
 
-def inside(priors: Sequence[Prior], shares: Floats) -> Floats:
-    """Return shares of priors on a scale without bounds: their logits, same shape.
-
-    Parameters
-    ----------
-    priors
-        One per column.
-    shares
-        From :meth:`Prior.shares`, shape (draws, parameters).
-    """
-    assert shares.shape[1] == len(priors)
-    found: Floats = np.log(shares) - np.log1p(-shares)
-    return found
+def inside(shares: Floats) -> Floats:
+    """Return shares of priors on a scale without bounds: their logits, same shape."""
+    return np.log(shares) - np.log1p(-shares)
 
 
 def from_inside(logits: Floats) -> Floats:

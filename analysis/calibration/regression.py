@@ -17,21 +17,27 @@ have it whatever their parameters, and a regression would be extrapolated to it.
 
 Parameters are logits of shares of their priors meanwhile, so that no adjustment leaves the prior.
 The table does not depend on the log. Hence the same procedure can be tested on any of its own
-lines, without further simulations: see :mod:`hpcrowd.analysis.calibration.coverage`. A sequential
-sampler (:mod:`hpcrowd.analysis.calibration.smc`) needs new simulations for each log.
+lines, without further simulations: see :mod:`hpcrowd.analysis.calibration.posterior`. A sequential
+sampler (:func:`sample`) needs new simulations for each log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hpcrowd.analysis.calibration.priors import Prior, from_inside, inside
 from hpcrowd.analysis.calibration.statistics import NAMES, on_scales
 from hpcrowd.analysis.curves import Floats
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, UnavailableError, missing
+from hpcrowd.environment.limits.numbers import LARGEST_SEED
 
 #: Share of the prior draws that are accepted (our choice, by coverage on made-up tables of 200 to
 #: 1,000 draws: of 90 % intervals, a tenth covers 0.83 to 0.87, a quarter 0.84 to 0.89, four tenths
@@ -57,24 +63,12 @@ LEAST_RESIDUAL = 1e-3
 
 @dataclass(frozen=True)
 class Table:
-    """Draws of the prior and their simulations.
+    """Draws of the prior and their simulations."""
 
-    Attributes
-    ----------
-    priors
-        The free parameters.
-    values
-        Parameters of each draw, shape (draws, parameters).
-    statistics
-        Statistics of each simulation, shape (draws, statistics).
-    names
-        Names of the statistics that count; all unless given.
-    """
-
-    priors: tuple[Prior, ...]
-    values: Floats
-    statistics: Floats
-    names: tuple[str, ...] = NAMES
+    priors: tuple[Prior, ...]  #: The free parameters.
+    values: Floats  #: Parameters of each draw, shape (draws, parameters).
+    statistics: Floats  #: Statistics of each simulation, shape (draws, statistics).
+    names: tuple[str, ...] = NAMES  #: Names of the statistics that count; all unless given.
 
     def __len__(self) -> int:
         return len(self.values)
@@ -91,8 +85,7 @@ class Table:
 
     def spread(self) -> Floats:
         """Return the standard deviation of each statistic over the prior, on its scale."""
-        found: Floats = on_scales(self.statistics).std(axis=0, ddof=1)
-        return found
+        return on_scales(self.statistics).std(axis=0, ddof=1)
 
     def outside(self, record: Floats) -> list[int]:
         """Return the places of statistics of a log that no simulation comes up to or down to."""
@@ -103,42 +96,23 @@ class Table:
 
 @dataclass(frozen=True)
 class Weighted:
-    """Draws of a posterior with their weights.
+    """Draws of a posterior with their weights."""
 
-    Attributes
-    ----------
-    values
-        Parameters of each draw, shape (draws, parameters); not rounded.
-    weights
-        Of each draw; they add up to 1.
-    distances
-        Distance of each draw from the log; in standard deviations.
-    """
-
-    values: Floats
-    weights: Floats
-    distances: Floats
+    values: Floats  #: Parameters of each draw, shape (draws, parameters); not rounded.
+    weights: Floats  #: Of each draw; they add up to 1.
+    distances: Floats  #: Distance of each draw from the log; in standard deviations.
 
 
 def posterior_of(table: Table, record: Floats) -> Weighted:
-    """Return the posterior for a log.
+    """Return the posterior for the statistics of a log, shape (statistics,).
 
-    Parameters
-    ----------
-    table
-        Simulations of draws of the prior.
-    record
-        Statistics of the log, shape (statistics,).
-
-    Raises
-    ------
-    QuantityError
-        If there are too few draws, or no statistic depends on the parameters.
+    The table has simulations of draws of the prior. A QuantityError is raised if there are too few
+    draws, or no statistic depends on the parameters.
     """
     if len(table) < LEAST_DRAWS:
         raise QuantityError(f"draws {len(table)}: at least {LEAST_DRAWS} are needed")
     scaled, target = _standardised(table, record)
-    logits = inside(table.priors, table.shares())
+    logits = inside(table.shares())
     summaries, mine = _summaries(scaled, target, logits)
     spread = summaries.std(axis=0, ddof=1)
     summaries, mine = summaries / spread, mine / spread
@@ -264,5 +238,100 @@ def weighted_quantiles(values: Floats, weights: Floats, shares: Sequence[float])
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
     places = (total - weights[order] / 2) / total[-1]
-    found: Floats = np.interp(shares, places, values[order])
-    return found
+    return np.interp(shares, places, values[order])
+
+
+# ---- a sequential sampler ------------------------------------------------------------------------
+
+#: Populations at most; the budget of simulations usually ends earlier.
+POPULATIONS = 12
+
+#: Share of the simulations in one population.
+POPULATION = 0.2
+
+#: Loggers of pyabc, which would report each population.
+LOGGERS = ("ABC", "ABC.History", "ABC.Sampler", "ABC.Distance", "ABC.Adaptation")
+
+#: Simulates parameters, in the order of the priors, with a seed; returns the statistics.
+Simulate = Callable[[Sequence[float], int], Floats]
+
+
+def check_available() -> Any:
+    """Return pyabc; an UnavailableError when it is not installed."""
+    try:
+        import pyabc
+    except ImportError:
+        raise UnavailableError(f"--method smc: {missing('pyabc', 'calibration')}") from None
+    return pyabc
+
+
+def sample(
+    priors: Sequence[Prior],
+    record: Floats,
+    table: Table,
+    simulate: Simulate,
+    simulations: int,
+    seed: int = 0,
+) -> Weighted:
+    """Return the posterior for a log by sequential Monte Carlo (ABC-SMC) with pyabc.
+
+    The first population comes from the prior. Each further one disturbs draws of the one before,
+    and keeps those nearer to the log than half of that one (Toni et al. 2009, in pyabc: Schaelte et
+    al. 2022). Distances are Euclidean, each statistic in standard deviations over the prior: the
+    table has simulations of some draws of it. What none of them comes up to does not count, as in
+    the regression. There are about as many simulations as given; a population that has begun is
+    completed.
+
+    pyabc draws from numpy's global stream and writes a database. Here that stream begins at the
+    seed and is put back afterwards, everything happens in this process, and the database is in a
+    temporary folder, so that the same seed gives the same bytes and nothing is left.
+    """
+    pyabc = check_available()
+    names = [f"p{place}" for place in range(len(priors))]
+    scales = table.spread()
+    scales[scales <= CONSTANT] = np.inf
+    scales[table.outside(record)] = np.inf
+    target = on_scales(record) / scales
+
+    def model(parameters: Any) -> dict[str, Floats]:
+        values = [prior.at(parameters[name]) for prior, name in zip(priors, names, strict=True)]
+        number = int(np.random.randint(LARGEST_SEED, dtype=np.int64))  # noqa: NPY002 - as pyabc
+        return {"s": on_scales(simulate(values, number)) / scales}
+
+    def distance(one: dict[str, Floats], other: dict[str, Floats]) -> float:
+        return float(np.sqrt(((one["s"] - other["s"]) ** 2).sum()))
+
+    with _alone(seed), tempfile.TemporaryDirectory(prefix="hpcrowd-calibrate-") as folder:
+        search = pyabc.ABCSMC(
+            model,
+            pyabc.Distribution(**{name: pyabc.RV("uniform", 0, 1) for name in names}),
+            pyabc.FunctionDistance(distance),
+            population_size=max(round(POPULATION * simulations), 2 * len(priors) + 2),
+            sampler=pyabc.sampler.SingleCoreSampler(),
+        )
+        search.new(f"sqlite:///{Path(folder) / 'search.db'}", {"s": target})
+        history = search.run(max_nr_populations=POPULATIONS, max_total_nr_simulations=simulations)
+        frame, weights = history.get_distribution()
+        distances = history.get_weighted_distances()["distance"].to_numpy()
+        shares = frame[names].to_numpy()
+        history.done()
+    values = [prior.values(shares[:, k]) for k, prior in enumerate(priors)]
+    weights = np.asarray(weights, np.float64)
+    return Weighted(np.column_stack(values), weights / weights.sum(), distances)
+
+
+@contextmanager
+def _alone(seed: int) -> Iterator[None]:
+    """Begin numpy's global stream at a seed, and put it back; pyabc says nothing meanwhile."""
+    before = np.random.get_state()  # noqa: NPY002 - pyabc draws from it
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    levels = [one.level for one in loggers]
+    np.random.seed(np.random.SeedSequence(seed).generate_state(4))  # noqa: NPY002
+    for one in loggers:
+        one.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+        for one, level in zip(loggers, levels, strict=True):
+            one.setLevel(level)

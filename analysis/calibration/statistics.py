@@ -26,21 +26,13 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number of a run and of a log.
+    """A number of a run and of a log."""
 
-    Attributes
-    ----------
-    name, meaning
-        Its name, and what it is.
-    unit
-        ``s`` for a time, ``1/day`` for a rate; empty for a count or a share.
-    scale
-        The scale on which it is compared: ``decades``, ``log`` or ``plain``.
-    """
-
+    #: Its name, and what it is.
     name: str
     meaning: str
-    unit: str = ""
+    unit: str = ""  #: ``s`` for a time, ``1/day`` for a rate; empty for a count or a share.
+    #: The scale on which it is compared: ``decades``, ``log`` or ``plain``.
     scale: Literal["decades", "log", "plain"] = "plain"
 
 
@@ -90,10 +82,7 @@ NAMES = tuple(one.name for one in STATISTICS)
 def chosen(words: Sequence[str]) -> tuple[str, ...]:
     """Return the names of statistics by their names or beginnings, such as ``think``; in order.
 
-    Raises
-    ------
-    QuantityError
-        When there is none of that name.
+    A QuantityError is raised when there is none of that name.
     """
     for word in words:
         if not any(name.startswith(word) for name in NAMES) or not word:
@@ -103,48 +92,26 @@ def chosen(words: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Measure:
-    """Measures runs of some days of a log.
+    """Measures runs of some days of a log."""
 
-    Attributes
-    ----------
-    clock
-        Local time.
-    until
-        End of the days, s since the origin.
-    days
-        Length of the days.
-    quick
-        Responses below this are quick, s; the median of the log.
-    """
-
-    clock: Clock
-    until: int
-    days: float
-    quick: float
+    clock: Clock  #: Local time.
+    until: int  #: End of the days, s since the origin.
+    days: float  #: Length of the days.
+    quick: float  #: Responses below this are quick, s; the median of the log.
 
     @classmethod
     def of_log(cls, record: JobTable, clock: Clock, until: int, days: float) -> Measure:
         """Return the measure for a log, whose median response is the limit of quick ones."""
-        units = _seen(as_recorded(record), until)[0].by_batch
+        units = _seen(record.as_recorded(), until)[0].by_batch
         found = units.response[units.awaited[units.think_time != UNKNOWN]]
         return cls(clock, until, days, float(np.median(found)) if len(found) else 0.0)
 
     def of_record(self, jobs: JobTable) -> Floats:
         """Return the statistics of the log, shape (statistics,)."""
-        return self(as_recorded(jobs), self.clock, self.until)
+        return self(jobs.as_recorded(), self.clock, self.until)
 
     def __call__(self, jobs: JobTable, clock: Clock, until: int) -> Floats:
-        """Return the statistics of a run, shape (statistics,).
-
-        Parameters
-        ----------
-        jobs
-            The jobs with their simulated times.
-        clock
-            Local time in the run.
-        until
-            End of the days in the run, s.
-        """
+        """Return the statistics of a run, shape (statistics,), up to the second ``until`` in it."""
         if not (jobs.submit[jobs.submit != UNKNOWN] <= until).any():
             return np.array([self.days * DAY if one.unit == "s" else 0.0 for one in STATISTICS])
         work, waits = _seen(jobs, until)
@@ -182,13 +149,7 @@ class Measure:
 
 
 def on_scales(values: Floats) -> Floats:
-    """Return statistics on the scales on which they are compared, same shape.
-
-    Parameters
-    ----------
-    values
-        Statistics in the last dimension.
-    """
+    """Return statistics, in the last dimension, on the scales on which they are compared."""
     found = np.array(values, np.float64)
     for place, one in enumerate(STATISTICS):
         if one.scale == "decades":
@@ -196,14 +157,6 @@ def on_scales(values: Floats) -> Floats:
         elif one.scale == "log":
             found[..., place] = np.log10(1 + found[..., place])
     return found
-
-
-def as_recorded(jobs: JobTable) -> JobTable:
-    """Return jobs with their recorded times as simulated ones."""
-    again = jobs.copy()
-    again.submit[:], again.start[:] = jobs.recorded_submit, jobs.recorded_start
-    again.end[:] = jobs.recorded_end
-    return again
 
 
 def _seen(jobs: JobTable, until: int) -> tuple[Work, Int64s]:
@@ -227,5 +180,4 @@ def _quantiles(values: Int64s, shares: tuple[float, ...], without: float) -> Flo
     """Return quantiles of times; ``without`` for each if there are none."""
     if not len(values):
         return np.full(len(shares), without)
-    found: Floats = np.quantile(values, shares)
-    return found
+    return np.quantile(values, shares)

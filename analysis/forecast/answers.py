@@ -16,7 +16,14 @@ import numpy as np
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.bounds import (
     BOUNDS,
+    FANS,
+    Fan,
+    Waits,
     bounds,
+    by_step,
+    days_between,
+    edges_before_now,
+    fans_of,
     flat_frame,
     known,
     local_bounds,
@@ -24,10 +31,8 @@ from hpcrowd.analysis.forecast.bounds import (
     over_futures,
 )
 from hpcrowd.analysis.forecast.conformal import LEVELS
-from hpcrowd.analysis.forecast.fans import FANS, Fan, edges_before_now, fans_of
 from hpcrowd.analysis.forecast.futures import Asked
 from hpcrowd.analysis.forecast.scores import quantiles
-from hpcrowd.analysis.forecast.waits import Waits, days_between
 from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -89,51 +94,31 @@ class Recalibrates(Protocol):
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """When a job starts and ends.
+    """When a job starts and ends."""
 
-    Attributes
-    ----------
-    number
-        Its number; None for a job that one would submit.
-    user, user_name
-        Its user's number, -1 if not known, and name.
-    processors, requested
-        Processors, and requested time, s, -1 if not known.
-    count
-        How many such jobs one would submit at once; their first start and their last end count.
-    submitted
-        s since the origin.
-    start, raw_start
-        Bounds of the start, recalibrated if asked for, and raw; s since the origin, shape
-        (levels,), infinite beyond the horizon.
-    end
-        Bounds of the end; None if the futures stop when all jobs have started.
-    within, at_once
-        Probabilities that it starts within the horizon, and within :data:`AT_ONCE`.
-    reason
-        Why it waits now, in the words of the resource manager first; empty if it gave none, and it
-        starts in the first pass.
-    held
-        Whether it does not start by itself.
-    id
-        Its name in the resource manager, such as ``47_3``; empty if it has none.
-    """
-
-    number: int | None
+    number: int | None  #: Its number; None for a job that one would submit.
+    #: Its user's number, -1 if not known, and name.
     user: int
     user_name: str
+    #: Processors, and requested time, s, -1 if not known.
     processors: int
     requested: int
+    #: How many such jobs one would submit at once; their first start and their last end count.
     count: int
-    submitted: int
+    submitted: int  #: s since the origin.
+    #: Bounds of the start, recalibrated if asked for, and raw; s since the origin, shape (levels,),
+    #: infinite beyond the horizon.
     start: Floats
     raw_start: Floats
-    end: Floats | None
+    end: Floats | None  #: Bounds of the end; None if the futures stop when all jobs have started.
+    #: Probabilities that it starts within the horizon, and within :data:`AT_ONCE`.
     within: float
     at_once: float
+    #: Why it waits now, in the words of the resource manager first; empty if it gave none, and it
+    #: starts in the first pass.
     reason: str
-    held: bool = False
-    id: str = ""
+    held: bool = False  #: Whether it does not start by itself.
+    id: str = ""  #: Its name in the resource manager, such as ``47_3``; empty if it has none.
 
     @property
     def name(self) -> str:
@@ -167,17 +152,11 @@ class JobAnswer:
 
 @dataclass(frozen=True)
 class Submissions:
-    """How many jobs users submit, and how many they did.
+    """How many jobs users submit, and how many they did."""
 
-    Attributes
-    ----------
-    per_day
-        Jobs per day in the mean of the futures; None if these stop when all jobs have started.
-    recorded, record
-        Jobs in the record, and its length, s: from its first submission until now.
-    """
-
+    #: Jobs per day in the mean of the futures; None if these stop when all jobs have started.
     per_day: float | None
+    #: Jobs in the record, and its length, s: from its first submission until now.
     recorded: int
     record: int
 
@@ -225,58 +204,35 @@ class Submissions:
 
 @dataclass(frozen=True)
 class Answers:
-    """What the futures of a state say.
+    """What the futures of a state say."""
 
-    Attributes
-    ----------
-    now, until
-        The second of the state, and the horizon, s since the origin.
-    clock
-        Local time.
-    processors
-        Size of the machine.
-    futures
-        How many there are.
-    scheduler, users
-        The policy, and what users do, in words.
-    submissions
-        How many jobs users submit.
-    jobs
-        For each job that waits, by submission, then for those that one would submit.
-    fans
-        By name; empty if the futures stop when all jobs have started.
-    edges, edges_before
-        Edges of the steps of fans, and of those before now, s since the origin.
-    waits
-        Waits of the jobs that users submit; None if there are no fans.
-    recalibrated
-        Whether starts are recalibrated.
-    source
-        Where the state comes from.
-    notes
-        What reading the state dropped or assumed.
-    """
-
+    #: The second of the state, and the horizon, s since the origin.
     now: int
     until: int
-    clock: Clock
-    processors: int
-    futures: int
+    clock: Clock  #: Local time.
+    processors: int  #: Size of the machine.
+    futures: int  #: How many there are.
+    #: The policy, and what users do, in words.
     scheduler: str
     users: str
-    submissions: Submissions
+    submissions: Submissions  #: How many jobs users submit.
+    #: For each job that waits, by submission, then for those that one would submit.
     jobs: tuple[JobAnswer, ...]
-    fans: Mapping[str, Fan]
+    fans: Mapping[str, Fan]  #: By name; empty if the futures stop when all jobs have started.
+    #: Edges of the steps of fans, and of those before now, s since the origin.
     edges: Int64s
     edges_before: Int64s
-    waits: Waits | None
-    recalibrated: bool = False
-    source: str = ""
-    notes: tuple[str, ...] = ()
+    waits: Waits | None  #: Waits of the jobs that users submit; None if there are no fans.
+    recalibrated: bool = False  #: Whether starts are recalibrated.
+    source: str = ""  #: Where the state comes from.
+    notes: tuple[str, ...] = ()  #: What reading the state dropped or assumed.
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, fit for JSON; :data:`MEANING` says what it means."""
         clock = self.clock
+        fans = by_step(clock, self.edges, {name: fan.bounds for name, fan in self.fans.items()})
+        for name, fan in self.fans.items():
+            fans[name]["mean"] = fan.mean.tolist()
         return {
             "now_s": self.now,
             "now_local_time": local_time(clock, self.now),
@@ -295,17 +251,7 @@ class Answers:
             "notes": list(self.notes),
             "bounds": dict(zip(BOUNDS, LEVELS, strict=True)),
             "jobs": [one.to_dict(clock) for one in self.jobs],
-            "fans": {
-                "begin_s": self.edges[:-1].tolist(),
-                "begin_local_time": [local_time(clock, at) for at in self.edges[:-1].tolist()],
-                **{
-                    name: {
-                        **{key: row.tolist() for key, row in zip(BOUNDS, fan.bounds, strict=True)},
-                        "mean": fan.mean.tolist(),
-                    }
-                    for name, fan in self.fans.items()
-                },
-            },
+            "fans": fans,
             "waits": self._wait_rows(),
             "before": {
                 "begin_s": self.edges_before[:-1].tolist(),
@@ -383,23 +329,11 @@ def answers_of(
     recalibration: Recalibrates | None = None,
     reasons: Mapping[int, str] | None = None,
 ) -> Answers:
-    """Return what futures say.
+    """Return what one or more futures of an outset say.
 
-    Parameters
-    ----------
-    outset
-        What they have in common.
-    futures
-        One or more of them.
-    recalibration
-        Corrects the bounds of starts; None leaves them raw.
-    reasons
-        Why jobs wait, see :func:`reasons_now`, which finds them if they are not given.
-
-    Raises
-    ------
-    QuantityError
-        If futures are missing, or one is not of this outset.
+    A recalibration corrects the bounds of starts; without one they are raw. Reasons why jobs wait
+    are those of :func:`reasons_now` unless given. A QuantityError is raised if futures are missing,
+    or one is not of this outset.
     """
     check_futures(outset, futures)
     state, until = outset.state, outset.state.now + outset.horizon

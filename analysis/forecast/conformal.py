@@ -27,10 +27,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcrowd.analysis.curves import Floats, log_minutes
 from hpcrowd.analysis.forecast.scores import checked_levels
 from hpcrowd.environment.errors import QuantityError, echo
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
-type Floats = NDArray[np.float64]
 type Bools = NDArray[np.bool_]
 
 #: Levels of the bounds of a wait: median, and ends of the central 50 % and 90 %.
@@ -64,12 +65,8 @@ CLASS_ENDS = (1_800.0, 7_200.0, 43_200.0)
 def wait_classes(medians: ArrayLike, ends: ArrayLike = CLASS_ENDS) -> NDArray[np.int64]:
     """Return the class of each job by its raw median: below 30 min, 2 h, 12 h, or beyond.
 
-    Parameters
-    ----------
-    medians
-        Raw medians, in seconds, infinite beyond the horizon; shape (jobs,).
-    ends
-        Ends of all classes but the last, in seconds, ascending.
+    Medians are in seconds, infinite beyond the horizon, shape (jobs,); ends of all classes but the
+    last in seconds, ascending.
     """
     return np.searchsorted(np.asarray(ends, float), np.asarray(medians, float), "right").astype(
         np.int64
@@ -79,22 +76,11 @@ def wait_classes(medians: ArrayLike, ends: ArrayLike = CLASS_ENDS) -> NDArray[np
 class Recalibration:
     """Offsets of the bounds of forecasts, learned online.
 
-    Parameters
-    ----------
-    levels
-        Shares of waits that should be at or below each bound; ascending, between 0 and 1.
-    classes
-        Number of classes of jobs. Each has offsets of its own, which are the common ones in the
-        beginning and move away from them with the outcomes of the class.
-    rate
-        Step of an offset, in recent mean errors.
-
-    Attributes
-    ----------
-    common
-        Offsets for all jobs, in units of ``log(1 + wait / 1 min)``; shape (levels,).
-    outcomes
-        Outcomes learned by level; shape (levels,).
+    Levels are shares of waits that should be at or below each bound; ascending, between 0 and 1.
+    Each class of jobs has offsets of its own, which are the common ones in the beginning and move
+    away from them with the outcomes of the class. The rate is the step of an offset, in recent mean
+    errors. ``common`` are the offsets for all jobs, in units of ``log(1 + wait / 1 min)``, shape
+    (levels,).
 
     Examples
     --------
@@ -123,7 +109,6 @@ class Recalibration:
         self.classes, self.rate = int(classes), float(rate)
         count = len(self.levels)
         self.common = np.zeros(count)
-        self.outcomes = np.zeros(count)
         # Row 0 is for all jobs, row 1 + c for class c.
         self._own = np.zeros((self.classes, count))
         self._learned = np.zeros((1 + self.classes, count))
@@ -135,26 +120,16 @@ class Recalibration:
         if self.classes == 1:
             return self.common[None, :].copy()
         learned = self._learned[1:]
-        result: Floats = self.common + learned / (learned + SHRUNK) * self._own
-        return result
+        return self.common + learned / (learned + SHRUNK) * self._own
 
     def adjusted(self, raw: ArrayLike, classes: ArrayLike | None = None) -> Floats:
-        """Return recalibrated bounds, in seconds.
+        """Return recalibrated bounds, s, 0 or more, ascending in the levels.
 
-        Parameters
-        ----------
-        raw
-            Bounds of the forecast, in seconds; shape (jobs, levels), infinite beyond the horizon.
-        classes
-            Class of each job, from 0; shape (jobs,). None is class 0.
-
-        Returns
-        -------
-        bounds
-            Same shape, 0 or more, ascending in the levels; infinite bounds stay so.
+        Raw bounds have the same shape (jobs, levels), infinite beyond the horizon; infinite ones
+        stay so. Classes of jobs count from 0, shape (jobs,); None is class 0.
         """
         raw, classes = self._checked(raw, classes)
-        bounds = np.maximum(_space(raw) + self.offsets()[classes], 0)
+        bounds = np.maximum(log_minutes(raw) + self.offsets()[classes], 0)
         result: Floats = np.sort(UNIT * np.expm1(bounds), axis=1)
         # Adding and taking away of an offset of 0 must change nothing.
         untouched = ~self.offsets().any(axis=1)[classes]
@@ -170,34 +145,18 @@ class Recalibration:
         *,
         known: ArrayLike | None = None,
     ) -> Bools:
-        """Move the offsets by what happened, job after job.
+        """Move the offsets by what happened, job after job; return which levels have learned.
 
-        Parameters
-        ----------
-        raw
-            Bounds of the forecast, as given to :meth:`adjusted`; shape (jobs, levels).
-        outcome
-            Waits, in seconds, in the order in which they became known; shape (jobs,).
-        censored
-            Whether a job still waits, so that its wait is longer than its outcome. Such a job is
-            a miss of the bounds that have passed, and says nothing of the others yet.
-        classes
-            Class of each job, as given to :meth:`adjusted`.
-        known
-            Which levels have learned from this wait before, when it was censored; same shape as
-            ``raw``. They are left out.
+        Raw bounds and classes are as given to :meth:`adjusted`; outcomes are waits, s, in the order
+        in which they became known, shape (jobs,). A job that still waits is ``censored``: its wait
+        is longer than its outcome. It is a miss of the bounds that have passed, and says nothing of
+        the others yet. Levels that are ``known``, shape (jobs, levels), have learned from this wait
+        before, when it was censored; they are left out. The result includes them: it is what to
+        pass as ``known`` when a wait has gone on or ended.
 
-        Returns
-        -------
-        learned
-            Which levels have learned from which job by now, ``known`` included: what to pass as
-            ``known`` when a wait has gone on or ended.
-
-        Notes
-        -----
         A bound counts as the offsets of now would make it, not as it was when it was issued: waits
-        become known late, and offsets that still answer to bounds of long ago overshoot.
-        Infinite bounds are of no account: no offset changes them.
+        become known late, and offsets that still answer to bounds of long ago overshoot. Infinite
+        bounds are of no account: no offset changes them.
         """
         raw, classes = self._checked(raw, classes)
         outcome = np.asarray(outcome, float)
@@ -213,7 +172,7 @@ class Recalibration:
             raise QuantityError(f"known of shape {learned.shape}: give {raw.shape}, as raw")
         if not np.isfinite(outcome[~late]).all():
             raise QuantityError("an outcome that is infinite: pass it as censored, with its wait")
-        values, reached = _space(raw), _space(outcome)
+        values, reached = log_minutes(raw), log_minutes(outcome)
         for job in range(len(raw)):
             use = np.isfinite(values[job]) & ~learned[job]
             learned[job] |= self._move(values[job], reached[job], late[job], classes[job], use)
@@ -224,14 +183,12 @@ class Recalibration:
         if self.classes == 1:
             push, moved = self._step(0, raw, self.common, reached, late, use)
             self.common += push
-            self.outcomes += moved
             return moved
         row, own = 1 + kind, self._own[kind]
         learned = self._learned[row]
         offset = self.common + learned / (learned + SHRUNK) * own
         push, moved = self._step(row, raw, offset, reached, late, use)
         own += push
-        self.outcomes += moved
         # A job counts once; if only the bound of its class has passed, the common one does without.
         push, _ = self._step(0, raw, self.common, reached, late, moved)
         self.common += push
@@ -278,13 +235,7 @@ class Recalibration:
 
 
 class OpenForecasts:
-    """Forecasts that are still open, from which a recalibration learns as outcomes come in.
-
-    Parameters
-    ----------
-    recalibration
-        What learns.
-    """
+    """Forecasts that are still open, from which a recalibration learns as outcomes come in."""
 
     def __init__(self, recalibration: Recalibration) -> None:
         self.recalibration = recalibration
@@ -297,16 +248,10 @@ class OpenForecasts:
         start: NDArray[np.int64],
         classes: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add the bounds of one moment.
+        """Add the bounds of one moment, s.
 
-        Parameters
-        ----------
-        raw, classes
-            As for :meth:`Recalibration.learn`.
-        asked_at
-            The moment, s.
-        start
-            When the jobs start, s; -1 if that is never known.
+        Raw bounds and classes are as for :meth:`Recalibration.learn`. Jobs start at a second each;
+        -1 if that is never known.
         """
         classes = np.zeros(len(raw), np.int64) if classes is None else classes
         never = np.where(start < 0, np.iinfo(np.int64).max, start)
@@ -337,7 +282,97 @@ class _Open(NamedTuple):
     known: Bools
 
 
-def _space(seconds: Floats) -> Floats:
-    """Return where offsets are added: minutes for short waits, a logarithm for long ones."""
-    result: Floats = np.log1p(seconds / UNIT)
-    return result
+# ---- levels that come true ----------------------------------------------------------------------
+
+#: Levels of the quantiles that stand for a distribution.
+STEPS = 200
+GRID = np.arange(1, STEPS + 1) / STEPS
+
+#: Cases of a right forecast that are put to the known ones (our choice): levels hardly move before
+#: as many have come.
+TRUST = 100.0
+
+
+class TrueLevels:
+    """Exchanges levels of bounds for those that came true.
+
+    A forecast says a distribution of the wait of each job. The share of it that is at or below the
+    wait that came, its probability integral transform, is spread evenly from 0 to 1 if forecasts
+    are right (Dawid, Journal of the Royal Statistical Society A 147, 1984). Where it is not, the
+    level of a bound is exchanged for that below which the wanted share of earlier transforms lies
+    (Kuleshov, Fenner and Ermon, ICML 2018).
+
+    This is for jobs just submitted, many of which start at once. Where half of all waits are 0, a
+    lower bound stays 0, while an offset that is added to bounds
+    (:class:`Recalibration`) lifts it above them. Jobs that
+    wait already are rarely alike; offsets serve them better, as they can also leave the
+    distribution.
+
+    Two things are particular to waits. Many are equal, and what came is then a range of the
+    distribution, over which the case is spread evenly (Czado, Gneiting and Held, Biometrics 65,
+    2009). And jobs that still wait are known to be above what they have waited (Kaplan and Meier,
+    JASA 53, 1958).
+
+    Levels are shares of waits that should be at or below each bound; ascending, between 0 and 1.
+    Trust is the number of cases of a right forecast that are put to the known ones.
+
+    Examples
+    --------
+    >>> levels = TrueLevels(levels=(0.5,))
+    >>> said = np.arange(1.0, 201)[None, :]  # a wait of 1 to 200 s, evenly
+    >>> levels.bounds(said, now=0).tolist()
+    [[100.0]]
+    >>> for now in range(0, 300_000, 1_000):  # and all wait for 150 to 200 s
+    ...     levels.add(said, now, [now + 150 + now // 1_000 % 51])
+    >>> 150 < levels.bounds(said, now=400_000).item() < 175
+    True
+    """
+
+    def __init__(self, levels: ArrayLike = LEVELS, *, trust: float = TRUST) -> None:
+        self.levels = checked_levels(levels)
+        self.trust = float(trust)
+        self._said = np.zeros((0, STEPS))
+        self._asked_at = np.zeros(0, np.int64)
+        self._start = np.zeros(0, np.int64)
+
+    def add(self, said: Floats, asked_at: int, start: ArrayLike) -> None:
+        """Add the jobs of one forecast, asked at a second.
+
+        What was said are quantiles of their waits at :data:`GRID`, s, shape (jobs, levels of the
+        grid). Their starts are in s, -1 if not known; what is later than the second of a later
+        question does not count there.
+        """
+        self._said = np.concatenate((self._said, said))
+        self._asked_at = np.concatenate((self._asked_at, np.full(len(said), asked_at)))
+        self._start = np.concatenate((self._start, np.asarray(start, np.int64)))
+
+    def bounds(self, said: Floats, now: int) -> Floats:
+        """Return bounds of waits, s, shape (jobs, levels), by what is known at a second.
+
+        What was said is as for :meth:`add`.
+        """
+        place = np.ceil(STEPS * self.exchanged(now) - 1e-9).astype(np.int64)
+        return said[:, np.clip(place, 1, STEPS) - 1]
+
+    def exchanged(self, now: int) -> Floats:
+        """Return the level to take for each level, by what is known at a second."""
+        said, start, asked_at = self._said, self._start, self._asked_at
+        waits = (start == UNKNOWN) | (start > now)
+        waited = (np.where(waits, now, start) - asked_at)[:, None]
+        low = np.minimum((said < waited).sum(axis=1), STEPS - 1)
+        high = np.minimum((said <= waited).sum(axis=1), STEPS - 1)
+        # Each case that is over is spread over its range; others leave below theirs.
+        share = np.where(waits, 0.0, 1 / (high - low + 1))
+        ended = np.full(STEPS, self.trust / STEPS)
+        ended += np.cumsum(_counts(low, share) - _counts(high + 1, share))[:STEPS]
+        left = _counts(low[waits], np.ones(int(waits.sum())))[:STEPS]
+        there = self.trust + len(said) - np.cumsum(left) - np.concatenate(
+            ([0.0], np.cumsum(ended)[:-1])
+        )  # fmt: skip
+        below = 1 - np.cumprod(1 - np.minimum(ended / np.maximum(there, 1e-300), 1.0))
+        return np.interp(self.levels, np.concatenate(([0.0], below)), np.concatenate(([0.0], GRID)))
+
+
+def _counts(place: Int64s, weight: Floats) -> Floats:
+    """Return the sum of weights at each place from 0 to the number of steps."""
+    return np.bincount(place, weight, STEPS + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,9 +17,15 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.answers import check_futures, name_of_asked, starts_of
-from hpcrowd.analysis.forecast.bounds import BOUNDS, bounds, flat_frame, local_time, over_futures
-from hpcrowd.analysis.forecast.fans import series_of
-from hpcrowd.analysis.forecast.waits import Waits
+from hpcrowd.analysis.forecast.bounds import (
+    BOUNDS,
+    Waits,
+    bounds,
+    by_step,
+    flat_frame,
+    over_futures,
+    series_of,
+)
 from hpcrowd.analysis.paired import CONFIDENCE, RESAMPLES, Estimate, t_interval
 from hpcrowd.analysis.pictures.waits import ALL
 from hpcrowd.environment.clock import Clock
@@ -46,31 +53,20 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a change on one number, future by future.
+    """The effect of a change on one number, future by future."""
 
-    Attributes
-    ----------
-    measure
-        One of :data:`MEASURES`.
-    of
-        Class of processors, or the job, that it is measured for; empty for all.
-    first, second
-        Without and with the change; shape (pairs,), NaN where a future has no value.
-    beyond
-        Share of the pairs in which a start lies beyond the horizon, with or without the change.
-    """
-
-    measure: str
-    of: str
+    measure: str  #: One of :data:`MEASURES`.
+    of: str  #: Class of processors, or the job, that it is measured for; empty for all.
+    #: Without and with the change; shape (pairs,), NaN where a future has no value.
     first: Floats
     second: Floats
+    #: Share of the pairs in which a start lies beyond the horizon, with or without the change.
     beyond: float = 0.0
 
     @property
     def differences(self) -> Floats:
         """With minus without the change, in each pair that has both; shape (some pairs,)."""
-        found: Floats = (self.second - self.first)[self._both]
-        return found
+        return (self.second - self.first)[self._both]
 
     @property
     def _both(self) -> NDArray[np.bool_]:
@@ -119,35 +115,20 @@ class Effect:
 
 @dataclass(frozen=True)
 class Effects:
-    """The effects of a change.
+    """The effects of a change."""
 
-    Attributes
-    ----------
-    label
-        The change, in words.
-    now, until, clock
-        As in :class:`~hpcrowd.analysis.forecast.answers.Answers`.
-    pairs
-        Numbers of the futures, shape (pairs,).
-    totals
-        Effects on the whole horizon.
-    jobs
-        Effects on the starts of the jobs that wait now in both, then on those that one would
-        submit, by their order.
-    edges
-        Edges of the steps of ``fans``.
-    fans
-        Bounds of the differences by step, shape (levels, steps), by name.
-    """
-
-    label: str
+    label: str  #: The change, in words.
+    #: As in :class:`~hpcrowd.analysis.forecast.answers.Answers`.
     now: int
     until: int
     clock: Clock
-    pairs: Int64s
-    totals: tuple[Effect, ...]
+    pairs: Int64s  #: Numbers of the futures, shape (pairs,).
+    totals: tuple[Effect, ...]  #: Effects on the whole horizon.
+    #: Effects on the starts of the jobs that wait now in both, then on those that one would submit,
+    #: by their order.
     jobs: tuple[Effect, ...]
-    edges: Int64s
+    edges: Int64s  #: Edges of the steps of ``fans``.
+    #: Bounds of the differences by step, shape (levels, steps), by name.
     fans: Mapping[str, Floats]
 
     def __getitem__(self, measure: str) -> Effect:
@@ -167,14 +148,7 @@ class Effects:
             "confidence": CONFIDENCE,
             "totals": [one.to_dict() for one in self.totals],
             "jobs": [one.to_dict() for one in self.jobs],
-            "fans": {
-                "begin_s": self.edges[:-1].tolist(),
-                "begin_local_time": [local_time(self.clock, at) for at in self.edges[:-1].tolist()],
-                **{
-                    name: {key: row.tolist() for key, row in zip(BOUNDS, fan, strict=True)}
-                    for name, fan in self.fans.items()
-                },
-            },
+            "fans": by_step(self.clock, self.edges, self.fans),
             "meaning": MEASURES,
         }
 
@@ -192,20 +166,10 @@ def effects_of(
 ) -> Effects:
     """Compare the futures of two outsets, in pairs of the same number.
 
-    Parameters
-    ----------
-    first, second
-        Without and with the change; the same second and horizon. Jobs that one would submit are
-        compared by their order, so that a change can be how a job is submitted.
-    first_futures, second_futures
-        Their futures, in any order; the same numbers.
-    label
-        The change, in words.
-
-    Raises
-    ------
-    QuantityError
-        If the futures are not pairs, or not those of the outsets.
+    The first is without and the second with the change, which the label says in words; both have
+    the same second and horizon. Jobs that one would submit are compared by their order, so that a
+    change can be how a job is submitted. A QuantityError is raised if the futures are not pairs, in
+    any order, or not those of the outsets.
     """
     check_futures(first, first_futures)
     check_futures(second, second_futures)
@@ -216,7 +180,7 @@ def effects_of(
     ):
         if one != other:
             raise QuantityError(f"{what} {one} without and {other} with the change: must be equal")
-    futures = [_ordered(one) for one in (first_futures, second_futures)]
+    futures = [sorted(one, key=attrgetter("number")) for one in (first_futures, second_futures)]
     numbers, others = (np.array([one.number for one in some], np.int64) for some in futures)
     if not np.array_equal(numbers, others):
         lone = np.setxor1d(numbers, others)
@@ -234,10 +198,6 @@ def effects_of(
         tuple(_jobs(*starts)), first.state.now + first.step * np.arange(steps + 1),
         fans if steps else {},
     )  # fmt: skip
-
-
-def _ordered(futures: Sequence[Future]) -> list[Future]:
-    return sorted(futures, key=lambda one: one.number)
 
 
 class _Starts(NamedTuple):
@@ -317,23 +277,15 @@ def _totals(
 
 @dataclass(frozen=True)
 class EatenUp:
-    """How much of the effect of a change is eaten up by the reaction of users.
+    """How much of the effect of a change is eaten up by the reaction of users."""
 
-    Attributes
-    ----------
-    measure
-        What the effect is on.
-    rigid, reacting
-        Mean effect without and with users who react, with intervals over futures.
-    share
-        ``1 - reacting / rigid``: 0, users do not matter; 1, nothing is left of the effect; above
-        1, it is turned around; below 0, users add to it. With its interval; None if the effect on
-        rigid users cannot be distinguished from 0, so that there is nothing to eat up.
-    """
-
-    measure: str
+    measure: str  #: What the effect is on.
+    #: Mean effect without and with users who react, with intervals over futures.
     rigid: Estimate
     reacting: Estimate
+    #: ``1 - reacting / rigid``: 0, users do not matter; 1, nothing is left of the effect; above 1,
+    #: it is turned around; below 0, users add to it. With its interval; None if the effect on rigid
+    #: users cannot be distinguished from 0, so that there is nothing to eat up.
     share: Estimate | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -359,23 +311,10 @@ def eaten_up(
 ) -> EatenUp:
     """Return how much of the effect of a change is eaten up by the reaction of users.
 
-    The interval is the percentile interval of a bootstrap over numbers of futures; all four futures
-    of a number stay together.
-
-    Parameters
-    ----------
-    rigid, reacting
-        Effects of the same change on users who do not react, and on those who do; the same numbers
-        of futures.
-    measure
-        One of :data:`MEASURES`, but for starts.
-    seed
-        Of the bootstrap.
-
-    Raises
-    ------
-    QuantityError
-        If the numbers differ, or fewer than two futures have the measure in all four sets.
+    Both effects are of the same change: on users who do not react, and on those who do; the measure
+    is one of :data:`MEASURES`, but for starts. The interval is the percentile interval of a
+    bootstrap over numbers of futures; all four futures of a number stay together. A QuantityError
+    is raised if the numbers differ, or fewer than two futures have the measure in all four sets.
     """
     if not np.array_equal(rigid.pairs, reacting.pairs):
         raise QuantityError(

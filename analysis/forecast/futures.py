@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.forecast.run_times import RunTimes
+from hpcrowd.analysis.curves import Floats, present_at
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
@@ -24,8 +24,6 @@ from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from hpcrowd.agents.behaviours.user import Behaviour
     from hpcrowd.agents.generative.generated import GeneratedUser
@@ -61,50 +59,33 @@ KEPT = (
 
 @dataclass(frozen=True)
 class Asked:
-    """A job that one would submit now.
+    """A job that one would submit now."""
 
-    Attributes
-    ----------
-    processors, requested
-        Processors, and requested time, s.
-    user, queue
-        Numbers in the state, which set what its run time is like and where it is put; -1 unknown.
-    count
-        How many such jobs.
-    """
-
+    #: Processors, and requested time, s.
     processors: int
     requested: int
+    #: Numbers in the state, which set what its run time is like and where it is put; -1 unknown.
     user: int = UNKNOWN
     queue: int = UNKNOWN
-    count: int = 1
+    count: int = 1  #: How many such jobs.
 
 
 @dataclass
 class Future:
-    """What happened in one future.
+    """What happened in one future."""
 
-    Attributes
-    ----------
-    number
-        Its number.
-    start, end
-        First start, and end, of the jobs that run or wait, in the order of :attr:`Outset.rows`,
-        then of those that one would submit; s since the origin, -1 if not within the horizon.
-    busy, queued, asked
-        Mean of the busy processors in each step, and jobs and processors in the queue at its end,
-        shape (steps,).
-    submit, wait, processors
-        Of the jobs that users submitted, s, and their processors; a wait is -1 if the job did not
-        start within the horizon.
-    """
-
-    number: int
+    number: int  #: Its number.
+    #: First start, and end, of the jobs that run or wait, in the order of :attr:`Outset.rows`, then
+    #: of those that one would submit; s since the origin, -1 if not within the horizon.
     start: Int64s
     end: Int64s
-    busy: NDArray[np.float64]
+    #: Mean of the busy processors in each step, and jobs and processors in the queue at its end,
+    #: shape (steps,).
+    busy: Floats
     queued: Int64s
     asked: Int64s
+    #: Of the jobs that users submitted, s, and their processors; a wait is -1 if the job did not
+    #: start within the horizon.
     submit: Int64s
     wait: Int64s
     processors: Int64s
@@ -112,47 +93,27 @@ class Future:
 
 @dataclass
 class Outset:
-    """What all futures of a state have in common.
-
-    Attributes
-    ----------
-    state
-        The state.
-    horizon
-        How far futures go, s from now.
-    scheduler, users
-        The policy; one of :data:`USERS`.
-    processors
-        Size of the machine; what is up in the state unless given.
-    overrun
-        What happens to jobs that outrun their request: ``keep`` or ``kill``.
-    asked
-        Jobs that one would submit now.
-    platform
-        Changes during the future, with seconds since the origin.
-    likeness, model
-        Of users who go on; the learned model of users ``learned``.
-    jobs_only
-        Stop when all jobs of the state have started that can.
-    awaits
-        Of held jobs, by row of the state: the jobs that run or wait, or are in ``awaits``, which
-        they depend on. They join the queue when these are over as they ask; other held jobs never
-        do.
-    """
+    """What all futures of a state have in common."""
 
     state: ClusterState
-    horizon: int
+    horizon: int  #: How far futures go, s from now.
     scheduler: Any = "easy"
-    users: str = "think-time"
-    processors: int | None = None
+    users: str = "think-time"  #: One of :data:`USERS`.
+    processors: int | None = None  #: Size of the machine; what is up in the state unless given.
+    #: What happens to jobs that outrun their request: ``keep`` or ``kill``.
     overrun: str = "keep"
     estimates: Any = "requested"
-    asked: Sequence[Asked] = ()
+    asked: Sequence[Asked] = ()  #: Jobs that one would submit now.
+    #: Changes during the future, with seconds since the origin.
     platform: Sequence[Any] = ()
     machine: Any = None
+    #: Of users who go on; the learned model of users ``learned``.
     likeness: Likeness | None = None
     model: LearnedModel | None = None
-    jobs_only: bool = False
+    jobs_only: bool = False  #: Stop when all jobs of the state have started that can.
+    #: Of held jobs, by row of the state: the jobs that run or wait, or are in ``awaits``, which
+    #: they depend on. They join the queue when these are over as they ask; other held jobs never
+    #: do.
     awaits: Mapping[int, tuple[Parent, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -295,22 +256,15 @@ class Outset:
     def simulate(
         self, number: int, seed: int = 0, watch: Callable[[Any], Any] | None = None
     ) -> Future:
-        """Return a future.
+        """Return the future of a number and a seed, which is that of all futures.
 
-        Parameters
-        ----------
-        number
-            Its number.
-        seed
-            Of all futures.
-        watch
-            Called with the simulation before it runs.
+        ``watch`` is called with the simulation before it runs.
         """
         from hpcrowd.environment.cluster import ClusterSpec
         from hpcrowd.environment.platform.part import Platform
         from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
         from hpcrowd.environment.simulation import Simulation
-        from hpcrowd.environment.state.begin import begin_from
+        from hpcrowd.environment.state.state import begin_from
 
         state, streams = self.state, Streams(seed).within("future", number)
         now, until = state.now, state.now + self.horizon
@@ -432,8 +386,8 @@ class _Probe:
         enqueued = jobs.enqueued
         there = (enqueued != UNKNOWN) & (enqueued <= until)
         leaves = np.where(start[there] == UNKNOWN, np.iinfo(np.int64).max, start[there])
-        queued = present_at(enqueued[there], leaves, np.ones(int(there.sum()), np.int64), edges[1:])
-        asked = present_at(enqueued[there], leaves, jobs.processors[there], edges[1:])
+        queued = present_at(enqueued[there], leaves, edges[1:])
+        asked = present_at(enqueued[there], leaves, edges[1:], jobs.processors[there])
         start = self._first(start, until)
         new = np.arange(len(jobs)) >= present + past
         sent = new & (jobs.submit != UNKNOWN) & (jobs.submit <= until)
@@ -458,9 +412,7 @@ class _Probe:
         return found
 
 
-def held_between(
-    start: Int64s, end: Int64s, processors: Int64s, edges: Int64s
-) -> NDArray[np.float64]:
+def held_between(start: Int64s, end: Int64s, processors: Int64s, edges: Int64s) -> Floats:
     """Return the mean number of processors that jobs hold between two edges each."""
     used = np.zeros(len(edges))
     order_start, order_end = np.argsort(start), np.argsort(end)
@@ -471,15 +423,132 @@ def held_between(
         moments = np.concatenate(([0.0], np.cumsum(width * at)))
         # The area under a step at t until an edge e is width * (e - t).
         used += sign * (sums[place] * edges - moments[place])
-    found: NDArray[np.float64] = np.diff(used) / np.diff(edges)
-    return found
+    return np.diff(used) / np.diff(edges)
 
 
-def present_at(enters: Int64s, leaves: Int64s, weight: Int64s, at: Int64s) -> Int64s:
-    """Return the total weight of what has entered and not left at some seconds."""
-    found = np.zeros(len(at), np.int64)
-    for times, sign in ((enters, 1), (leaves, -1)):
-        order = np.argsort(times)
-        sums = np.concatenate(([0], np.cumsum(weight[order])))
-        found += sign * sums[np.searchsorted(times[order], at, side="right")]
-    return found
+# ---- run times ----------------------------------------------------------------------------------
+
+#: Weight of one candidate of each kind; the last one is the weight of all jobs of other users.
+WEIGHTS = (1.0, 0.5, 0.2, 1.0)
+
+#: Jobs after which the weight of an own job has fallen by the factor e, as users' work changes.
+MEMORY = 60.0
+
+#: Latest jobs of a user, and of all users, that are looked at.
+OWN, COMMON = 300, 20_000
+
+#: Candidates of other users, at most.
+OTHERS = 200
+
+#: Probability that jobs alike (same user, processors and request) get the same place in their
+#: distribution, since they are often runs of the same program on like inputs.
+ALIKE = 0.5
+
+#: Jobs that have outrun all that is known, and their request, go on for a share of what they have
+#: run already, uniformly up to this.
+BEYOND = 1.0
+
+
+@dataclass(frozen=True)
+class RunTimes:
+    """Distributions of the run times of jobs that run or wait, from what such jobs did before.
+
+    A job is like those that are over in four ways, from the closest on: the same user, processors
+    and requested time; the same user and requested time; the same user; the same requested time, of
+    any user. All of them are candidates, closer ones with larger weights; where requested times
+    differ, the share of the request that was used is taken over. Of a job that has run for some
+    time only candidates count that ran longer: the weights then say by themselves how sure its
+    user's other jobs make us.
+
+    The weights are our choice, as in :mod:`hpcrowd.environment.schedulers.predictors.history`
+    several templates are used at once (Smith, Foster and Taylor, JSSPP 1998); a prediction there is
+    a mean, here it is the whole distribution.
+    """
+
+    rows: Int64s  #: The jobs, rows in the table of the state.
+    #: For each of them possible run times in ascending order, s, and the cumulative weights, up to
+    #: 1.
+    values: list[Floats]
+    weights: list[Floats]
+    group: Int64s  #: For each of them a number that jobs alike have in common.
+
+    @classmethod
+    def of(cls, state: ClusterState, rows: Int64s) -> RunTimes:
+        """Learn from the jobs of a state that are over, for jobs in some rows."""
+        jobs, over = state.jobs, state.over
+        started = jobs.recorded_start[rows]
+        elapsed = np.where(started == UNKNOWN, -1, state.now - started)
+        ran = over[jobs.recorded_start[over] != UNKNOWN]
+        ran = ran[np.argsort(jobs.recorded_end[ran], kind="stable")][-COMMON:]
+        lasted = (jobs.recorded_end[ran] - jobs.recorded_start[ran]).astype(np.float64)
+        user, processors = jobs.user[ran], jobs.processors[ran]
+        asked = jobs.requested_time[ran]
+        keys = np.stack((jobs.user[rows], jobs.requested_time[rows], jobs.processors[rows]))
+        unique, first, group = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        # By first appearance: more jobs at the end do not change what those before them draw.
+        order = np.argsort(first)
+        unique, group = unique[:, order], np.argsort(order)[group]
+        known = [
+            _candidates(one[0], one[1], one[2], user, asked, processors, lasted)
+            for one in unique.T.tolist()
+        ]
+        values, weights = [], []
+        for job, which in enumerate(group.tolist()):
+            found = _beyond(known[which], int(elapsed[job]), int(unique[1, which]))
+            values.append(found[0])
+            weights.append(found[1])
+        return cls(rows, values, weights, group)
+
+    def draw(self, stream: np.random.Generator) -> Int64s:
+        """Return one run time for each job, s, at least 1, shape (jobs,)."""
+        count = len(self.rows)
+        each, together, which = stream.spawn(3)  # each has a number for every job
+        own = each.random(count)
+        common = together.random(int(self.group.max(initial=-1)) + 1)
+        places = np.where(which.random(count) < ALIKE, common[self.group], own)
+        drawn = [
+            values[min(int(np.searchsorted(weights, place)), len(values) - 1)]
+            for values, weights, place in zip(
+                self.values, self.weights, places.tolist(), strict=True
+            )
+        ]
+        return np.maximum(np.floor(np.array(drawn, np.float64) + 0.5).astype(np.int64), 1)
+
+
+def _candidates(
+    who: int, request: int, width: int, user: Int64s, asked: Int64s, processors: Int64s,
+    lasted: Floats,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """Return the run times of jobs that a job is like, s, and their weights."""
+    mine = np.flatnonzero(user == who)[-OWN:]
+    alike = asked[mine] == request
+    weight = np.where(alike, np.where(processors[mine] == width, *WEIGHTS[:2]), WEIGHTS[2])
+    weight *= np.exp(-np.arange(len(mine))[::-1] / MEMORY)
+    others = np.flatnonzero(asked == request)[-OTHERS:]
+    if not len(others):
+        others = np.arange(len(asked))[-OTHERS:]
+    rows = np.concatenate((mine, others))
+    times = lasted[rows]
+    if request > 0:
+        other = (asked[rows] > 0) & (asked[rows] != request)
+        times = np.where(other, times * request / np.where(other, asked[rows], 1), times)
+    common = np.full(len(others), WEIGHTS[3] / max(len(others), 1))
+    return times, np.concatenate((weight, common))
+
+
+def _beyond(known: tuple[Floats, Floats], elapsed: int, request: int) -> tuple[Floats, Floats]:
+    """Return the run times that are longer than what a job has run already, with sums of weights.
+
+    If none is, they are spread evenly up to the request, or beyond it.
+    """
+    times, weights = known
+    longer = times >= elapsed + 0.5  # what rounds to no more has passed
+    if longer.any():
+        times, weights = times[longer], weights[longer]
+    else:
+        most = request if request > elapsed else elapsed * (1 + BEYOND) + 60
+        times = np.linspace(max(elapsed, 0) + 1, most, 20)
+        weights = np.ones(len(times))
+    order = np.argsort(times, kind="stable")
+    sums = np.cumsum(weights[order])
+    return times[order], sums / sums[-1]

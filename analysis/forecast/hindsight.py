@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.curves import Floats, log_minutes
 from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.clock import DAY, HOUR
@@ -79,26 +80,11 @@ MOST_CASES, LEAST_CASES = 5000, 150
 ENDLESS = 60 * DAY
 
 
-def log_minutes(seconds: Any) -> NDArray[np.float64]:
-    """Return ln(1 + minutes) of times in s; negative ones count as 0."""
-    found: NDArray[np.float64] = np.log1p(np.maximum(np.asarray(seconds, float), 0) / 60)
-    return found
-
-
-def features_of(outset: Outset, seed: int = 0) -> NDArray[np.float64]:
+def features_of(outset: Outset, seed: int = 0) -> Floats:
     """Return the features of all jobs that wait, then of those that one would submit.
 
-    Parameters
-    ----------
-    outset
-        Of the forecast; its users are left out.
-    seed
-        Of the futures behind the simulated features.
-
-    Returns
-    -------
-    array
-        Shape (jobs, features), as in :data:`FEATURES`.
+    The shape is (jobs, features), as in :data:`FEATURES`. The users of the outset are left out; the
+    seed is of the futures behind the simulated features.
     """
     alone = replace(outset, users="none", horizon=FAR, jobs_only=True)
     running = len(outset.state.running)
@@ -114,7 +100,7 @@ def features_of(outset: Outset, seed: int = 0) -> NDArray[np.float64]:
     ))  # fmt: skip
 
 
-def _situation(state: ClusterState, waiting: Int64s) -> NDArray[np.float64]:
+def _situation(state: ClusterState, waiting: Int64s) -> Floats:
     """Return the features that need no simulation, shape (jobs, features - 3)."""
     jobs, now, total = state.jobs, state.now, max(state.processors, 1)
     running = state.running
@@ -138,14 +124,13 @@ def _situation(state: ClusterState, waiting: Int64s) -> NDArray[np.float64]:
     fresh = np.exp(-(now - jobs.recorded_start[started]) / DAY / RECENT_DAYS)
     wide, long = np.log2(np.maximum(jobs.processors, 1)), log_minutes(jobs.requested_time)
 
-    def recent(alike: NDArray[np.float64]) -> NDArray[np.float64]:
+    def recent(alike: Floats) -> Floats:
         weights = alike * fresh + 1e-9
         if not len(started):
             return np.zeros(len(waiting))
-        found: NDArray[np.float64] = (weights * waits).sum(axis=1) / weights.sum(axis=1)
-        return found
+        return (weights * waits).sum(axis=1) / weights.sum(axis=1)
 
-    def same(column: Int64s) -> NDArray[np.float64]:
+    def same(column: Int64s) -> Floats:
         alike: NDArray[np.bool_] = column[waiting][:, None] == column[started]
         return alike.astype(np.float64)
 
@@ -155,7 +140,7 @@ def _situation(state: ClusterState, waiting: Int64s) -> NDArray[np.float64]:
     larger = later & (jobs.processors[started] >= width[:, None])
     wall = state.clock.wall(now)
     angle, count = 2 * np.pi * wall / DAY, len(waiting)
-    found: NDArray[np.float64] = np.column_stack((
+    found: Floats = np.column_stack((
         log_minutes(now - jobs.recorded_submit[waiting]),
         wide[waiting] - np.log2(total),
         long[waiting],
@@ -174,46 +159,28 @@ def _situation(state: ClusterState, waiting: Int64s) -> NDArray[np.float64]:
 
 @dataclass
 class Hindsight:
-    """Cases of the past, and the bounds that follow from them.
+    """Cases of the past, and the bounds that follow from them."""
 
-    Attributes
-    ----------
-    features
-        Shape (cases, features).
-    asked_at, start
-        Second of each forecast, and of the start of the job, s; -1 if that is not known yet.
-    weight
-        Of each case; those of one forecast are alike and count less each.
-    seed
-        Of the forest.
-    fits
-        How often it was grown.
-    """
-
-    features: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, len(FEATURES))))
+    #: Shape (cases, features).
+    features: Floats = field(default_factory=lambda: np.zeros((0, len(FEATURES))))
+    #: Second of each forecast, and of the start of the job, s; -1 if that is not known yet.
     asked_at: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     start: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
-    weight: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    seed: int = 0
-    fits: int = 0
+    #: Of each case; those of one forecast are alike and count less each.
+    weight: Floats = field(default_factory=lambda: np.zeros(0))
+    seed: int = 0  #: Of the forest.
+    fits: int = 0  #: How often it was grown.
     _forest: Any = field(default=None, repr=False)
     _leaves: Any = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def add(self, features: NDArray[np.float64], asked_at: int, start: Int64s) -> None:
-        """Add the jobs of one forecast.
+    def add(self, features: Floats, asked_at: int, start: Int64s) -> None:
+        """Add the jobs of one forecast, asked at a second; features have shape (jobs, features).
 
-        Parameters
-        ----------
-        features
-            Shape (jobs, features).
-        asked_at
-            Second of the forecast.
-        start
-            Their starts, s; -1 if not known. What is later than the second of a later question
-            does not count there.
+        Their starts are in s, -1 if not known. What is later than the second of a later question
+        does not count there.
         """
         count = len(start)
         if not count:
@@ -226,13 +193,7 @@ class Hindsight:
         self._leaves = None
 
     def fit(self, now: int) -> None:
-        """Grow the forest from what is known at a second.
-
-        Raises
-        ------
-        HpcrowdError
-            If scikit-learn is not installed.
-        """
+        """Grow the forest from what is known at a second; an HpcrowdError without scikit-learn."""
         try:
             from sklearn.ensemble import RandomForestRegressor
         except ImportError:
@@ -253,30 +214,16 @@ class Hindsight:
         """Whether there are enough cases to learn from."""
         return len(self) >= LEAST_CASES
 
-    def known(self, now: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def known(self, now: int) -> tuple[Floats, NDArray[np.bool_]]:
         """Return how long each case has waited at a second, s, and whether it still waits."""
         open_still = (self.start == UNKNOWN) | (self.start > now)
         waited = np.where(open_still, now, self.start) - self.asked_at
         return waited.astype(np.float64), open_still
 
-    def bounds(
-        self, features: NDArray[np.float64], now: int, levels: Any = LEVELS
-    ) -> NDArray[np.float64]:
-        """Return quantiles of the remaining waits of jobs.
+    def bounds(self, features: Floats, now: int, levels: Any = LEVELS) -> Floats:
+        """Return quantiles of the remaining waits of jobs, s, shape (jobs, levels).
 
-        Parameters
-        ----------
-        features
-            Shape (jobs, features).
-        now
-            What was known until then counts, s.
-        levels
-            Of the quantiles.
-
-        Returns
-        -------
-        array
-            s, shape (jobs, levels).
+        Features have shape (jobs, features); what was known at the second ``now`` counts.
         """
         levels = np.asarray(levels)
         found = np.empty((len(features), len(levels)))
@@ -286,9 +233,7 @@ class Hindsight:
             found[job] = np.where(place <= last, waited[np.minimum(place, last)], ENDLESS)
         return found
 
-    def chances(
-        self, features: NDArray[np.float64], now: int, within: float
-    ) -> NDArray[np.float64]:
+    def chances(self, features: Floats, now: int, within: float) -> Floats:
         """Return the probability that each job starts within a time, s, shape (jobs,)."""
         found = np.zeros(len(features))
         for job, (waited, below) in enumerate(self._distributions(features, now)):
@@ -296,9 +241,7 @@ class Hindsight:
             found[job] = below[place - 1] if place else 0.0
         return found
 
-    def _distributions(
-        self, features: NDArray[np.float64], now: int
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _distributions(self, features: Floats, now: int) -> Iterator[tuple[Floats, Floats]]:
         """Yield for each job the waits of all cases, ascending, and the share of it below each."""
         if self._forest is None:
             self.fit(now)
@@ -316,16 +259,9 @@ class Hindsight:
 
 
 class Learned:
-    """Puts bounds learned from hindcasts in the place of those of futures.
+    """Puts bounds learned from hindcasts in the place of those of the futures of an outset.
 
-    Parameters
-    ----------
-    hindsight
-        What was learned.
-    outset
-        Of the forecast.
-    seed
-        Of its futures.
+    The seed is that of its futures.
     """
 
     def __init__(self, hindsight: Hindsight, outset: Outset, seed: int = 0) -> None:
@@ -336,22 +272,21 @@ class Learned:
         self.features = features[np.concatenate((np.arange(waiting), waiting + first))]
         self.held = np.isin(outset.state.waiting, list(outset.state.held))
 
-    def adjusted(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+    def adjusted(self, raw: Floats) -> Floats:
         """Return the bounds, s from now, shape (jobs, levels); held jobs have none."""
         found = self.hindsight.bounds(self.features, self.outset.state.now)
         found[: len(self.held)][self.held] = np.inf
         return np.where(found >= ENDLESS, np.inf, found)
 
-    def chances(self, within: float) -> NDArray[np.float64]:
+    def chances(self, within: float) -> Floats:
         """Return the probability that each job starts within a time, s, shape (jobs,)."""
         found = self.hindsight.chances(self.features, self.outset.state.now, within)
         found[: len(self.held)][self.held] = 0.0
         return found
 
 
-def _below(weight: NDArray[np.float64], closed: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _below(weight: Floats, closed: NDArray[np.bool_]) -> Floats:
     """Return the estimate of Kaplan and Meier, with weights, of waits in ascending order."""
     at_risk = np.cumsum(weight[::-1])[::-1]
     hazard = np.where(closed & (at_risk > 0), weight / np.maximum(at_risk, 1e-300), 0.0)
-    found: NDArray[np.float64] = 1 - np.cumprod(1 - np.minimum(hazard, 1.0))
-    return found
+    return 1 - np.cumprod(1 - np.minimum(hazard, 1.0))

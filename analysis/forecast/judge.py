@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.forecast.futures import Outset, held_between, present_at
-from hpcrowd.analysis.forecast.hindsight import features_of, log_minutes
+from hpcrowd.analysis.curves import Floats, log_minutes, present_at
+from hpcrowd.analysis.forecast.futures import Outset, held_between
+from hpcrowd.analysis.forecast.hindsight import features_of
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import ClusterState, begin_from
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
@@ -59,65 +60,48 @@ FUTURES = 12
 DRIFT_CASES, DRIFT_LEAST = 60, 10
 
 
+#: Settings that the log under judgement shares with the outsets of its forecasts.
+RULES = ("scheduler", "users", "model", "machine", "overrun", "estimates")
+
+
 @dataclass(frozen=True)
 class Subject:
-    """The log under judgement, and how it is forecast.
+    """The log under judgement, and how it is forecast."""
 
-    Attributes
-    ----------
-    jobs
-        The log; requested times that it lacks are -1.
-    clock, processors
-        Local time, and size of the machine.
-    scheduler, users, model
-        As of an :class:`~hpcrowd.analysis.forecast.futures.Outset`.
-    machine, overrun, estimates
-        Likewise.
-    futures
-        Futures at each moment.
-    seed
-        Of everything random.
-    """
-
-    jobs: JobTable
+    jobs: JobTable  #: The log; requested times that it lacks are -1.
+    #: Local time, and size of the machine.
     clock: Clock
     processors: int
+    #: As of an :class:`~hpcrowd.analysis.forecast.futures.Outset`.
     scheduler: Any = "easy"
     users: str = "think-time"
     model: LearnedModel | None = None
+    #: Likewise.
     machine: Any = None
     overrun: str = "keep"
     estimates: Any = "requested"
-    futures: int = FUTURES
-    seed: int = 0
+    futures: int = FUTURES  #: Futures at each moment.
+    seed: int = 0  #: Of everything random.
 
     @classmethod
     def of(cls, outset: Outset, seed: int = 0) -> Subject:
         """Return the past of a state as a log, to be forecast like the state itself."""
         state = outset.state
         return cls(
-            state.jobs, state.clock, outset.processors or state.processors, outset.scheduler,
-            outset.users, outset.model, outset.machine, outset.overrun, outset.estimates,
-            seed=seed,
+            state.jobs, state.clock, outset.processors or state.processors, seed=seed,
+            **_rules(outset),
         )  # fmt: skip
 
     def outset(self, state: ClusterState) -> Outset:
         """Return what futures of a state have in common."""
-        return Outset(
-            state, WEEK, scheduler=self.scheduler, users=self.users, model=self.model,
-            machine=self.machine, overrun=self.overrun, estimates=self.estimates,
-        )  # fmt: skip
+        return Outset(state, WEEK, **_rules(self))
 
     def moments(self, count: int, warm_up: int) -> Int64s:
         """Return rows of jobs whose submissions are the moments, by time.
 
-        Parameters
-        ----------
-        count
-            In the second half of the log, at equal numbers of submissions from each other, up to a
-            week before its end.
-        warm_up
-            The same in the half before, from which corrections learn first.
+        They are in the second half of the log, at equal numbers of submissions from each other, up
+        to a week before its end; those of the warm-up, from which corrections learn first, in the
+        half before.
         """
         order = np.argsort(self.jobs.recorded_submit, kind="stable")
         submit = self.jobs.recorded_submit[order]
@@ -147,40 +131,28 @@ class Subject:
 
 @dataclass
 class Case:
-    """One moment: what was forecast, and what came.
+    """One moment: what was forecast, and what came."""
 
-    Attributes
-    ----------
-    now
-        s since the origin.
-    rows
-        The jobs of which the wait is judged, rows in the log.
-    fresh
-        Which of them was submitted just then.
-    features
-        Of these jobs, see :data:`~hpcrowd.analysis.forecast.hindsight.FEATURES`.
-    start
-        When they started, s.
-    raw
-        Starts in the futures, infinite beyond the horizon, s, shape (futures, jobs).
-    sees
-        When they start in the clairvoyant replay, s, infinite likewise.
-    members, came, before, clairvoyant
-        By measure: the futures, shape (leads, futures); and what came, was seen a week before, and
-        is in the clairvoyant replay, shape (leads,); nan where there are no jobs.
-    """
+    now: int  #: s since the origin.
+    rows: Int64s  #: The jobs of which the wait is judged, rows in the log.
+    fresh: NDArray[np.bool_]  #: Which of them was submitted just then.
+    features: Floats  #: Of these jobs, see :data:`~hpcrowd.analysis.forecast.hindsight.FEATURES`.
+    start: Int64s  #: When they started, s.
+    #: Starts in the futures, infinite beyond the horizon, s, shape (futures, jobs).
+    raw: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    #: When they start in the clairvoyant replay, s, infinite likewise.
+    sees: Floats = field(default_factory=lambda: np.zeros(0))
+    #: By measure: the futures, shape (leads, futures); and what came, was seen a week before, and
+    #: is in the clairvoyant replay, shape (leads,); nan where there are no jobs.
+    members: dict[str, Floats] = field(default_factory=dict)
+    came: dict[str, Floats] = field(default_factory=dict)
+    before: dict[str, Floats] = field(default_factory=dict)
+    clairvoyant: dict[str, Floats] = field(default_factory=dict)
 
-    now: int
-    rows: Int64s
-    fresh: NDArray[np.bool_]
-    features: NDArray[np.float64]
-    start: Int64s
-    raw: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
-    sees: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    members: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    came: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    before: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    clairvoyant: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+def _rules(given: Subject | Outset) -> dict[str, Any]:
+    """Return the settings that a subject and an outset share."""
+    return {name: getattr(given, name) for name in RULES}
 
 
 def hindcast_at(subject: Subject, row: int) -> Case:
@@ -228,11 +200,11 @@ def case_at(subject: Subject, row: int) -> Case:
 def _measured(
     submit: Int64s,
     wait: Int64s,
-    busy: NDArray[np.float64],
+    busy: Floats,
     queued: Int64s,
     state: ClusterState,
     now: int,
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Floats]:
     """Return the measures at all leads from series by hour and from waits.
 
     Waits are cut off at the end of the week, in forecasts as in the record.
@@ -251,7 +223,7 @@ def _measured(
     }
 
 
-def _recorded(log: JobTable, state: ClusterState, now: int) -> dict[str, NDArray[np.float64]]:
+def _recorded(log: JobTable, state: ClusterState, now: int) -> dict[str, Floats]:
     """Return the measures of the record in the week after a second."""
     submit, start, end = log.recorded_submit, log.recorded_start, log.recorded_end
     edges = now + np.arange(0, WEEK + HOUR, HOUR)
@@ -260,18 +232,16 @@ def _recorded(log: JobTable, state: ClusterState, now: int) -> dict[str, NDArray
         np.maximum(start[runs], now), np.minimum(end[runs], edges[-1]), log.processors[runs], edges
     )
     waits = (submit <= edges[-1]) & (start > now)
-    ones = np.ones(int(waits.sum()), np.int64)
-    queued = present_at(submit[waits], start[waits], ones, edges[1:])
+    queued = present_at(submit[waits], start[waits], edges[1:])
     sent = (submit > now) & (submit <= edges[-1])
     return _measured(submit[sent], start[sent] - submit[sent], busy, queued, state, now)
 
 
 def _clairvoyant(
     subject: Subject, state: ClusterState, rows: Int64s
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+) -> tuple[dict[str, Floats], Floats]:
     """Return the measures of a replay that knows the future, and the starts of present jobs."""
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.environment.state.begin import begin_from
 
     log, now = subject.jobs, state.now
     end = now + WEEK
@@ -299,8 +269,7 @@ def _clairvoyant(
     stops = np.where(jobs.end[begun] == UNKNOWN, edges[-1], np.minimum(jobs.end[begun], edges[-1]))
     busy = held_between(np.maximum(jobs.start[begun], now), stops, jobs.processors[begun], edges)
     there = jobs.enqueued != UNKNOWN
-    ones = np.ones(int(there.sum()), np.int64)
-    queued = present_at(jobs.enqueued[there], start[there], ones, edges[1:])
+    queued = present_at(jobs.enqueued[there], start[there], edges[1:])
     wait = np.where(jobs.start[new] == UNKNOWN, UNKNOWN, jobs.start[new] - jobs.submit[new])
     found = _measured(jobs.submit[new], wait, busy, queued, state, now)
     seen = np.where(start[:count] == np.iinfo(np.int64).max, np.inf, start[:count])
@@ -319,15 +288,13 @@ class Drift:
         self._errors: list[float] = []
         self._variances: list[float] = []
 
-    def learn(self, members: NDArray[np.float64], came: float) -> None:
+    def learn(self, members: Floats, came: float) -> None:
         """Take note of a forecast and of what came."""
         self._errors.append(came - float(members.mean()))
         self._variances.append(float(members.var(ddof=1)) if len(members) > 1 else 0.0)
         del self._errors[:-DRIFT_CASES], self._variances[:-DRIFT_CASES]
 
-    def corrected(
-        self, members: NDArray[np.float64], least: float = -np.inf, most: float = np.inf
-    ) -> NDArray[np.float64]:
+    def corrected(self, members: Floats, least: float = -np.inf, most: float = np.inf) -> Floats:
         """Return the members, moved and spread, within the range that the number can have."""
         if len(self._errors) < DRIFT_LEAST:
             return members
@@ -336,7 +303,7 @@ class Drift:
         spread = np.sqrt(((errors - shift) ** 2).mean() / max(np.mean(self._variances), 1e-12))
         middle = members.mean()
         moved = middle + shift + (members - middle) * np.clip(spread, 0.25, 4.0)
-        found: NDArray[np.float64] = np.clip(moved, least, most)
+        found: Floats = np.clip(moved, least, most)
         return found
 
 

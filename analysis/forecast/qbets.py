@@ -21,7 +21,6 @@ The rules:
   just below the index of theory; here theory decides, so that of 59 waits the largest is the bound.
 - Normal approximation: confirmed; above 500 waits, the rounded mean plus normal quantile.
 - Least history: confirmed; the smallest n with quantile^n <= 1 - confidence (59 for 0.95 and 0.95).
-- Lower bound: confirmed (``bmbp_pred.c``); the upper one mirrored.
 - Misses: confirmed; judged by the bound given at submission, counted in the order of starts
   (``schmib_q_sim.c``: "the time when the job will exit the queue").
 - Longest run of misses: confirmed for the quantile 0.95 (``rare_event.c``, by autocorrelation). For
@@ -49,14 +48,13 @@ import math
 from bisect import bisect_right, insort
 from collections.abc import Hashable, Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.errors import QuantityError, echo, not_one_of
-
-type Floats = NDArray[np.float64]
 
 #: Waits above which the index comes from the normal distribution ([code] ``JBIndex``).
 MOST_EXACT = 500
@@ -93,25 +91,15 @@ MOST_GROUPS = 64
 LONGEST_RUN = 10_000
 
 Attribute = Literal["time", "processors", "area", "none"]
-ATTRIBUTES = ("time", "processors", "area", "none")
+ATTRIBUTES = get_args(Attribute)
 
 
 class Request(NamedTuple):
-    """What is known of a job when it is submitted.
+    """What is known of a job when it is submitted."""
 
-    Attributes
-    ----------
-    processors
-        Processors requested.
-    time
-        Requested time, in seconds; any value below 0 counts as 0.
-    queue
-        Queue or partition; each has a history of its own.
-    """
-
-    processors: float
-    time: float
-    queue: Hashable = 0
+    processors: float  #: Processors requested.
+    time: float  #: Requested time, in seconds; any value below 0 counts as 0.
+    queue: Hashable = 0  #: Queue or partition; each has a history of its own.
 
 
 # ---- order statistics ---------------------------------------------------------------------------
@@ -167,20 +155,12 @@ def _normal(probability: float) -> float:
 
 
 def longest_run(quantile: float, autocorrelation: float) -> int:
-    """Return at how many misses in a row a history has changed.
+    """Return at how many misses in a row of a bound of a quantile a history has changed.
 
-    Parameters
-    ----------
-    quantile
-        Quantile that the bound is for.
-    autocorrelation
-        Autocorrelation of the waits at lag 1; not a number counts as 0.
-
-    Notes
-    -----
-    For the quantile 0.95, the authors' table :data:`MISSES`. For others, the shortest run of a
-    stationary Gaussian AR(1) process above its quantile that is at most as rare as
-    :data:`RARITY`. For 0.95 this gives 3, 4, 4, 5, 5, 6, 7, 9, 12, 23.
+    The autocorrelation of the waits is at lag 1; not a number counts as 0. For the quantile 0.95,
+    the authors' table :data:`MISSES`. For others, the shortest run of a stationary Gaussian AR(1)
+    process above its quantile that is at most as rare as :data:`RARITY`. For 0.95 this gives 3, 4,
+    4, 5, 5, 6, 7, 9, 12, 23.
     """
     place = bisect_right(GRID, autocorrelation) - 1 if autocorrelation > 0 else 0
     return MISSES[place] if quantile == TABULATED else rare_run(quantile, GRID[place])
@@ -228,8 +208,8 @@ def autocorrelation(values: Sequence[float] | Floats) -> float:
 def _scores(count: int) -> Floats:
     from scipy.special import ndtri
 
-    scores: Floats = ndtri(np.arange(1, count + 1) / (count + 1))
-    return scores
+    found: Floats = ndtri(np.arange(1, count + 1) / (count + 1))
+    return found
 
 
 # ---- clusters -----------------------------------------------------------------------------------
@@ -240,29 +220,17 @@ def cluster_edges(
 ) -> tuple[float, ...]:
     """Return where clusters of jobs end, by what they request and how they waited.
 
-    Parameters
-    ----------
-    attribute, waits
-        What each job requests and how long it waited, in seconds; shape (jobs,).
-    least
-        Fewest jobs in a cluster.
-    most
-        Most clusters.
+    The edges are the largest attribute in each cluster but the last, ascending; there is none for
+    one cluster. A job belongs to the first cluster whose edge is not below its attribute. Attribute
+    and wait, s, of each job have shape (jobs,); a cluster has at least ``least`` jobs, and there
+    are at most ``most``.
 
-    Returns
-    -------
-    edges
-        The largest attribute in each cluster but the last, ascending; empty for one cluster. A job
-        belongs to the first cluster whose edge is not below its attribute.
-
-    Notes
-    -----
     Jobs with the same attribute stay together. The waits enter as ``-log(rank / jobs)``, with equal
     waits at their lowest rank; all together these are exponential, and each cluster is fitted by an
     exponential distribution of its own. Neighbouring groups are merged, always the two that cost
     the least likelihood, until one is left; of the clusterings on the way with at most ``most``
-    clusters the one with the best Bayesian information criterion, log-likelihood minus
-    (2 clusters - 1) / 2 log(jobs), is kept.
+    clusters the one with the best Bayesian information criterion, log-likelihood minus (2 clusters
+    - 1) / 2 log(jobs), is kept.
     """
     attribute, waits = np.asarray(attribute, float), np.asarray(waits, float)
     jobs = len(waits)
@@ -365,11 +333,6 @@ class _History:
         k = index(len(self.sorted), self.quantile, self.confidence)
         return None if k is None else self.sorted[k - 1]
 
-    def lower(self) -> float | None:
-        """Return the lower bound of the mirrored quantile."""
-        k = index(len(self.sorted), self.quantile, self.confidence)
-        return None if k is None else self.sorted[-k]
-
     def note(self, at: float) -> None:
         """Write down the bound from a time on."""
         self.times.append(at)
@@ -411,36 +374,23 @@ class _Queue:
 class QBETS:
     """Bounds of waits from the waits before, online.
 
-    Parameters
-    ----------
-    quantile
-        Quantile of the wait that :meth:`bound` is above; between 0 and 1.
-    confidence
-        With which confidence; between 0 and 1.
-    attribute
-        What jobs are clustered by: requested ``"time"``, ``"processors"``, ``"area"`` (processors
-        times requested time), or ``"none"`` for one cluster a queue.
-    adapts
-        Whether change points cut the history.
-
-    Raises
-    ------
-    QuantityError
-        If a parameter is out of range.
+    The quantile, and the confidence that a bound is above it, lie between 0 and 1. Jobs are
+    clustered by an attribute of what they request: ``"time"``, ``"processors"``, ``"area"``
+    (processors times requested time), or ``"none"`` for one cluster a queue. Change points cut the
+    history where it ``adapts``. A QuantityError is raised if a parameter is out of range.
 
     Examples
     --------
     >>> forecaster = QBETS(attribute="none")
     >>> for number in range(59):
     ...     forecaster.ended_wait(Request(1, 3600), wait=number, at=1000.0 + number)
-    >>> forecaster.bound(Request(1, 3600)), forecaster.lower(Request(1, 3600))
-    (58.0, 0.0)
+    >>> forecaster.bound(Request(1, 3600))
+    58.0
 
     Notes
     -----
     The rules, and which of them are confirmed, are listed in the module. The confidence is that
-    the bound is above the quantile, so more than ``quantile`` of the waits are below it. A pair
-    of :meth:`lower` and :meth:`bound` encloses at least ``2 * quantile - 1`` of the waits.
+    the bound is above the quantile, so more than ``quantile`` of the waits are below it.
     """
 
     def __init__(
@@ -465,24 +415,11 @@ class QBETS:
     def ended_wait(
         self, features: Request, wait: float, at: float, promised: float | None = None
     ) -> None:
-        """Learn the wait of a job that starts now.
+        """Learn the wait, s, of a job with these requests that starts at a second.
 
-        Parameters
-        ----------
-        features
-            What the job requested.
-        wait
-            How long it waited, in seconds.
-        at
-            When it started, in seconds; never earlier than the time of the call before.
-        promised
-            The bound given when it was submitted, in seconds; None takes the bound that
-            :meth:`bound` would have given then.
-
-        Raises
-        ------
-        QuantityError
-            If the wait is negative or not finite, or the time goes back.
+        Starts never go back. The bound that was promised at the submission is that which
+        :meth:`bound` would have given then unless given, s. A QuantityError is raised if the wait
+        is negative or not finite, or the time goes back.
         """
         if not 0 <= wait < math.inf:
             raise QuantityError(f"wait {echo(wait)}: a wait is 0 s or more, and finite")
@@ -515,21 +452,6 @@ class QBETS:
         """
         history = self._find(features)
         return None if history is None or not history.bounds else history.bounds[-1]
-
-    def lower(self, features: Request) -> float | None:
-        """Return the lower bound, in seconds, of the quantile ``1 - quantile``; None as above."""
-        history = self._find(features)
-        return None if history is None else history.lower()
-
-    def cuts(self, features: Request) -> int:
-        """Return how often the history of such jobs was cut since they were last clustered."""
-        history = self._find(features)
-        return 0 if history is None else history.cuts
-
-    def edges(self, queue: Hashable = 0) -> tuple[float, ...]:
-        """Return where the clusters of a queue end, in units of the attribute, ascending."""
-        found = self._queues.get(queue)
-        return () if found is None else found.clusters[-1].edges
 
     def _find(self, features: Request) -> _History | None:
         queue = self._queues.get(features.queue)
@@ -575,23 +497,12 @@ def bounds_over(
     processors: ArrayLike,
     requested: ArrayLike,
     queue: Sequence[Hashable] | NDArray[Any] | None = None,
-) -> tuple[Floats, Floats]:
+) -> Floats:
     """Return the bounds that the jobs of a log get one after the other, each from those before.
 
-    Parameters
-    ----------
-    forecaster
-        A new forecaster, which learns each wait at the second it ends.
-    submitted, wait, processors, requested
-        Submission, in seconds, ascending; wait, in seconds, infinite for a job that never started;
-        processors; requested time, in seconds. Shape (jobs,).
-    queue
-        Queue of each job; None is one queue.
-
-    Returns
-    -------
-    lower, upper
-        Bounds given at submission, in seconds; not a number where there was none yet.
+    A new forecaster learns each wait at the second it ends. Submissions are in s, ascending; waits
+    in s, infinite for a job that never started; requested times in s; all of shape (jobs,). Without
+    queues there is one. Bounds are given at submission, s; not a number where there was none yet.
     """
     submitted, wait = np.asarray(submitted, float), np.asarray(wait, float)
     if len(submitted) and (np.diff(submitted) < 0).any():
@@ -603,7 +514,7 @@ def bounds_over(
     starts = submitted + wait
     order = np.argsort(starts, kind="stable")
     order = order[np.isfinite(starts[order])].tolist()
-    lower, upper = np.full(len(submitted), np.nan), np.full(len(submitted), np.nan)
+    upper = np.full(len(submitted), np.nan)
     arrivals, begins, waits = submitted.tolist(), starts.tolist(), wait.tolist()
     known = 0
     for job, request in enumerate(requests):
@@ -613,7 +524,7 @@ def bounds_over(
             bound = None if math.isnan(upper[one]) else float(upper[one])
             forecaster.ended_wait(requests[one], waits[one], begins[one], bound)
             known += 1
-        high, low = forecaster.bound(request), forecaster.lower(request)
-        if high is not None and low is not None:
-            lower[job], upper[job] = low, high
-    return lower, upper
+        high = forecaster.bound(request)
+        if high is not None:
+            upper[job] = high
+    return upper

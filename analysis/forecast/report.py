@@ -79,27 +79,10 @@ def write(
 ) -> None:
     """Write a forecast to a folder that appears only when it is complete.
 
-    Parameters
-    ----------
-    answers
-        What the futures say.
-    folder
-        The folder.
-    effects
-        Effects of changes, one after the other.
-    eaten
-        How much of the effect of the first change is eaten up by users who react.
-    configuration
-        The settings, fit for JSON.
-    trace
-        Where the state comes from, fit for JSON, such as its file and checksum.
-    again
-        Commands that make the forecast again.
-
-    Raises
-    ------
-    HpcrowdError
-        If the folder cannot be written, or holds something else.
+    There are the effects of changes, one after the other, and how much of the effect of the first
+    is eaten up by users who react. The configuration, and the trace, where the state comes from
+    (such as its file and checksum), are fit for JSON; ``again`` are commands that make the forecast
+    again. An HpcrowdError is raised if the folder cannot be written, or holds something else.
     """
     pngs = pictures(answers, effects)
     found = answers.to_dict()
@@ -195,8 +178,7 @@ def headline(answers: Answers) -> list[str]:
 
 def job_rows(answers: Answers) -> list[list[str]]:
     """Return a row for each job, with the columns :data:`JOB_HEADING`; ends in plain words."""
-    clock, now = answers.clock, answers.now
-    return [_job_row(one, clock, now) for one in answers.jobs]
+    return [_job_row(one, answers.clock, answers.now) for one in answers.jobs]
 
 
 def _job_row(one: JobAnswer, clock: Clock, now: int) -> list[str]:
@@ -353,7 +335,11 @@ def _sections(
             "At once, at all: probabilities that it starts at once and within the horizon. Of "
             f"several jobs: the first start and the last end{horizon}."
         )
-        yield html.Section("asked", "If you submit now", [_asked_table(asked, caption)])
+        # The names of these jobs say how large they are.
+        shown = [[row[0], *row[3:]] for row in asked]
+        columns = (JOB_HEADING[0], *JOB_HEADING[3:])
+        table = html.rows_table(columns, shown, remark=True, caption=caption)
+        yield html.Section("asked", "If you submit now", [table])
     parts = []
     if waiting:
         caption = (
@@ -362,7 +348,9 @@ def _sections(
         )
         if len(waiting) > MOST_ROWS:
             caption = f"The first {MOST_ROWS:,} of {len(waiting):,} jobs. {caption}"
-        parts.append(_job_table(waiting[:MOST_ROWS], caption))
+        parts.append(
+            html.rows_table(JOB_HEADING, waiting[:MOST_ROWS], words=2, remark=True, caption=caption)
+        )
     else:
         parts += html.paragraphs(["No job waits."])
     if "starts" in figures:
@@ -401,16 +389,6 @@ def _effects_section(
         parts.append(html.rows_table(EFFECT_HEADING, rows, caption=caption))
     title = printable(one.label) if one.label else "the change"
     return html.Section(name, f"Effect of {title}", parts)
-
-
-def _job_table(rows: Sequence[Sequence[str]], caption: str) -> str:
-    return html.rows_table(JOB_HEADING, rows, words=2, remark=True, caption=caption)
-
-
-def _asked_table(rows: Sequence[Sequence[str]], caption: str) -> str:
-    """Return the table of jobs that one would submit, whose names say how large they are."""
-    shown = [[row[0], *row[3:]] for row in rows]
-    return html.rows_table((JOB_HEADING[0], *JOB_HEADING[3:]), shown, remark=True, caption=caption)
 
 
 def _origin(answers: Answers, again: Sequence[str]) -> html.Section:

@@ -3,14 +3,12 @@
 A forecast of a number, such as a wait, is an ensemble (one value from each future), or a few of its
 quantiles. All scores are losses: the smaller, the better, and each is smallest in the mean for the
 forecaster who gives the true distribution. Values that lie beyond the horizon of the futures are
-infinite; quantiles take them as they are, the CRPS needs the horizon.
+infinite; quantiles take them as they are.
 
 Sources:
 
 - CRPS and quantile scores: Gneiting and Raftery 2007, JASA 102, sections 4.2 and 6.
 - Fair CRPS of an ensemble: Ferro 2014, Q. J. R. Meteorol. Soc. 140, for members that are draws.
-- CRPS up to a horizon: threshold-weighted, Gneiting and Ranjan 2011, J. Bus. Econ. Stat. 29; for
-  the weight 1 below the horizon it is the CRPS of what is cut off there.
 - Block bootstrap: Politis and Romano 1992, circular blocks, for scores that depend on those before.
 """
 
@@ -19,12 +17,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.paired import AT_ONCE, CONFIDENCE, RESAMPLES, Estimate
 from hpcrowd.environment.errors import QuantityError, echo
-
-type Floats = NDArray[np.float64]
 
 #: Weights of a member that rounding may add up to beyond a level of a quantile (our choice).
 ROUNDING = 1e-12
@@ -39,19 +36,9 @@ FEWEST = 10
 def quantiles(members: ArrayLike, levels: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Return quantiles of ensembles: the smallest member with at least the level at or below it.
 
-    Parameters
-    ----------
-    members
-        Values; shape (cases, members), infinite beyond the horizon.
-    levels
-        Between 0 and 1; shape (levels,).
-    weights
-        Weights of the members, 0 or more, same shape as the members or (members,); None is equal.
-
-    Returns
-    -------
-    quantiles
-        Shape (cases, levels); infinite where the level is only reached beyond the horizon.
+    Members have shape (cases, members), infinite beyond the horizon; levels lie between 0 and 1.
+    Weights of members are 0 or more, of the same shape or (members,); None is equal. Quantiles have
+    shape (cases, levels); infinite where the level is only reached beyond the horizon.
     """
     members, weights = _ensemble(members, weights)
     levels = checked_levels(levels)
@@ -66,82 +53,45 @@ def quantiles(members: ArrayLike, levels: ArrayLike, weights: ArrayLike | None =
 # ---- scores --------------------------------------------------------------------------------------
 
 
-def crps(
-    members: ArrayLike,
-    outcomes: ArrayLike,
-    weights: ArrayLike | None = None,
-    *,
-    fair: bool = True,
-    horizon: float | None = None,
-) -> Floats:
+def crps(members: ArrayLike, outcomes: ArrayLike) -> Floats:
     """Return the continuous ranked probability score of ensembles, in units of the outcomes.
 
-    Parameters
-    ----------
-    members
-        Values; shape (cases, members).
-    outcomes
-        What happened; shape (cases,).
-    weights
-        Weights of the members, same shape as the members or (members,); None is equal.
-    fair
-        Whether the members are draws from the forecast, whose score is estimated without bias; it
-        can be negative. False scores the ensemble as if it were the distribution.
-    horizon
-        Values beyond it count as the horizon; None needs finite values.
-
-    Raises
-    ------
-    QuantityError
-        If a value is infinite without a horizon, or a fair score has fewer than two members.
+    Members are draws from the forecast, whose score is estimated without bias; it can be negative.
+    A case has two or more finite ones, shape (cases, members), and an outcome, shape (cases,).
     """
-    members, weights = _ensemble(members, weights)
+    members, weights = _ensemble(members, None)
     outcomes = _outcomes(outcomes, len(members))
-    if horizon is not None:
-        members, outcomes = np.minimum(members, horizon), np.minimum(outcomes, horizon)
     if not (np.isfinite(members).all() and np.isfinite(outcomes).all()):
-        raise QuantityError("CRPS of infinite values: give the horizon that they lie beyond")
+        raise QuantityError("CRPS of infinite values: leave them out")
+    if members.shape[1] < 2:
+        raise QuantityError("CRPS of one member: give two or more")
     error = (weights * np.abs(members - outcomes[:, None])).sum(axis=1)
-    order = np.argsort(members, axis=1, kind="stable")
-    ordered = np.take_along_axis(members, order, 1)
-    share = np.take_along_axis(weights, order, 1)
     # Half the mean distance of two members is the integral of F (1 - F), by steps.
-    below = np.cumsum(share, axis=1)[:, :-1]
-    spread: Floats = (below * (1 - below) * np.diff(ordered, axis=1)).sum(axis=1)
-    if fair:
-        itself = (share**2).sum(axis=1)
-        if (itself > 1 - ROUNDING).any():
-            raise QuantityError("fair CRPS of one member: give two or more, or fair=False")
-        # A member drawn twice is no distance; two different ones are what the spread means.
-        spread = spread / (1 - itself)
-    result: Floats = error - spread
-    return result
+    below = np.cumsum(weights, axis=1)[:, :-1]
+    spread = (below * (1 - below) * np.diff(np.sort(members, axis=1), axis=1)).sum(axis=1)
+    # A member drawn twice is no distance; two different ones are what the spread means.
+    return error - spread / (1 - (weights**2).sum(axis=1))
 
 
 def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Floats:
-    """Return the pinball (quantile) loss of quantiles; shape (cases, levels).
+    """Return the pinball (quantile) loss of quantiles; shape (cases, levels), as predicted.
 
-    An outcome above the quantile of a level costs level times the distance, one below costs
-    1 - level times the distance. It is infinite if one of them is, and 0 if both are.
-
-    Parameters
-    ----------
-    predicted
-        Quantiles; shape (cases, levels).
-    outcomes
-        What happened; shape (cases,).
-    levels
-        Ascending, between 0 and 1; shape (levels,).
+    An outcome above the quantile of a level costs level times the distance, one below costs 1 -
+    level times the distance. It is infinite if one of them is, and 0 if both are. Outcomes have
+    shape (cases,); levels are ascending, between 0 and 1.
     """
     levels = checked_levels(levels)
-    predicted = _predicted(predicted, levels)
+    predicted = np.asarray(predicted, float)
+    if predicted.ndim != 2 or predicted.shape[1] != len(levels):
+        raise QuantityError(
+            f"quantiles of shape {predicted.shape}: give (cases, {len(levels)}), one for each level"
+        )
     outcomes = _outcomes(outcomes, len(predicted))[:, None]
     # Both beyond the horizon is a hit.
     distance = np.subtract(
         outcomes, predicted, out=np.zeros(predicted.shape), where=outcomes != predicted
     )
-    result: Floats = np.maximum(levels * distance, (levels - 1) * distance)
-    return result
+    return np.maximum(levels * distance, (levels - 1) * distance)
 
 
 # ---- coverage ------------------------------------------------------------------------------------
@@ -163,27 +113,13 @@ def mean_difference(
     first: ArrayLike,
     second: ArrayLike,
     generator: np.random.Generator,
-    *,
-    block: int | None = None,
 ) -> Estimate:
     """Return the mean of ``first - second`` for scores of the same cases, with its interval.
 
-    Parameters
-    ----------
-    first, second
-        Scores of two forecasters, in the order of time; shape (cases,).
-    generator
-        Where the resamples come from.
-    block
-        Cases in a row that are resampled together, because their scores depend on each other; None
-        is the cube root of the number of cases (Hall, Horowitz and Jing 1995, in order of
-        magnitude), 1 takes them as independent.
-
-    Returns
-    -------
-    estimate
-        The interval is the percentile interval of a circular block bootstrap, None for fewer than
-        :data:`FEWEST` cases or 2 blocks.
+    Scores of the two forecasters are in the order of time, shape (cases,). The interval is the
+    percentile interval of a circular block bootstrap, None for fewer than :data:`FEWEST` cases.
+    Cases in a row depend on each other; blocks have the cube root of the number of cases (Hall,
+    Horowitz and Jing 1995, in order of magnitude).
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
     if first.shape != second.shape or first.ndim != 1:
@@ -196,12 +132,9 @@ def mean_difference(
         raise QuantityError(
             "scores that are infinite, not numbers, or none: leave such cases out of both"
         )
-    if block is None:
-        block = math.ceil(cases ** (1 / 3) - 1e-9)
-    if block < 1:
-        raise QuantityError(f"block {echo(block)}: it has 1 case or more")
+    block = math.ceil(cases ** (1 / 3) - 1e-9)
     mean = float(difference.mean())
-    if cases < FEWEST or 2 * block > cases:
+    if cases < FEWEST:
         return Estimate(mean, None, None, cases)
     # Sums of all circular blocks; the last block of a resample is as short as needed.
     blocks, rest = divmod(cases, block)
@@ -246,23 +179,8 @@ def _outcomes(outcomes: ArrayLike, cases: int) -> Floats:
 
 
 def checked_levels(levels: ArrayLike) -> Floats:
-    """Return levels, shape (levels,).
-
-    Raises
-    ------
-    QuantityError
-        Unless they are ascending, between 0 and 1.
-    """
+    """Return levels, shape (levels,); a QuantityError unless ascending, between 0 and 1."""
     levels = np.atleast_1d(np.asarray(levels, float))
     if not ((levels > 0) & (levels < 1)).all() or (np.diff(levels) <= 0).any():
         raise QuantityError(f"levels {echo(levels.tolist())}: ascending, between 0 and 1")
     return levels
-
-
-def _predicted(predicted: ArrayLike, levels: Floats) -> Floats:
-    predicted = np.asarray(predicted, float)
-    if predicted.ndim != 2 or predicted.shape[1] != len(levels):
-        raise QuantityError(
-            f"quantiles of shape {predicted.shape}: give (cases, {len(levels)}), one for each level"
-        )
-    return predicted

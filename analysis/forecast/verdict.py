@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.forecast.conformal import LEVELS, OpenForecasts, Recalibration
-from hpcrowd.analysis.forecast.hindsight import Hindsight, log_minutes
+from hpcrowd.analysis.curves import Floats, log_minutes
+from hpcrowd.analysis.forecast.conformal import (
+    GRID,
+    LEVELS,
+    OpenForecasts,
+    Recalibration,
+    TrueLevels,
+)
+from hpcrowd.analysis.forecast.hindsight import Hindsight
 from hpcrowd.analysis.forecast.judge import LEADS, MEASURES, Case, Drift, Subject, in_order
-from hpcrowd.analysis.forecast.levels import GRID, TrueLevels
 from hpcrowd.analysis.forecast.qbets import QBETS, bounds_over
 from hpcrowd.analysis.forecast.scores import (
     covered,
@@ -30,8 +36,6 @@ from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hpcrowd.analysis.paired import Estimate
 
 #: Moments between two fits of the forest.
@@ -64,98 +68,55 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class BoundScores:
-    """How good bounds of waits were.
+    """How good bounds of waits were."""
 
-    Attributes
-    ----------
-    jobs
-        How many were judged.
-    cover90, cover50
-        Share of waits within the bounds, both ends included.
-    below50, above50
-        Share of waits below the lower and above the upper end of the 50 % bounds: where many waits
-        equal an end, the bounds hold more than half, and neither share is above a quarter.
-    width90, width50
-        Mean width, ln minutes.
-    pinball
-        Mean loss over all levels, ln minutes.
-    """
-
-    jobs: int
+    jobs: int  #: How many were judged.
+    #: Share of waits within the bounds, both ends included.
     cover90: float
     cover50: float
+    #: Share of waits below the lower and above the upper end of the 50 % bounds: where many waits
+    #: equal an end, the bounds hold more than half, and neither share is above a quarter.
     below50: float
     above50: float
+    #: Mean width, ln minutes.
     width90: float
     width50: float
-    pinball: float
+    pinball: float  #: Mean loss over all levels, ln minutes.
 
 
 @dataclass(frozen=True)
 class UpperScores:
-    """How good upper bounds of whole waits were.
+    """How good upper bounds of whole waits were."""
 
-    Attributes
-    ----------
-    jobs
-        How many were judged.
-    cover
-        Share of waits at or below the bound.
-    mean
-        Geometric mean of 1 min + bound, less 1 min, s.
-    equal
-        The same once all bounds are multiplied by what makes the share equal to the level.
-    pinball
-        Mean loss at the level, ln minutes.
-    """
-
-    jobs: int
-    cover: float
-    mean: float
+    jobs: int  #: How many were judged.
+    cover: float  #: Share of waits at or below the bound.
+    mean: float  #: Geometric mean of 1 min + bound, less 1 min, s.
+    #: The same once all bounds are multiplied by what makes the share equal to the level.
     equal: float
-    pinball: float
+    pinball: float  #: Mean loss at the level, ln minutes.
 
 
 @dataclass(frozen=True)
 class LeadScores:
-    """How good forecasts of a number some time ahead were.
+    """How good forecasts of a number some time ahead were."""
 
-    Attributes
-    ----------
-    cases
-        How many.
-    crps
-        Mean score by forecaster.
-    gain
-        Score of the corrected futures less that of last week, with its interval; negative is
-        better.
-    """
-
-    cases: int
-    crps: dict[str, float]
+    cases: int  #: How many.
+    crps: dict[str, float]  #: Mean score by forecaster.
+    #: Score of the corrected futures less that of last week, with its interval; negative is better.
     gain: Estimate
 
 
 @dataclass
 class Verdict:
-    """What a judge finds.
+    """What a judge finds."""
 
-    Attributes
-    ----------
-    moments
-        Moments that count.
-    waits
-        By kind of bounds, for waiting jobs and those just submitted: ``all``, ``waiting``,
-        ``fresh``.
-    upper
-        Upper bounds for jobs just submitted, by forecaster.
-    leads
-        By measure and lead, s.
-    """
-
-    moments: int
+    moments: int  #: Moments that count.
+    #: By kind of bounds, for waiting jobs and those just submitted: ``all``, ``waiting``,
+    #: ``fresh``.
     waits: dict[str, dict[str, BoundScores]] = field(default_factory=dict)
+    #: Upper bounds for jobs just submitted, by forecaster.
     upper: dict[str, UpperScores] = field(default_factory=dict)
+    #: By measure and lead, s.
     leads: dict[str, dict[int, LeadScores]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -183,17 +144,9 @@ class Verdict:
 
 
 def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
-    """Judge cases.
+    """Judge cases, in any order.
 
-    Parameters
-    ----------
-    subject
-        The log.
-    cases
-        In any order.
-    warm_up
-        How many of the first moments, in the order of time, do not count; corrections learn from
-        them.
+    The first moments, those of the warm-up, do not count; corrections learn from them.
     """
     cases = in_order(cases)
     found = Verdict(len(cases) - warm_up)
@@ -219,10 +172,10 @@ def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
     return found
 
 
-def _bounds(cases: Sequence[Case], seed: int) -> dict[str, list[NDArray[np.float64]]]:
+def _bounds(cases: Sequence[Case], seed: int) -> dict[str, list[Floats]]:
     """Return the bounds of all cases, each from what was known then, s from then."""
     hindsight, conformal, levels = Hindsight(seed=seed), Recalibration(rate=RATE), TrueLevels()
-    found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in BOUNDS}
+    found: dict[str, list[Floats]] = {name: [] for name in BOUNDS}
     still_open = OpenForecasts(conformal)
     for place, case in enumerate(cases):
         raw = quantiles((case.raw - case.now).T, LEVELS)
@@ -246,7 +199,7 @@ def _bounds(cases: Sequence[Case], seed: int) -> dict[str, list[NDArray[np.float
     return found
 
 
-def _score(said: NDArray[np.float64], came: NDArray[np.float64]) -> BoundScores:
+def _score(said: Floats, came: Floats) -> BoundScores:
     """Return the scores of bounds, shape (jobs, levels), of waits, shape (jobs,), in s."""
     logs = log_minutes(np.minimum(said, LONGEST))
     return BoundScores(
@@ -262,7 +215,7 @@ def _score(said: NDArray[np.float64], came: NDArray[np.float64]) -> BoundScores:
 
 
 def _upper(
-    subject: Subject, cases: Sequence[Case], bounds: Sequence[NDArray[np.float64]]
+    subject: Subject, cases: Sequence[Case], bounds: Sequence[Floats]
 ) -> dict[str, UpperScores]:
     """Return how upper bounds of jobs just submitted compare with those of others."""
     fresh = [int(one.rows[one.fresh][0]) for one in cases]
@@ -277,7 +230,7 @@ def _upper(
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     for name, how in OTHERS.items():
-        _, upper = bounds_over(
+        upper = bounds_over(
             QBETS(UPPER, **how),
             log.recorded_submit[order],
             (log.recorded_start - log.recorded_submit)[order],
@@ -290,7 +243,7 @@ def _upper(
     return {name: _upper_score(one[known], came[known]) for name, one in said.items()}
 
 
-def _upper_score(said: NDArray[np.float64], came: NDArray[np.float64]) -> UpperScores:
+def _upper_score(said: Floats, came: Floats) -> UpperScores:
     logs, reached = log_minutes(said), log_minutes(came)
     # Bounds of 0 stay; the others are moved together until the share is the level.
     gap = np.quantile(reached - logs, UPPER, method="inverted_cdf") if len(came) else 0.0
@@ -362,17 +315,9 @@ def tables(found: Verdict) -> list[tuple[str, tuple[str, ...], list[list[str]]]]
         for kind, one in kinds.items()
     ]  # fmt: skip
     heading = (
-        "bounds",
-        "jobs",
-        "number",
-        "in 90 %",
-        "in 50 %",
-        "below",
-        "above",
-        "width",
-        "of 50 %",
+        "bounds", "jobs", "number", "in 90 %", "in 50 %", "below", "above", "width", "of 50 %",
         "loss",
-    )
+    )  # fmt: skip
     tables.append((f"Waits at {found.moments} moments, in ln(1 + minutes)", heading, rows))
     rows = [
         [

@@ -27,26 +27,17 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Claim:
-    """How a model compares with others in one measure of one log.
+    """How a model compares with others in one measure of one log."""
 
-    Attributes
-    ----------
-    log, measure
-        Where.
-    value, best
-        Its score, and the best one of the others.
-    rival
-        Name of the other model that is best.
-    better, worse
-        p values, corrected: that it is no better than some other model; that it is no worse than
-        the best one.
-    """
-
+    #: Where.
     log: str
     measure: str
+    #: Its score, and the best one of the others.
     value: float
     best: float
-    rival: str
+    rival: str  #: Name of the other model that is best.
+    #: p values, corrected: that it is no better than some other model; that it is no worse than the
+    #: best one.
     better: float
     worse: float
 
@@ -60,15 +51,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Across:
-    """Validations of several logs.
+    """Validations of several logs."""
 
-    Attributes
-    ----------
-    logs
-        By name of the log.
-    """
-
-    logs: Mapping[str, Validation]
+    logs: Mapping[str, Validation]  #: By name of the log.
 
     @property
     def models(self) -> list[str]:
@@ -90,15 +75,7 @@ class Across:
         return float(np.mean(ranks)) if ranks else float("nan")
 
     def claims(self, model: str, rivals: Collection[str]) -> list[Claim]:
-        """Compare a model with others in each measure of each log.
-
-        Parameters
-        ----------
-        model
-            Its name.
-        rivals
-            Names of the others.
-        """
+        """Compare a model with others, the rivals, in each measure of each log."""
         rows: list[dict[str, Any]] = []
         for log, found in self.logs.items():
             for measure, statistic in RANKED.items():

@@ -25,9 +25,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import Floats, present_at
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError, missing
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -69,30 +70,18 @@ PENALTY = 3.0
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a machine or its users.
+    """Something that happened to a machine or its users."""
 
-    Attributes
-    ----------
-    kind
-        One of the kinds of the module.
-    begin, end
-        s; a change for good has the same second twice.
-    before, after
-        The quantity that changed, before and after the begin: starts an hour, submissions a day,
-        processors, processor-days a day, the median wait in s, or jobs a day of a queue.
-    chance
-        Probability of as much by chance.
-    what
-        Which queue.
-    """
-
-    kind: str
+    kind: str  #: One of the kinds of the module.
+    #: s; a change for good has the same second twice.
     begin: int
     end: int
+    #: The quantity that changed, before and after the begin: starts an hour, submissions a day,
+    #: processors, processor-days a day, the median wait in s, or jobs a day of a queue.
     before: float
     after: float
-    chance: float
-    what: str = ""
+    chance: float  #: Probability of as much by chance.
+    what: str = ""  #: Which queue.
 
     @property
     def lasting(self) -> bool:
@@ -113,19 +102,9 @@ class Event:
 
 
 def find_events(jobs: JobTable, clock: Clock) -> list[Event]:
-    """Return what happened in the course of a log, in the order of time.
+    """Return what happened in the course of a log with recorded waits, in the order of time.
 
-    Parameters
-    ----------
-    jobs
-        Its jobs, with recorded waits.
-    clock
-        Local time.
-
-    Raises
-    ------
-    QuantityError
-        If the log lasts less than eight weeks, or ruptures is not installed.
+    A QuantityError is raised if the log lasts less than eight weeks, or ruptures is not installed.
     """
     span = int(jobs.recorded_submit.max() - jobs.recorded_submit.min())
     if span < 2 * AROUND * 7 * DAY:
@@ -142,15 +121,13 @@ def _outages(jobs: JobTable) -> list[Event]:
     hours = int(jobs.recorded_submit.max() - origin) // HOUR + 1
     grid = origin + HOUR * np.arange(hours + 1)
     starts = np.histogram(jobs.recorded_start, grid)[0]
-    queue = _count(jobs.recorded_submit, grid[:-1]) - _count(jobs.recorded_start, grid[:-1])
-    use = _in_use(jobs, grid)[1:]
+    queue = present_at(jobs.recorded_submit, jobs.recorded_start, grid[:-1])
+    use = present_at(jobs.recorded_start, jobs.recorded_end, grid, jobs.processors)[1:]
     window = AROUND * 7 * 24
     usual = _around(starts.astype(float), window)
-    usual_use = _around(use, window)
+    usual_use = _around(use.astype(float), window)
     found = []
-    quiet = (starts == 0) & (queue > 0)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], quiet.astype(int), [0]])))
-    for low, high in edges.reshape(-1, 2):
+    for low, high in _runs((starts == 0) & (queue > 0)):
         lasts = high - low
         chance = float(np.exp(-usual[low] * lasts))
         falls = use[low:high].min() <= OUTAGE_USE * usual_use[low]
@@ -160,10 +137,15 @@ def _outages(jobs: JobTable) -> list[Event]:
     return found
 
 
+def _runs(quiet: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return from where on and up to where something is quiet, each time."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], quiet.astype(int), [0]])))
+    return [(low, high) for low, high in edges.reshape(-1, 2).tolist()]
+
+
 def _holidays(jobs: JobTable, clock: Clock) -> list[Event]:
     days, counts = _daily(jobs, clock, np.ones(len(jobs)), of_users=True)
     found: list[Event] = []
-    low: int | None = None
     usual = np.array(
         [
             np.median([counts[k] for week in range(-AROUND, AROUND + 1)
@@ -171,20 +153,13 @@ def _holidays(jobs: JobTable, clock: Clock) -> list[Event]:
             for day in range(len(counts))
         ]
     )  # fmt: skip
-    quiet = counts < HOLIDAY_SHARE * usual
-    for day in range(len(counts) + 1):
-        if day < len(counts) and quiet[day]:
-            low = day if low is None else low
-        elif low is not None:
-            chance = float(np.exp(-(usual[low:day] - counts[low:day]).sum()))
-            if day - low >= HOLIDAY_DAYS and chance < CHANCE:
-                begin, end = (
-                    clock.second_at(int(days[low]) * DAY),
-                    clock.second_at(int(days[day - 1] + 1) * DAY),
-                )
-                found.append(Event("holiday", begin, end, float(usual[low:day].mean()),
-                                   float(counts[low:day].mean()), chance))  # fmt: skip
-            low = None
+    for low, high in _runs(counts < HOLIDAY_SHARE * usual):
+        chance = float(np.exp(-(usual[low:high] - counts[low:high]).sum()))
+        if high - low >= HOLIDAY_DAYS and chance < CHANCE:
+            begin, end = (clock.second_at(int(days[low]) * DAY),
+                          clock.second_at(int(days[high - 1] + 1) * DAY))  # fmt: skip
+            found.append(Event("holiday", begin, end, float(usual[low:high].mean()),
+                               float(counts[low:high].mean()), chance))  # fmt: skip
     return found
 
 
@@ -200,7 +175,8 @@ def _changes(jobs: JobTable, clock: Clock) -> list[Event]:
     )  # fmt: skip
     origin = clock.second_at(int(days[0]) * DAY)
     grid = origin + HOUR * np.arange(24 * len(days) + 1)
-    peak = _in_use(jobs, grid)[1:].reshape(-1, 24).max(axis=1)
+    use = present_at(jobs.recorded_start, jobs.recorded_end, grid, jobs.processors)[1:]
+    peak = use.reshape(-1, 24).max(axis=1)
     found = []
     for kind, values, floor in (
         ("capacity", peak, 1.0),
@@ -255,13 +231,6 @@ def header_notes(trace: Trace, clock: Clock) -> list[str]:
 
     These are its begin and end, its notes, and when the jobs were submitted that a cleaning filter
     of the Parallel Workloads Archive removed: by the numbers of the jobs around them.
-
-    Parameters
-    ----------
-    trace
-        The log.
-    clock
-        Local time.
     """
     found = []
     for key, value in trace.header.entries():
@@ -320,18 +289,4 @@ def _around(values: Floats, window: int) -> Floats:
     place = np.arange(len(values))
     low, high = np.maximum(place - window // 2, 0), np.minimum(place + window // 2 + 1, len(values))
     found: Floats = (sums[high] - sums[low]) / (high - low)
-    return found
-
-
-def _count(times: Int64s, grid: Int64s) -> Int64s:
-    return np.searchsorted(np.sort(times), grid, side="right")
-
-
-def _in_use(jobs: JobTable, grid: Int64s) -> Floats:
-    """Return the processors in use at each time of a grid."""
-    found = np.zeros(len(grid))
-    for times, sign in ((jobs.recorded_start, 1), (jobs.recorded_end, -1)):
-        order = np.argsort(times, kind="stable")
-        sums = np.concatenate([[0], np.cumsum(jobs.processors[order])])
-        found += sign * sums[np.searchsorted(times[order], grid, side="right")]
     return found

@@ -22,7 +22,8 @@ of its ratio of after over before. *No change* says that all is as in the weeks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,19 +31,21 @@ import numpy as np
 
 from hpcrowd.analysis.curves import RESOLUTION, Floats
 from hpcrowd.analysis.validation.events import Event
-from hpcrowd.analysis.validation.futures import as_recorded, observe, simulate_second
-from hpcrowd.analysis.validation.models import UserModel
-from hpcrowd.analysis.validation.parts import Parts
+from hpcrowd.analysis.validation.futures import observe, simulate_second
+from hpcrowd.analysis.validation.models import Parts, UserModel
 from hpcrowd.analysis.validation.scores import (
     BIN,
     CONFIDENCE,
     RESAMPLES,
     Estimate,
+    mean_over_users,
 )
 from hpcrowd.environment.clock import DAY, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.paths import Progress
 
 #: What is compared.
 MEASURES = ("jobs", "sessions", "users", "think_time")
@@ -71,43 +74,25 @@ NO_CHANGE, ORDINARY = "no change", "ordinary"
 #: What was measured in some days, by name of the measure.
 Numbers = dict[str, float]
 
-#: Called before each step with its label, the number done and the total.
-Progress = Callable[[str, int, int], Any]
-
 
 @dataclass(frozen=True)
 class Asked:
-    """An event that models were asked about.
+    """An event that models were asked about."""
 
-    Attributes
-    ----------
-    event
-        The event.
-    usual, recorded
-        What was measured before and after it, by days.
-    foreseen
-        What models say of the days after it, by name and days.
-    daily
-        Jobs on each day after it, by model, and those usual and recorded, shape (days,).
-    """
-
-    event: Event
+    event: Event  #: The event.
+    #: What was measured before and after it, by days.
     usual: dict[int, Numbers]
     recorded: dict[int, Numbers]
+    #: What models say of the days after it, by name and days.
     foreseen: dict[str, dict[int, Numbers]]
+    #: Jobs on each day after it, by model, and those usual and recorded, shape (days,).
     daily: dict[str, Floats]
 
     def change(self, days: int, measure: str, model: str = "") -> float:
         """Return the logarithm of after over before; NaN if there is too little before.
 
-        Parameters
-        ----------
-        days
-            Days that are compared.
-        measure
-            A name of :data:`MEASURES`.
-        model
-            Who says so; empty for the record.
+        Of a name of :data:`MEASURES` in that many days, as a model says; without a model as
+        recorded.
         """
         before, after = self.usual[days], self.recorded[days]
         if model:
@@ -154,16 +139,8 @@ def choose_events(
 ) -> list[Event]:
     """Return the largest events of each kind, with enough days around them, in order of time.
 
-    Parameters
-    ----------
-    events
-        Those of :func:`~hpcrowd.analysis.validation.events.find_events`.
-    jobs
-        The log.
-    most
-        Most events of each kind.
-    ordinary
-        Days on which nothing was found for as many days as possible, for comparison: how many.
+    There are at most ``most`` of each kind, and for comparison that many ``ordinary`` days on which
+    nothing was found for as many days as possible.
     """
     low = int(jobs.recorded_submit.min()) + WEEKS_BEFORE * WEEK
     high = int(jobs.recorded_submit.max()) - max(HORIZONS) * DAY
@@ -204,29 +181,10 @@ def foresee_events(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Asked]:
-    """Ask models how users' submissions change after each event.
+    """Ask models how users' submissions change after each event, with some simulations each.
 
-    Parameters
-    ----------
-    jobs
-        The jobs of the log, with recorded waits.
-    models
-        Models that replay jobs and do not use what comes after the event.
-    clock
-        Local time.
-    events
-        Those of :func:`choose_events`.
-    seeds
-        Simulations of each model after each event.
-    seed
-        Of everything random.
-    progress
-        Called before each step.
-
-    Raises
-    ------
-    HpcrowdError
-        When a model cannot be asked, or fitted to what came before an event.
+    The jobs have recorded waits, and models replay jobs and do not use what comes after the event.
+    An HpcrowdError is raised when a model cannot be asked, or fitted to what came before an event.
     """
     for model in models:
         if model.generates:
@@ -239,7 +197,7 @@ def foresee_events(
         parts = Parts.of(jobs, clock, at=event.begin, days=max(HORIZONS))
         stretches = _Stretches(parts)
         foreseen: dict[str, dict[int, Numbers]] = {}
-        recorded, usual = stretches.after(as_recorded(jobs)), stretches.before()
+        recorded, usual = stretches.after(jobs.as_recorded()), stretches.before()
         daily = {"usual": usual[1], "recorded": recorded[1]}
         for number, model in enumerate(models):
             if progress is not None:
@@ -261,7 +219,7 @@ class _Stretches:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         sessions = parts.work.sessions
-        self.record = as_recorded(parts.work.jobs)
+        self.record = parts.work.jobs.as_recorded()
         self.start = sessions.start[parts.work.jobs.session]
         first = np.full(len(sessions.users), np.iinfo(np.int64).max)
         np.minimum.at(first, parts.place, parts.work.jobs.recorded_submit)
@@ -325,31 +283,17 @@ def _mean(runs: Sequence[dict[int, Numbers]]) -> dict[int, Numbers]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How well a model foresees a measure in some days after events.
+    """How well a model foresees a measure in some days after events."""
 
-    Attributes
-    ----------
-    model, measure, days
-        Of what.
-    events
-        Number of events that count.
-    error
-        Mean absolute error of the logarithm of the ratio of after over before.
-    bias
-        Mean error; positive if the model has too much.
-    gain
-        Error of "no change" less that of the model; positive if the model is better.
-    right
-        Share of the events that changed the measure by a fifth or more whose direction is right.
-    """
-
+    #: Of what.
     model: str
     measure: str
     days: int
-    events: int
-    error: Estimate
-    bias: Estimate
-    gain: Estimate
+    events: int  #: Number of events that count.
+    error: Estimate  #: Mean absolute error of the logarithm of the ratio of after over before.
+    bias: Estimate  #: Mean error; positive if the model has too much.
+    gain: Estimate  #: Error of "no change" less that of the model; positive if the model is better.
+    #: Share of the events that changed the measure by a fifth or more whose direction is right.
     right: Estimate
 
     def plain(self) -> dict[str, Any]:
@@ -366,14 +310,8 @@ class Verdict:
 def verdicts(logs: Mapping[str, Sequence[Asked]], seed: int = 0) -> list[Verdict]:
     """Return how well each model foresees each measure, over all events of all logs.
 
-    Intervals are those of resamples: of logs, if there are several, and of the events in each.
-
-    Parameters
-    ----------
-    logs
-        What was asked, by log; each must have the same models.
-    seed
-        Of the resamples.
+    What was asked comes by log; each must have the same models. Intervals are those of resamples:
+    of logs, if there are several, and of the events in each.
     """
     asked = [one for each in logs.values() for one in each]
     if not asked:
@@ -417,13 +355,136 @@ def _resamples(sizes: Sequence[int], seed: int) -> Floats:
 
 def _estimate(values: Floats, weights: Floats) -> Estimate:
     """Return the mean of known values, with the percentiles of its resamples; none of a single."""
-    known = np.isfinite(values)
-    if not known.any():
-        return Estimate(float("nan"), float("nan"), float("nan"))
-    if known.sum() == 1:
-        return Estimate(float(values[known][0]), float("nan"), float("nan"))
-    drawn = weights[:, known]
-    total = drawn.sum(axis=1)
-    means = (drawn @ values[known])[total > 0] / total[total > 0]
-    low, high = np.quantile(means[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    means = mean_over_users(values, weights)
+    if np.isfinite(values).sum() < 2:
+        return Estimate(float(means[0]), float("nan"), float("nan"))
+    drawn = means[1:][np.isfinite(means[1:])]
+    low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Estimate(float(means[0]), float(low), float(high))
+
+
+# ---- rows for tables, plain data, CSV ------------------------------------------------------------
+
+#: Headings of the table of events.
+EVENTS = ("event", "local time", "lasts", "before", "after", "unit", "by chance")
+
+#: The unit of what changed, by kind.
+UNITS = {
+    "outage": "starts/h",
+    "holiday": "users/day",
+    "capacity": "processors",
+    "load": "processor-days/day",
+    "waits": "s",
+    "queue": "jobs/day",
+}
+
+#: Columns of the table in comma-separated values.
+COLUMNS = ("event", "what", "local", "begin_s", "end_s", "days", "source", "measure", "value",
+           "log_change")  # fmt: skip
+
+
+def event_rows(events: Iterable[Event], clock: Clock) -> list[list[str]]:
+    """Return the rows of a table of events, with the headings :data:`EVENTS`."""
+    return [
+        [
+            name_of(event),
+            f"{clock.local(event.begin):%Y-%m-%d %H:%M}",
+            "" if event.lasting else format_duration(event.end - event.begin),
+            number(event.before),
+            number(event.after),
+            UNITS[event.kind],
+            f"{event.chance:.0e}",
+        ]
+        for event in events
+    ]
+
+
+def name_of(event: Event) -> str:
+    """Return the kind of an event, or the queue that it is about."""
+    return event.what or event.kind
+
+
+def number(value: float) -> str:
+    """Return a number with at least two digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def asked_rows(asked: Iterable[Asked], clock: Clock, days: int, measure: str) -> list[list[str]]:
+    """Return a row for each event: the factor of the change recorded, and said by each model."""
+    return [
+        [
+            name_of(one.event),
+            f"{clock.local(one.event.begin):%Y-%m-%d %H:%M}",
+            *(
+                _shown(math.exp(one.change(days, measure, model)), ".2f")
+                for model in ("", *one.foreseen)
+            ),
+        ]
+        for one in asked
+    ]
+
+
+def verdict_rows(found: Sequence[Verdict], measures: Iterable[str], days: int) -> list[list[str]]:
+    """Return a row for each model: its errors, and how often its direction is right."""
+    chosen = list(measures)
+    rows = []
+    for model in dict.fromkeys(one.model for one in found):
+        mine = {one.measure: one for one in found if one.model == model and one.days == days}
+        rows.append(
+            [
+                model,
+                *(interval(mine[measure].error) for measure in chosen),
+                interval(mine["jobs"].right),
+            ]
+        )
+    return rows
+
+
+def interval(found: Estimate) -> str:
+    """Return a number with its interval; empty if it is not known."""
+    if math.isnan(found.value):
+        return ""
+    if math.isnan(found.low):
+        return f"{found.value:.2f}"
+    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def plain(events: Iterable[Event], clock: Clock) -> list[dict[str, Any]]:
+    """Return events with their local times as plain data, fit for JSON."""
+    return [{**one.plain(), "local": clock.local(one.begin).isoformat()} for one in events]
+
+
+def csv_rows(
+    events: Iterable[Event], asked: Iterable[Asked], clock: Clock
+) -> list[tuple[Any, ...]]:
+    """Return rows with the columns :data:`COLUMNS`.
+
+    Of events that models were not asked about there are two, of what changed, ``before`` and
+    ``after``. Of others there is one for each number of days, source (``usual``, ``recorded`` or
+    a model) and measure.
+    """
+    rows: list[tuple[Any, ...]] = []
+    for event in events:
+        for source, value in (("before", event.before), ("after", event.after)):
+            rows.append((*_place(event, clock), "", source, UNITS[event.kind], f"{value:.6g}", ""))
+    for one in asked:
+        sources = {"usual": one.usual, "recorded": one.recorded, **one.foreseen}
+        for source, numbers in sources.items():
+            for days, each in numbers.items():
+                for measure in MEASURES:
+                    model = "" if source == "recorded" else source
+                    change = 0.0 if source == "usual" else one.change(days, measure, model)
+                    rows.append(
+                        (*_place(one.event, clock), days, source, measure, _shown(each[measure]),
+                         _shown(change))
+                    )  # fmt: skip
+    return rows
+
+
+def _place(event: Event, clock: Clock) -> tuple[Any, ...]:
+    local = clock.local(event.begin).isoformat()
+    return event.kind, event.what, local, event.begin, event.end
+
+
+def _shown(value: float, form: str = ".6g") -> str:
+    return "" if math.isnan(value) else format(value, form)

@@ -236,16 +236,7 @@ def csv_rows(found: Validation) -> list[tuple[Any, ...]]:
 def write(found: Validation, folder: str | os.PathLike[str], title: str, source: Any) -> None:
     """Write data, table, picture and page to a folder that appears only when complete.
 
-    Parameters
-    ----------
-    found
-        The validation.
-    folder
-        The folder to write.
-    title
-        Name of the trace.
-    source
-        Where the trace comes from, fit for JSON.
+    The title is the name of the trace; the source is where it comes from, fit for JSON.
     """
     picture = figure_png(draw(found, title))
     with whole_folder(folder) as place:
@@ -267,14 +258,7 @@ ACROSS_NOTE = (
 def write_across(found: Across, folder: str | os.PathLike[str], sources: dict[str, Any]) -> None:
     """Write the results of several logs to a folder that appears only when complete.
 
-    Parameters
-    ----------
-    found
-        The validations.
-    folder
-        The folder to write; each log has a folder in it.
-    sources
-        By log: where the trace comes from, fit for JSON.
+    Each log has a folder in it, and a source: where its trace comes from, fit for JSON.
     """
     with whole_folder(folder) as place:
         for name, each in found.logs.items():
@@ -296,17 +280,10 @@ def _page(found: Validation, title: str, picture: bytes) -> str:
 
 
 def draw(found: Validation, title: str) -> Figure:
-    """Return a picture with a panel for each measure.
+    """Return a picture with a panel for each measure; the title is the name of the trace.
 
     Models are in the order of their mean rank, the best at the top. Filled dots: the best, or not
     distinguishable from it.
-
-    Parameters
-    ----------
-    found
-        The validation.
-    title
-        Name of the trace.
     """
     count = len(found.order)
     rows = -(-len(RANKED) // ACROSS)

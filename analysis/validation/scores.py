@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import Floats, decades
+from hpcrowd.analysis.paired import CONFIDENCE
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
 
@@ -26,23 +27,13 @@ BIN, BINS = 0.01, 700
 #: Number of resamples of users.
 RESAMPLES = 1000
 
-#: Share of the draws inside an interval.
-CONFIDENCE = 0.95
-
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval over resampled users.
+    """A number with its interval over resampled users."""
 
-    Attributes
-    ----------
-    value
-        The number.
-    low, high
-        Percentiles of the draws, see :data:`CONFIDENCE`.
-    """
-
-    value: float
+    value: float  #: The number.
+    #: Percentiles of the draws, see :data:`CONFIDENCE`.
     low: float
     high: float
 
@@ -63,17 +54,9 @@ def crps(draws: Floats, observed: Floats) -> Floats:
     is its absolute error. On average over observations, only the true distribution scores best: a
     forecast that is too narrow or too wide scores worse.
 
-    Parameters
-    ----------
-    draws
-        Shape (forecasts, draws); NaN fills up rows with fewer draws.
-    observed
-        Shape (forecasts,).
-
-    Returns
-    -------
-    array
-        Shape (forecasts,), in the unit of the draws; slightly negative values happen by chance.
+    Draws have shape (forecasts, draws); NaN fills up rows with fewer draws. What was observed and
+    the score have shape (forecasts,), in the unit of the draws; slightly negative values happen by
+    chance.
     """
     ordered = np.sort(draws, axis=1)  # NaN come last
     there = ~np.isnan(ordered)
@@ -85,26 +68,14 @@ def crps(draws: Floats, observed: Floats) -> Floats:
     rank = 2 * np.arange(1, draws.shape[1] + 1) - 1 - count[:, None]
     spread = (rank * ordered).sum(axis=1)
     pairs = count * (count - 1)
-    score: Floats = error - np.divide(spread, pairs, where=pairs > 0, out=np.zeros(len(error)))
-    return score
+    found: Floats = error - np.divide(spread, pairs, where=pairs > 0, out=np.zeros(len(error)))
+    return found
 
 
 def resample(users: int, seed: int, times: int = RESAMPLES) -> Floats:
     """Return how often each user is drawn: first once each, then at random with replacement.
 
-    Parameters
-    ----------
-    users
-        Number of users.
-    seed
-        Seed of the draws.
-    times
-        Number of resamples.
-
-    Returns
-    -------
-    array
-        Shape (1 + times, users).
+    The shape is (1 + times, users).
     """
     generator = Streams(seed).generator("bootstrap")
     drawn = generator.multinomial(users, np.full(users, 1 / users), size=times)
@@ -112,17 +83,10 @@ def resample(users: int, seed: int, times: int = RESAMPLES) -> Floats:
 
 
 def estimate(values: Floats, least: float = -np.inf) -> Estimate:
-    """Return the first value with the interval of the others, ignoring NaN.
+    """Return the first value with the interval of the others, ignoring NaN, shape (rows,).
 
     Resampling users makes distributions more uneven, and so distances larger; to correct this, the
-    draws are shifted so that their mean is the value.
-
-    Parameters
-    ----------
-    values
-        The value and the draws, shape (rows,).
-    least
-        Lower bound of the number.
+    draws are shifted so that their mean is the value. The number is at least ``least``.
     """
     value = float(values[0])
     drawn = values[1:][np.isfinite(values[1:])]
@@ -140,21 +104,10 @@ def user_means(scores: Floats, user: NDArray[np.int64], users: int) -> Floats:
 
 
 def mean_over_users(means: Floats, weights: Floats, share: Floats | None = None) -> Floats:
-    """Return the mean of users' means for each row of weights.
+    """Return the mean of users' means for each row of weights, shape (rows,).
 
-    Parameters
-    ----------
-    means
-        Result of :func:`user_means`.
-    weights
-        Result of :func:`resample`.
-    share
-        Weight of each user, shape (users,); equal by default.
-
-    Returns
-    -------
-    array
-        Shape (rows,); NaN where no user with a score was drawn.
+    It is NaN where no user with a score was drawn. Means are those of :func:`user_means`, weights
+    of :func:`resample`; users count equally, or with a share each, shape (users,).
     """
     there = np.isfinite(means)
     weights = weights[:, there] if share is None else weights[:, there] * share[there]
@@ -162,12 +115,9 @@ def mean_over_users(means: Floats, weights: Floats, share: Floats | None = None)
 
 
 def histogram(values: Floats, user: NDArray[np.int64], users: int, bins: int = BINS) -> Floats:
-    """Return each user's histogram of bin numbers; larger numbers go into the last bin.
+    """Return each user's histogram of bin numbers, shape (users, bins).
 
-    Returns
-    -------
-    array
-        Shape (users, bins).
+    Larger numbers go into the last bin.
     """
     which = np.clip(values.astype(np.int64), 0, bins - 1)
     counts = np.bincount(user * bins + which, minlength=users * bins)
@@ -180,22 +130,12 @@ def times_histogram(seconds: NDArray[np.int64], user: NDArray[np.int64], users: 
 
 
 def distances(a: Floats, b: Floats, weights: Floats) -> dict[str, Floats]:
-    """Return distances of two distributions for each row of weights.
+    """Return distances of two distributions for each row of weights, shape (rows,) each.
 
-    Parameters
-    ----------
-    a, b
-        Histograms by user, shape (users, bins).
-    weights
-        Result of :func:`resample`.
-
-    Returns
-    -------
-    dict
-        ``ks``: largest difference of the distribution functions (Kolmogorov and Smirnov), from 0
-        to 1; ``w1``: the area between them (Wasserstein), in decades; ``tv``: half the sum of the
-        absolute differences of shares (total variation), from 0 to 1. Shape (rows,) each; NaN if
-        nothing was drawn.
+    ``ks``: largest difference of the distribution functions (Kolmogorov and Smirnov), from 0 to 1;
+    ``w1``: the area between them (Wasserstein), in decades; ``tv``: half the sum of the absolute
+    differences of shares (total variation), from 0 to 1; NaN if nothing was drawn. Histograms by
+    user have shape (users, bins); weights are those of :func:`resample`.
     """
     shares = []
     used = np.flatnonzero(a.any(axis=0) | b.any(axis=0))
@@ -214,5 +154,5 @@ def distances(a: Floats, b: Floats, weights: Floats) -> dict[str, Floats]:
 
 
 def _ratio(over: Floats, under: NDArray[Any]) -> Floats:
-    ratio: Floats = np.divide(over, under, where=under > 0, out=np.full(over.shape, np.nan))
-    return ratio
+    found: Floats = np.divide(over, under, where=under > 0, out=np.full(over.shape, np.nan))
+    return found

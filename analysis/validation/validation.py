@@ -2,18 +2,23 @@
 
 There are two kinds of evidence for each model, from several origins in a trace:
 
-* how well it forecasts single submissions (:mod:`hpcrowd.analysis.validation.forecasts`);
+* how well it forecasts single submissions, see
+  :class:`~hpcrowd.analysis.validation.futures.Forecaster`;
 * how far its simulated days are from the recorded ones, in the measures of
   :data:`~hpcrowd.analysis.validation.futures.MEASURES`.
 
 Both come with an interval from resampled users, or weeks (:mod:`analysis.validation.scores`), and
-with the difference to the best model, which is paired: the same users are drawn for both.
+with the difference to the best model, which is paired: the same users are drawn for both. Logs,
+origins, draws and intervals are fixed before a log is looked at, in ``protocol.toml``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -23,24 +28,22 @@ from hpcrowd.agents.behaviours.think import LinearThink
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.analysis.curves import Floats
-from hpcrowd.analysis.validation.forecasts import Forecaster, Questions, questions
 from hpcrowd.analysis.validation.futures import (
     BY_WEEK,
     MEASURES,
+    Forecaster,
     Observed,
-    added,
-    as_recorded,
+    Questions,
     compared,
     days_before,
     joined,
     observe,
     observe_queue,
+    questions,
     simulate_second,
     submitted_in_second,
 )
-from hpcrowd.analysis.validation.models import BASELINES, UserModel
-from hpcrowd.analysis.validation.parts import Parts
-from hpcrowd.analysis.validation.protocol import Protocol, protocol
+from hpcrowd.analysis.validation.models import BASELINES, Parts, UserModel
 from hpcrowd.analysis.validation.scores import (
     CONFIDENCE,
     Estimate,
@@ -52,9 +55,8 @@ from hpcrowd.analysis.validation.scores import (
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
-
-#: Called before each step with its label, the number done and the total.
-Progress = Callable[[str, int, int], Any]
+from hpcrowd.environment.limits.numbers import MOST_RUNS
+from hpcrowd.environment.traces.paths import Progress
 
 #: Forecasts that are scored, with the statistic that ranks models.
 FORECASTS = {"next_batch": "crps", "next_session": "crps", "stays": "brier"}
@@ -71,23 +73,14 @@ RANKED = {**FORECASTS, **MEASURES}
 
 @dataclass
 class Score:
-    """The result of a model in one measure.
+    """The result of a model in one measure."""
 
-    Attributes
-    ----------
-    statistics
-        By name: ``crps``, ``error`` and ``brier``, means over users; ``crps_busy``, with users
-        weighted by their number of forecasts; or ``ks``, ``w1``, ``tv``, ``ratio``,
-        ``correlation``.
-    behind
-        Difference to the best model; None for the best one and for unranked ones.
-    rank
-        1 is best; None if not ranked.
-    """
-
+    #: By name: ``crps``, ``error`` and ``brier``, means over users; ``crps_busy``, with users
+    #: weighted by their number of forecasts; or ``ks``, ``w1``, ``tv``, ``ratio``, ``correlation``.
     statistics: dict[str, Estimate]
+    #: Difference to the best model; None for the best one and for unranked ones.
     behind: Estimate | None = None
-    rank: int | None = None
+    rank: int | None = None  #: 1 is best; None if not ranked.
 
     @property
     def tied(self) -> bool:
@@ -97,17 +90,10 @@ class Score:
 
 @dataclass
 class Origin:
-    """What is before and after an origin.
+    """What is before and after an origin."""
 
-    Attributes
-    ----------
-    counts
-        Seconds and numbers of jobs, sessions, batches and users, by name.
-    lines
-        Think time over response time before and after it, see :func:`fitted_lines`.
-    """
-
-    counts: dict[str, int]
+    counts: dict[str, int]  #: Seconds and numbers of jobs, sessions, batches and users, by name.
+    #: Think time over response time before and after it, see :func:`fitted_lines`.
     lines: dict[str, dict[str, float] | None]
 
 
@@ -197,7 +183,7 @@ def _counts(parts: Parts) -> dict[str, int]:
         "since_s": parts.since,
         "until_s": parts.until,
         "jobs_first": len(parts.first.jobs),
-        "jobs_second": len(submitted_in_second(parts, as_recorded(parts.work.jobs))),
+        "jobs_second": len(submitted_in_second(parts, parts.work.jobs.as_recorded())),
         "sessions_first": int(parts.known.sum()),
         "sessions_second": int(after.sum()),
         "batches_second": int(second.sum()),
@@ -270,7 +256,7 @@ def validate(
         for kind, several in asked.items():
             asked_of[kind] = np.add(asked_of.get(kind, 0.0), several.asked_of)
         evidence[RECORD].add(parts, [None], rules, processors, seed, drawn)
-        evidence[BEFORE].days_before(parts)
+        evidence[BEFORE].found.append(days_before(parts))
         # Make every model once before anything runs, so that one that cannot be fitted fails now.
         forecasters = {
             name: Forecaster(parts, model, seed)
@@ -329,7 +315,7 @@ def validate(
         },
         asked={kind: int(foresight[HINDSIGHT].count(kind)) for kind in FORECASTS},
         settings={
-            **rules.plain(),
+            **asdict(rules),
             "confidence": CONFIDENCE,
             "pauses": "drawn" if drawn else "recorded",
             "seed": seed,
@@ -365,18 +351,14 @@ class _Evidence:
                 parts, model, rules.scheduler, processors, seed + number, drawn=drawn
             )
             if model is None:
-                run = as_recorded(parts.work.jobs)
+                run = parts.work.jobs.as_recorded()
             elif model.generates:
                 run = queued
             else:
                 run = simulate_second(parts, model, seed=seed + number, drawn=drawn)
             each.append(observe(parts, run) | observe_queue(parts, queued))
-        sums = added(each)
+        sums = {name: np.sum([one[name] for one in each], axis=0) for name in each[0]}
         self.found.append({name: values / len(each) for name, values in sums.items()})
-
-    def days_before(self, parts: Parts) -> None:
-        """Take the record just before an origin."""
-        self.found.append(days_before(parts))
 
     def together(self) -> Observed:
         """Return what was observed from all origins."""
@@ -450,3 +432,49 @@ def _ranked(rows: dict[str, Statistics]) -> dict[str, dict[str, Score]]:
             behind = estimate(there[name][statistic] - best) if rank > 1 else None
             scores[name][measure] = Score(_estimates(there[name]), behind, rank)
     return scores
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How models of users are compared; the defaults are in ``protocol.toml``.
+
+    Raises
+    ------
+    QuantityError
+        If a number is out of range.
+    """
+
+    #: Shares of the submissions before each origin, ascending, each between 0 and 1.
+    origins: tuple[float, ...]
+    days: int  #: Days after an origin that models foresee.
+    seeds: int  #: Simulations of each model from each origin.
+    scheduler: str  #: The policy behind simulated queues and waits.
+    draws: int  #: Draws of each forecast.
+    per_user: int  #: Most forecasts of each kind by user and origin.
+    resamples: int  #: Resamples for intervals.
+    #: Logs that models were designed on, and those that check them.
+    design: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.origins or not all(0 < share < 1 for share in self.origins):
+            raise QuantityError(
+                f"origins {', '.join(f'{share:g}' for share in self.origins) or 'none'}: shares of "
+                "the submissions before each origin, between 0 and 1"
+            )
+        for name in ("days", "seeds", "draws", "per_user", "resamples"):
+            if not 1 <= getattr(self, name) <= MOST_RUNS:
+                raise QuantityError(
+                    f"{name} {getattr(self, name)}: must be between 1 and {MOST_RUNS:,}"
+                )
+
+
+@cache
+def protocol() -> Protocol:
+    """Return what was fixed for the studies of this project."""
+    text = files("hpcrowd.analysis.validation").joinpath("protocol.toml").read_text("utf-8")
+    found = tomllib.loads(text)
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
+    }
+    return Protocol(**values)

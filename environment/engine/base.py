@@ -446,7 +446,7 @@ class Engine(Announced, ABC):
     def go_on(self, past: Past, left: Int64s) -> None:
         """Go on from a state; the clock is there, and submissions, starts and ends in the table.
 
-        For :func:`~hpcrowd.environment.state.begin.begin_from`, before anything has happened.
+        For :func:`~hpcrowd.environment.state.state.begin_from`, before anything has happened.
 
         Parameters
         ----------

@@ -57,6 +57,7 @@ import json
 import os
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from typing import Any
 
@@ -70,9 +71,13 @@ from hpcrowd.environment.limits.numbers import LATEST_MOMENT, MOST_PROCESSORS
 from hpcrowd.environment.machine.hostlists import collapse, expand
 from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
-from hpcrowd.environment.state.checks import check_state, refuse
-from hpcrowd.environment.state.node_lists import NodeLists
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import (
+    ClusterState,
+    NodeLists,
+    check_state,
+    refuse,
+    refuse_first,
+)
 from hpcrowd.environment.traces.formats.common.files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
@@ -257,15 +262,11 @@ def _check_ranges(state: ClusterState) -> None:
         wrong = (values < least) | (values > most)
         if name not in NEEDED:
             wrong &= values != UNKNOWN
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            rule = f"must be from {least:,} to {most:,} to be written; correct it"
-            refuse(state, row, name, int(values[row]), rule)
+        rule = f"must be from {least:,} to {most:,} to be written; correct it"
+        refuse_first(state, np.flatnonzero(wrong), name, values, rule)
     known = (state.jobs.run_time != UNKNOWN) & (state.jobs.recorded_end == UNKNOWN)
-    if known.any():
-        row = int(np.argmax(known))
-        rule = "nobody knows it before the end of the job; leave it out"
-        refuse(state, row, "run_time", int(state.jobs.run_time[row]), rule)
+    rule = "nobody knows it before the end of the job; leave it out"
+    refuse_first(state, np.flatnonzero(known), "run_time", state.jobs.run_time, rule)
 
 
 def _job_lines(state: ClusterState) -> Iterator[dict[str, Any]]:
@@ -314,8 +315,7 @@ def _placed_of(state: ClusterState, row: int) -> dict[str, Any]:
     nodes = collapse(one.nodes)
     if tuple(expand(nodes)) != one.nodes:
         refuse(state, row, "nodes", nodes, "names that are not a host list; correct them")
-    known = {"partition": one.partition, "nodes": nodes, "eligible": one.eligible,
-             "reason": one.reason}  # fmt: skip
+    known = {key: getattr(one, key) for key in PLACED} | {"nodes": nodes}
     return {key: value for key, value in known.items() if value not in ("", UNKNOWN)}
 
 
@@ -330,13 +330,23 @@ def _lasted(start: int, end: int) -> int:
 class _Wrong(ValueError):
     """A value is wrong: the key, the value, and the rule with the cure."""
 
-    def __init__(self, field: str, value: Any, rule: str) -> None:
+    def __init__(self, field: str | None, value: Any, rule: str) -> None:
         self.field, self.value, self.rule = field, value, rule
         super().__init__(rule)
 
 
+@contextmanager
+def _in_line(source: str, number: int) -> Iterator[None]:
+    """Say in which line of a file a value is wrong."""
+    try:
+        yield
+    except _Wrong as wrong:
+        value = wrong.value if isinstance(wrong.value, str) else repr(wrong.value)
+        raise ParseError(source, number, wrong.field, value, wrong.rule) from None
+
+
 def _constant(text: str) -> None:
-    raise _Wrong("", text, "not a number; numbers in JSON are finite")
+    raise _Wrong(None, text, "not a number; numbers in JSON are finite")
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -344,39 +354,38 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         again = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise _Wrong("", again, "a key that is there twice; leave one out")
+        raise _Wrong(None, again, "a key that is there twice; leave one out")
     return found
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
 
 
-def _object(line: bytes, number: int, source: str) -> dict[str, Any]:
+def _object(line: bytes) -> dict[str, Any]:
     """Return the object in a line; messages repeat nothing of one whose keys are not known."""
     try:
         text = line.decode("utf-8")
         found = _DECODER.decode(text)
-    except _Wrong as wrong:
-        raise ParseError(source, number, None, str(wrong.value), wrong.rule) from None
+    except _Wrong:
+        raise
     except UnicodeDecodeError:
-        raise ParseError(source, number, None, "", f"not UTF-8; {AGAIN}") from None
+        rule = "not UTF-8"
     except json.JSONDecodeError as error:
-        rule = f"column {error.colno}: not JSON: {error.msg}; {AGAIN}"
-        raise ParseError(source, number, None, "", rule) from None
+        rule = f"column {error.colno}: not JSON: {error.msg}"
     except RecursionError:
-        rule = f"nested too deeply; {AGAIN}"
-        raise ParseError(source, number, None, "", rule) from None
+        rule = "nested too deeply"
     except ValueError:  # of int()
-        rule = f"a number with too many digits; {AGAIN}"
-        raise ParseError(source, number, None, "", rule) from None
-    try:
-        check_characters(text, found)
-    except (ValueError, RecursionError) as error:
-        raise ParseError(source, number, None, "", f"{error}; {AGAIN}") from None
-    if not isinstance(found, dict):
-        rule = f"not an object of JSON, {{...}}; {AGAIN}"
-        raise ParseError(source, number, None, "", rule)
-    return found
+        rule = "a number with too many digits"
+    else:
+        try:
+            check_characters(text, found)
+        except (ValueError, RecursionError) as error:
+            rule = str(error)
+        else:
+            if isinstance(found, dict):
+                return found
+            rule = "not an object of JSON, {...}"
+    raise _Wrong(None, "", f"{rule}; {AGAIN}")
 
 
 def _whole(field: str, value: Any, least: int, most: int) -> int:
@@ -385,21 +394,19 @@ def _whole(field: str, value: Any, least: int, most: int) -> int:
     return value
 
 
-def _word(field: str, value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise _Wrong(field, value, "not a text, or an empty one; correct it")
-    return value
+#: What a value is that is not of a kind.
+NOT = {
+    str: "not a text, or an empty one",
+    list: "not a list",
+    bool: "neither true nor false",
+    dict: "not an object of JSON, {...}",
+}
 
 
-def _listed(field: str, value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise _Wrong(field, value, "not a list; correct it")
-    return value
-
-
-def _yes(field: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _Wrong(field, value, "neither true nor false; correct it")
+def _of[T: (str, list[Any], bool, dict[str, Any])](kind: type[T], field: str, value: Any) -> T:
+    """Return a value of a kind that is not an empty text."""
+    if not isinstance(value, kind) or value == "":
+        raise _Wrong(field, value, f"{NOT[kind]}; correct it")
     return value
 
 
@@ -407,22 +414,11 @@ def _header_in(line: bytes, source: str) -> dict[str, Any]:
     """Return the header with its values checked, and those that are optional."""
     if FORMAT.encode() not in line[:HEAD]:
         raise TraceError(
-            f"{source}: is not a snapshot of hpcrowd; its first line has no "
-            f'"format": "{FORMAT}". {_made_by()}'
+            f'{source}: is not a snapshot of hpcrowd; its first line has no "format": "{FORMAT}". '
+            "Give a file that hpcrowd.environment.state.files.write_state wrote"
         )
-    header = _object(line, 1, source)
-    try:
-        return _checked(header)
-    except _Wrong as wrong:
-        raise ParseError(source, 1, wrong.field, _as_text(wrong.value), wrong.rule) from None
-
-
-def _made_by() -> str:
-    return "Give a file that hpcrowd.environment.state.files.write_state wrote"
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else repr(value)
+    with _in_line(source, 1):
+        return _checked(_object(line))
 
 
 def _checked(header: dict[str, Any]) -> dict[str, Any]:
@@ -444,20 +440,20 @@ def _checked(header: dict[str, Any]) -> dict[str, Any]:
         _whole(name, header.get(name, 0), int(name == "processors"), most)
     if header["origin"] is not None:
         _whole("origin", header["origin"], 1, LATEST_START)
-    _word("zone", header["zone"])
-    _yes("known", header["known"])
-    _yes("requests", header.get("requests", False))
+    _of(str, "zone", header["zone"])
+    _of(bool, "known", header["known"])
+    _of(bool, "requests", header.get("requests", False))
     if header["origin"] is None and header["known"]:
         raise _Wrong("known", True, "the origin is not known; give it, or false")
-    for pair in _listed("closed", header.get("closed", [])):
+    for pair in _of(list, "closed", header.get("closed", [])):
         if not isinstance(pair, list) or len(pair) != 2:
             raise _Wrong("closed", pair, "not a list of two times, from and to; correct it")
         for time in pair:
             _whole("closed", time, -LATEST_MOMENT, LATEST_MOMENT)
     for name in ("partitions", "notes"):
-        for text in _listed(name, header.get(name, [])):
-            _word(name, text)
-    _word("source", header.get("source", "state"))
+        for text in _of(list, name, header.get(name, [])):
+            _of(str, name, text)
+    _of(str, "source", header.get("source", "state"))
     try:
         parse_zone(header["zone"])
     except QuantityError as error:
@@ -467,15 +463,7 @@ def _checked(header: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Reader:
-    """The jobs of a file, line by line.
-
-    Parameters
-    ----------
-    source
-        The file, for messages.
-    header
-        The header, checked.
-    """
+    """The jobs of a file, line by line, after its checked header."""
 
     def __init__(self, source: str, header: dict[str, Any]) -> None:
         self.source, self.header = source, header
@@ -488,30 +476,18 @@ class _Reader:
         self.rows = 0
 
     def add(self, line: bytes, number: int) -> None:
-        """Add the job in a line.
-
-        Raises
-        ------
-        ParseError
-            If the line is broken.
-        """
-        if not line.strip():
-            rule = f"an empty line, where a job belongs; {AGAIN}"
-            raise ParseError(self.source, number, None, "", rule)
-        if self.rows == self.header["jobs"]:
-            rule = f"more jobs than the {self.rows:,} of the header; {AGAIN}"
-            raise ParseError(self.source, number, None, "", rule)
-        job = _object(line, number, self.source)
-        try:
-            self._add(job)
-        except _Wrong as wrong:
-            value = _as_text(wrong.value)
-            raise ParseError(self.source, number, wrong.field, value, wrong.rule) from None
+        """Add the job in a line; a ParseError says why if it is broken."""
+        with _in_line(self.source, number):
+            if not line.strip():
+                raise _Wrong(None, "", f"an empty line, where a job belongs; {AGAIN}")
+            if self.rows == self.header["jobs"]:
+                raise _Wrong(None, "", f"more jobs than the {self.rows:,} of the header; {AGAIN}")
+            self._add(_object(line))
         self.rows += 1
 
     def _add(self, job: dict[str, Any]) -> None:
         for key in job:
-            if key not in _KNOWN:
+            if key not in KEYS:
                 raise _Wrong(key, "", f"key {not_one_of(key, KEYS)}")
         for key in NEEDED:
             if key not in job:
@@ -526,7 +502,7 @@ class _Reader:
             self.columns[key].append(value)
         for key, (field, of) in NAMES.items():
             if key in job:
-                name, number = _word(key, job[key]), self.columns[of][-1]
+                name, number = _of(str, key, job[key]), self.columns[of][-1]
                 if number == UNKNOWN and of not in job:
                     raise _Wrong(key, name, f"a name without {of}; give the number, too")
                 before = self.names.setdefault(field, {}).setdefault(number, name)
@@ -534,7 +510,7 @@ class _Reader:
                     rule = f"{of} {number} is {before!r} in an earlier line; correct one of them"
                     raise _Wrong(key, name, rule)
         if "held" in job:
-            self.held[self.rows] = _word("held", job["held"])
+            self.held[self.rows] = _of(str, "held", job["held"])
         if any(key in job for key in PLACED):
             self.placed[self.rows] = self._placed(job)
         if "asks" in job:
@@ -550,7 +526,7 @@ class _Reader:
 
     def _placed(self, job: dict[str, Any]) -> Placed:
         """Return what is known of a job beyond the table."""
-        words = {key: _word(key, job[key]) for key in PLACED if key in job and key != "eligible"}
+        words = {key: _of(str, key, job[key]) for key in PLACED if key in job and key != "eligible"}
         eligible = UNKNOWN
         if "eligible" in job:
             eligible = _whole("eligible", job["eligible"], 0, LATEST_MOMENT)
@@ -564,27 +540,20 @@ class _Reader:
     def _asks(self, asks: Any) -> dict[str, Any]:
         if not self.header.get("requests", False):
             raise _Wrong("asks", asks, 'the header does not say "requests": true; add it')
-        if not isinstance(asks, dict):
-            raise _Wrong("asks", asks, "not an object of JSON, {...}; correct it")
-        for key, value in asks.items():
+        found: dict[str, Any] = _of(dict, "asks", asks)
+        for key, value in found.items():
             ask = ASKS.get(key)
             if ask is None:
                 raise _Wrong("asks", key, f"key {not_one_of(key, ASKS)}")
             if ask in WORDS:
-                _word(f"asks {key}", value)
+                _of(str, f"asks {key}", value)
             else:
                 least = -LATEST_MOMENT if ask is Ask.NICE else 0
                 _whole(f"asks {key}", value, least, LATEST_MOMENT)
-        return asks
+        return found
 
     def state(self) -> ClusterState:
-        """Return the state, when all lines are read.
-
-        Raises
-        ------
-        TraceError
-            If lines are missing.
-        """
+        """Return the state, when all lines are read; a TraceError if some are missing."""
         header = self.header
         if self.rows != header["jobs"]:
             raise TraceError(
@@ -611,9 +580,6 @@ class _Reader:
             tuple(header.get("partitions", [])),
             tuple(header.get("notes", [])),
         )
-
-
-_KNOWN = frozenset(KEYS)
 
 
 def _clock(header: Mapping[str, Any]) -> Clock:

@@ -40,9 +40,7 @@ from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.machine.slurm.records import Kind, Record
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.state.checks import check_state, refuse
-from hpcrowd.environment.state.node_lists import NodeLists
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import ClusterState, NodeLists, check_state, refuse
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, read_file
 from hpcrowd.environment.traces.formats.common.names import numbered_fields, worded
@@ -115,22 +113,13 @@ FIELDS = ("user", "group", "executable", "queue")
 
 
 class _Part(NamedTuple):
-    """Some jobs of a record, with times in Unix seconds.
+    """Some jobs of a record, with times in Unix seconds."""
 
-    Attributes
-    ----------
-    trace, row
-        The record, and the row of each job in it.
-    jobs
-        Their table.
-    ids
-        Their numbers in Slurm, such as ``47_3``.
-    """
-
+    #: The record, and the row of each job in it.
     trace: Trace
     row: Int64s
-    jobs: JobTable
-    ids: list[str]
+    jobs: JobTable  #: Their table.
+    ids: list[str]  #: Their numbers in Slurm, such as ``47_3``.
 
     def take(self, which: NDArray[np.bool_]) -> _Part:
         """Return some of the jobs."""
@@ -462,18 +451,9 @@ def _clock(origin: int, zone: str | None) -> Clock:
 def _describe(
     state: ClusterState, here: _Part, order: Int64s, queued: Sequence[Queued], notes: list[str]
 ) -> None:
-    """Add to a state what the queue says of its jobs beyond the table.
+    """Add to a state what the queue says of its jobs beyond the table, and note suspended ones.
 
-    Parameters
-    ----------
-    state
-        The state.
-    here, queued
-        The jobs of the queue, and what it says of each.
-    order
-        The jobs of the state, as places among all parts; those of the queue are the last.
-    notes
-        Suspended jobs are added.
+    The order has the jobs of the state as places among all parts; those of the queue are the last.
     """
     jobs, lines = state.jobs, state.lines
     place = np.empty(len(order), np.int64)

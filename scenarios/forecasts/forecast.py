@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -29,11 +29,11 @@ from hpcrowd.scenarios.forecasts.inputs import (
     site_of_files,
     state_from,
     state_of_trace,
+    with_known_qos,
+    without_impossible_jobs,
 )
-from hpcrowd.scenarios.forecasts.judging import hindsight_of
-from hpcrowd.scenarios.forecasts.making import make_futures, usual_engine
+from hpcrowd.scenarios.forecasts.making import hindsight_of, make_futures, usual_engine
 from hpcrowd.scenarios.forecasts.settings import ForecastSettings
-from hpcrowd.scenarios.forecasts.site import with_known_qos, without_impossible_jobs
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.parts.machine import check_nameless
@@ -42,6 +42,7 @@ from hpcrowd.scenarios.kinds.trace_settings import (
     reading_words,
 )
 from hpcrowd.scenarios.sweeps.engines import Engine, engine_of
+from hpcrowd.scenarios.terminal import Progress
 
 if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import LearnedModel
@@ -52,30 +53,16 @@ if TYPE_CHECKING:
 #: Shortest record that bounds of starts are learned from, s (our choice).
 SHORTEST_RECORD = 2 * DAY
 
-#: Called with what is done, how much of it, and of how much.
-Progress = Callable[[str, int, int], Any]
-
 
 @dataclass(frozen=True)
 class Found:
-    """What a forecast says.
+    """What a forecast says."""
 
-    Attributes
-    ----------
-    answers
-        Starts, load, queue and waits.
-    effects
-        Of each change, and of what one would submit instead.
-    eaten
-        How much of the effect of the first change users who react eat up; None if users do not.
-    futures
-        The futures.
-    """
-
-    answers: Answers
-    effects: tuple[Effects, ...]
+    answers: Answers  #: Starts, load, queue and waits.
+    effects: tuple[Effects, ...]  #: Of each change, and of what one would submit instead.
+    #: How much of the effect of the first change users who react eat up; None if users do not.
     eaten: EatenUp | None
-    futures: list[Future]
+    futures: list[Future]  #: The futures.
 
 
 class Forecast(ForecastSettings):
@@ -160,8 +147,7 @@ class Forecast(ForecastSettings):
         if name == "overrun":
             check_choice("overrun", value, ("keep", "kill"))
         settings: dict[str, Any] = {name: value}
-        changed: Outset = replace(outset, **settings)
-        return changed
+        return replace(outset, **settings)
 
     def run(self, progress: Progress | None = None, state: ClusterState | None = None) -> Found:
         """Make the forecast.

@@ -1,24 +1,30 @@
-"""Where the state of a forecast comes from: a snapshot, Slurm's own queue, or a second of a log."""
+"""Where the state of a forecast comes from: a snapshot, Slurm's own queue, or a second of a log.
+
+What the machine of a forecast makes of it is here, too: jobs that could never start, unknown QOS.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcrowd.analysis.forecast.futures import Asked
+from hpcrowd.analysis.forecast.futures import Asked, Outset
 from hpcrowd.environment.clock import DAY, Clock, second_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
-from hpcrowd.environment.quantities import parse_duration
-from hpcrowd.environment.state.checks import check_state
+from hpcrowd.environment.jobs import State as Outcome
+from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.quantities import parse_duration, plural
 from hpcrowd.environment.state.files import FORMAT, read_state
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import ClusterState, check_state
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.files import read_file
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -60,29 +66,14 @@ def state_from(
     processors: int | None = None,
     options: FormatOptions | None = None,
 ) -> ClusterState:
-    """Return the state that a forecast begins with.
+    """Return the state that a forecast begins with, of a machine as known unless its size is given.
 
-    Parameters
-    ----------
-    path
-        A snapshot of :func:`~hpcrowd.environment.state.files.write_state`; the queue of a Slurm; a
-        trace in any format; or a folder with the results of a run.
-    at
-        Of a trace: the moment, a second since its origin or a date; its last submission unless
-        given. Of a queue of Slurm: when it was printed.
-    past
-        Of a queue of Slurm: its accounting of the last weeks.
-    machine
-        Of a queue of Slurm: files with nodes, partitions and reservations.
-    processors
-        Size of the machine; as known from the input unless given.
-    options
-        How traces are read.
-
-    Raises
-    ------
-    HpcrowdError
-        In one line, where something is wrong, with the line of the file.
+    The path is a snapshot of :func:`~hpcrowd.environment.state.files.write_state`; the queue of a
+    Slurm, with its accounting of the last weeks, ``past``, and files with nodes, partitions and
+    reservations, ``machine``; a trace in any format, read as the options say; or a folder with the
+    results of a run. The moment ``at`` of a trace is a second since its origin or a date, its last
+    submission unless given; of a queue, when it was printed. An HpcrowdError says in one line what
+    is wrong, with the line of the file.
     """
     path = file_of(path)
     head = read_file(path)[0][:HEAD]
@@ -157,20 +148,9 @@ def known_jobs(trace: Trace) -> JobTable:
 def parse_job(text: str, state: ClusterState, option: str = "--job") -> Asked:
     """Return a job that one would submit, from text such as ``64 processors for 6 h``.
 
-    Parameters
-    ----------
-    text
-        ``[COUNT x] PROCESSORS [processors] for TIME[, user NAME][, in QUEUE]``, or shorter
-        ``32 x 12 h``, processors and time.
-    state
-        Knows the names.
-    option
-        Where the text is from, for messages.
-
-    Raises
-    ------
-    QuantityError
-        If the text has another form, or a name is not known.
+    It is ``[COUNT x] PROCESSORS [processors] for TIME[, user NAME][, in QUEUE]``, or shorter ``32 x
+    12 h``, processors and time, with names that the state knows. A QuantityError, which names the
+    option, is raised if the text has another form, or a name is not known.
     """
     what = f"{option} {text if len(text) <= LONGEST else text[:LONGEST] + '...'!r}"
     match = _JOB.fullmatch(text)
@@ -222,3 +202,67 @@ def site_of_files(paths: Sequence[Path], zone: str | None = None) -> Machine | N
 
     found: list[str | os.PathLike[str]] = list(paths)
     return read_machine(found, zone)
+
+
+# ---- the machine --------------------------------------------------------------------------------
+
+#: Why a job is rejected on a machine without nodes.
+TOO_LARGE = "more processors than are up"
+
+
+def with_known_qos(site: Machine, state: ClusterState) -> tuple[Machine, tuple[str, ...]]:
+    """Return the machine with all QOS of the jobs, and a note about those that it lacked.
+
+    Slurm has accepted these jobs, so their QOS exist: only the description lacks them. They get no
+    priority and no limits.
+    """
+    from hpcrowd.environment.machine.model import Qos
+
+    requests = state.jobs.requests
+    if requests is None:
+        return site, ()
+    known = {one.name for one in site.qos}
+    missing = sorted(set(requests.texts(Ask.QOS)) - known - {""})
+    if not missing:
+        return site, ()
+    added = tuple(Qos(name=name) for name in missing)
+    note = (
+        f"QOS {', '.join(missing)}: not described, so without priority and limits; describe them "
+        "with --machine qos.txt, from sacctmgr -P show qos"
+    )
+    return site.model_copy(update={"qos": (*site.qos, *added)}), (note,)
+
+
+def without_impossible_jobs(outset: Outset) -> Outset:
+    """Return the same with waiting jobs that the machine can never start as held, and a note."""
+    reasons = never_start(outset)
+    if not reasons:
+        return outset
+    state = outset.state
+    counts = Counter(reasons.values()).most_common()
+    shown = ", ".join(f"{count:,} {reason}" for reason, count in counts)
+    note = (
+        f"{plural(len(reasons), 'waiting job')} can never start on the machine as it is described: "
+        f"{shown}"
+    )
+    held = state.held | {row: f"never starts: {reason}" for row, reason in reasons.items()}
+    notes = tuple(dict.fromkeys((*state.notes, note)))
+    return replace(outset, state=replace(state, held=held, notes=notes))
+
+
+def never_start(outset: Outset) -> dict[int, str]:
+    """Return why waiting jobs that are not held can never start, by row of the state."""
+    state = outset.state
+    free = np.setdiff1d(state.waiting, list(state.held))
+    if outset.machine is None:
+        up = outset.processors or state.processors - state.down
+        return dict.fromkeys(free[state.jobs.processors[free] > up].tolist(), TOO_LARGE)
+    seen: list[object] = []
+    replace(outset, horizon=1, users="none", asked=()).simulate(0, watch=seen.append)
+    (simulation,) = seen
+    jobs, scheduler = simulation.jobs, simulation.cluster.engine.scheduler  # type: ignore[attr-defined]
+    return {
+        row: scheduler.turns_away(place) or TOO_LARGE
+        for place, row in enumerate(outset.rows.tolist())
+        if jobs.state[place] == Outcome.REJECTED and row in free
+    }

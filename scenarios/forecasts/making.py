@@ -1,6 +1,7 @@
-"""Futures on all cores, on a Dask cluster, and kept in a folder so that none is made twice.
+"""Futures and judgements on all cores; futures also on a Dask cluster.
 
-``FOLDER/KEY-0000-SUM.npz`` holds a few futures, see :mod:`hpcrowd.scenarios.unfinished`.
+Futures can be kept in a folder, so that none is made twice: ``FOLDER/KEY-0000-SUM.npz`` holds a
+few futures, see :mod:`hpcrowd.scenarios.unfinished`.
 """
 
 from __future__ import annotations
@@ -11,20 +12,30 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hpcrowd import __version__
 from hpcrowd.analysis.forecast.futures import Future, Outset
+from hpcrowd.analysis.forecast.hindsight import Hindsight
+from hpcrowd.analysis.forecast.judge import Case, Subject, case_at, hindcast_at, in_order
+from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.limits.numbers import MOST_RUNS, check_within
 from hpcrowd.scenarios.sweeps.engines import Engine, Inline, Processes, cores
-from hpcrowd.scenarios.sweeps.loop import WorkerDied, each_of
+from hpcrowd.scenarios.sweeps.loop import WorkerDied, each_in_processes, each_of
 from hpcrowd.scenarios.sweeps.worker import read_shared, write_shared
 from hpcrowd.scenarios.unfinished import DIGITS, keep_file, kept_files
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hpcrowd.analysis.forecast.verdict import Verdict
 
 #: Futures of one task.
 TOGETHER = 5
@@ -55,27 +66,10 @@ def make_futures(
 ) -> list[Future]:
     """Return the futures 0 to ``count - 1`` of an outset, in order.
 
-    They are the same on one core and on many, and whatever other futures are made.
-
-    Parameters
-    ----------
-    outset
-        What they have in common.
-    count
-        How many.
-    seed
-        Of all of them.
-    engine
-        What makes them; that of :func:`usual_engine` unless given.
-    folder
-        Where they are kept, and taken from if they are there.
-    progress
-        Called with futures done, and all.
-
-    Raises
-    ------
-    HpcrowdError
-        If one cannot be made.
+    They are the same on one core and on many, and whatever other futures are made. The engine is
+    that of :func:`usual_engine` unless given; the folder keeps futures, and those that are there
+    are taken from it; ``progress`` is called with futures done, and all. An HpcrowdError is raised
+    if one cannot be made.
     """
     check_within("futures", count, 1, MOST_RUNS)
     found: dict[int, Future] = {}
@@ -131,10 +125,8 @@ def make(task: Task) -> list[Future]:
 def key_of(outset: Outset, seed: int) -> str:
     """Return the checksum of everything that futures depend on.
 
-    Raises
-    ------
-    QuantityError
-        If a policy or predictor of your own cannot be distinguished from others.
+    A QuantityError is raised if a policy or predictor of your own cannot be distinguished from
+    others.
     """
     digest = sha256(f"{__version__} {seed}".encode())
     state = outset.state
@@ -188,3 +180,108 @@ def _kept(folder: Path, key: str) -> list[Future]:
                 by_number.setdefault(int(number), {})[column] = arrays[name]
         found += [Future(number, **one) for number, one in by_number.items()]
     return found
+
+
+# ---- judgements of a log, hindcasts of the past of a state ---------------------------------------
+
+#: Most moments of a judgement, and of hindcasts.
+MOST_MOMENTS = 10_000
+
+#: Shortest log that is judged, s: three weeks of past, and a week to foresee.
+SHORTEST = 6 * WEEK
+
+#: Weeks before now from which hindcasts are made.
+BACK = 8
+
+#: Hindcasts below which one process does everything.
+FEW_HINDCASTS = 40
+
+
+def judge(
+    subject: Subject,
+    moments: int = 200,
+    warm_up: int = 80,
+    *,
+    processes: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Verdict:
+    """Judge forecasts of a log at moments of its second half, a QuantityError if it is too short.
+
+    Corrections learn first from the moments of the warm-up before them. Processes, one for each
+    core unless given, share the work; ``progress`` is called with moments done, and all.
+    """
+    from hpcrowd.analysis.forecast.verdict import verdict
+
+    check_within("moments", moments, 1, MOST_MOMENTS)
+    check_within("warm_up", warm_up, 0, MOST_MOMENTS)
+    length = int(np.ptp(subject.jobs.recorded_submit)) if len(subject.jobs) else 0
+    if length < SHORTEST:
+        raise QuantityError(
+            f"judge: a log of {length / WEEK:.1f} weeks; forecasts are judged in its second half, "
+            f"a week ahead, which needs {SHORTEST // WEEK} weeks: give a longer one"
+        )
+    rows = subject.moments(moments, warm_up).tolist()
+    cases = _cases(partial(case_at, subject), rows, processes or cores(), progress)
+    return verdict(subject, cases, warm_up)
+
+
+def _cases(
+    at: Callable[[int], Case],
+    rows: Sequence[int],
+    processes: int,
+    progress: Callable[[int, int], Any] | None,
+) -> list[Case]:
+    """Return the cases at the submissions of some jobs, as they come."""
+    cases: list[Case] = []
+    for _, case in each_in_processes(at, rows, processes):
+        cases.append(case)
+        if progress is not None:
+            progress(len(cases), len(rows))
+    return cases
+
+
+def hindsight_of(
+    outset: Outset,
+    hindcasts: int = 100,
+    seed: int = 0,
+    *,
+    processes: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Hindsight:
+    """Learn from forecasts at earlier seconds of the record of a state.
+
+    These are at a number of submissions of the last :data:`BACK` weeks; other parameters as of
+    :func:`judge`.
+    """
+    subject, found = Subject.of(outset, seed), Hindsight(seed=seed)
+    jobs, now = subject.jobs, outset.state.now
+    started = np.flatnonzero(jobs.recorded_start != UNKNOWN)
+    recent = started[jobs.recorded_submit[started] > now - BACK * WEEK]
+    recent = recent[np.argsort(jobs.recorded_submit[recent], kind="stable")]
+    if not len(recent):
+        return found
+    rows = np.unique(recent[np.linspace(0, len(recent) - 1, hindcasts).astype(np.int64)]).tolist()
+    count = 1 if len(rows) < FEW_HINDCASTS else processes or cores()
+    for case in in_order(_cases(partial(hindcast_at, subject), rows, count, progress)):
+        found.add(case.features, case.now, case.start)
+    return found
+
+
+def show(found: Verdict, console: Console) -> None:
+    """Print what a judge finds."""
+    from hpcrowd.analysis.forecast.verdict import tables
+    from hpcrowd.scenarios.terminal import plain_table
+
+    for title, heading, rows in tables(found):
+        console.print(plain_table(*heading, rows=rows, title=title))
+        console.print()
+
+
+def write(found: Verdict, folder: Path, configuration: dict[str, Any]) -> None:
+    """Write what a judge finds: ``judgement.json``, and ``provenance.json``."""
+    from hpcrowd.analysis.results import write_json, write_origin
+    from hpcrowd.environment.output.whole import whole_folder
+
+    with whole_folder(folder) as place:
+        write_json(found.to_dict(), place / "judgement.json")
+        write_origin(place, configuration)

@@ -43,23 +43,10 @@ KEYS = {
 
 
 def watch(given: Forecast, every: int, out: Path, rounds: int | None = None) -> None:
-    """Forecast every few seconds until Ctrl-C.
+    """Forecast every few seconds until Ctrl-C, or for some rounds, and keep all in a folder.
 
-    Parameters
-    ----------
-    given
-        The forecast; its files are read anew each time.
-    every
-        s from one reading to the next.
-    out
-        The folder.
-    rounds
-        How often; until it is interrupted unless given.
-
-    Raises
-    ------
-    HpcrowdError
-        If the state cannot be read the first time; later that is a line, and tried again.
+    The files of the forecast are read anew each time. An HpcrowdError is raised if the state cannot
+    be read the first time; later that is a line, and tried again.
     """
     check_within("watch", every, SHORTEST, LONGEST)
     if not isinstance(given.source, Path):

@@ -18,7 +18,6 @@ import numpy as np
 
 from hpcrowd.agents.presets import Recipe
 from hpcrowd.analysis.models.users.waits import with_waits
-from hpcrowd.analysis.validation.event_report import interval, name_of, number
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
 from hpcrowd.analysis.validation.foresight import (
     HORIZONS,
@@ -28,10 +27,13 @@ from hpcrowd.analysis.validation.foresight import (
     Verdict,
     choose_events,
     foresee_events,
+    interval,
+    name_of,
+    number,
     verdicts,
 )
 from hpcrowd.analysis.validation.models import LEARNED, UserModel
-from hpcrowd.analysis.validation.protocol import protocol
+from hpcrowd.analysis.validation.validation import protocol
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.traces.formats.registry import read_trace

@@ -22,10 +22,9 @@ from hpcrowd.analysis.validation.across import (
     rank_rows,
 )
 from hpcrowd.analysis.validation.models import ELSEWHERE, LEARNED, UserModel
-from hpcrowd.analysis.validation.protocol import protocol
 from hpcrowd.analysis.validation.report import HEADING, TITLES, draw, score_rows
 from hpcrowd.analysis.validation.scores import Estimate
-from hpcrowd.analysis.validation.validation import Validation, validate
+from hpcrowd.analysis.validation.validation import Validation, protocol, validate
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.traces.formats.registry import read_trace

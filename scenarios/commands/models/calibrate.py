@@ -24,8 +24,7 @@ from hpcrowd.scenarios.terminal import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hpcrowd.analysis.calibration.coverage import Coverage
-    from hpcrowd.analysis.calibration.posterior import Posterior
+    from hpcrowd.analysis.calibration.posterior import Coverage, Posterior
     from hpcrowd.scenarios.calibration.calibrate import Calibration
 
 #: Settings of a scenario that are options.

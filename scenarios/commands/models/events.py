@@ -66,9 +66,14 @@ def command(
     hpcrowd events KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted,fluid --ordinary 3
     """
     from hpcrowd.analysis.models.users.waits import with_waits
-    from hpcrowd.analysis.validation.event_report import COLUMNS, csv_rows, plain
     from hpcrowd.analysis.validation.events import find_events, header_notes
-    from hpcrowd.analysis.validation.foresight import choose_events, foresee_events
+    from hpcrowd.analysis.validation.foresight import (
+        COLUMNS,
+        choose_events,
+        csv_rows,
+        foresee_events,
+        plain,
+    )
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.traces.formats.registry import read_trace
     from hpcrowd.environment.traces.trace import jobs_from_trace
@@ -146,7 +151,7 @@ def _judged(asked: list[Asked], *, ordinary: bool) -> list[Any]:
 
 def show_events(found: list[Event], clock: Clock) -> None:
     """Print a table of events."""
-    from hpcrowd.analysis.validation.event_report import EVENTS, event_rows
+    from hpcrowd.analysis.validation.foresight import EVENTS, event_rows
 
     console = standard_output()
     console.print()
@@ -159,8 +164,7 @@ def show_events(found: list[Event], clock: Clock) -> None:
 
 def show_asked(asked: list[Asked], clock: Clock) -> None:
     """Print what was recorded and foreseen after each event, and the errors of the models."""
-    from hpcrowd.analysis.validation.event_report import asked_rows, verdict_rows
-    from hpcrowd.analysis.validation.foresight import HORIZONS, MEASURES
+    from hpcrowd.analysis.validation.foresight import HORIZONS, MEASURES, asked_rows, verdict_rows
 
     console = standard_output()
     console.print()

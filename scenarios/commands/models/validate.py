@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from hpcrowd.analysis.validation.across import Across
     from hpcrowd.analysis.validation.models import UserModel
-    from hpcrowd.analysis.validation.protocol import Protocol
-    from hpcrowd.analysis.validation.validation import Validation
+    from hpcrowd.analysis.validation.validation import Protocol, Validation
     from hpcrowd.environment.traces.trace import Trace
 
 
@@ -157,7 +156,7 @@ def command(
 
 def _rules(**given: Any) -> Protocol:
     """Return the usual protocol with what is given."""
-    from hpcrowd.analysis.validation.protocol import protocol
+    from hpcrowd.analysis.validation.validation import protocol
     from hpcrowd.environment.schedulers.names import parse_scheduler
 
     rules = replace(

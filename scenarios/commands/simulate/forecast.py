@@ -220,7 +220,7 @@ def _snapshot(given: Forecast, path: Path, *, as_json: bool) -> None:
 def _judge(given: Forecast, moments: int, out: Path | None, *, as_json: bool) -> None:
     """Judge forecasts of a trace."""
     from hpcrowd.environment.output.guard import check_replaceable
-    from hpcrowd.scenarios.forecasts.judging import judge, show, write
+    from hpcrowd.scenarios.forecasts.making import judge, show, write
     from hpcrowd.scenarios.terminal import print_json, say, standard_output
 
     if out is not None:

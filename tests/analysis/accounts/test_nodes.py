@@ -16,7 +16,7 @@ from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.signal import Signal
-from hpcrowd.environment.state.begin import begin_from
+from hpcrowd.environment.state.state import begin_from
 from hpcrowd.platform import NodesDown, SpeedChange
 
 from tests.environment.machine.machine_cases import AT_ONCE, Nobody, table

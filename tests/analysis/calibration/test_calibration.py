@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.calibration import coverage, regression
+from hpcrowd.analysis.calibration import posterior as coverage
+from hpcrowd.analysis.calibration import regression
 from hpcrowd.analysis.calibration.posterior import Posterior, predicted, read_posterior
 from hpcrowd.analysis.calibration.priors import Prior
 from hpcrowd.analysis.calibration.regression import posterior_of

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.forecast import report
 from hpcrowd.analysis.forecast.answers import Submissions, answers_of, reasons_now
+from hpcrowd.analysis.forecast.bounds import Waits, days_between
 from hpcrowd.analysis.forecast.effects import eaten_up, effects_of
 from hpcrowd.analysis.forecast.futures import Asked, Future, Outset
-from hpcrowd.analysis.forecast.waits import Waits, days_between
 from hpcrowd.analysis.pictures import fan
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.clock import DAY, HOUR, Clock

@@ -4,8 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.forecast.futures import Asked, Outset, held_between, present_at
-from hpcrowd.analysis.forecast.run_times import BEYOND, RunTimes
+from hpcrowd.analysis.curves import present_at
+from hpcrowd.analysis.forecast.futures import (
+    BEYOND,
+    Asked,
+    Outset,
+    RunTimes,
+    held_between,
+)
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
@@ -48,7 +54,7 @@ def made(over, running=(), waiting=(), processors=1000):
 
 def draws(state, times=200):
     """Return many draws of the run times of what runs and waits, shape (times, jobs)."""
-    known = RunTimes.of(state)
+    known = RunTimes.of(state, Outset(state, DAY).rows)
     return np.array([known.draw(np.random.default_rng(n)) for n in range(times)])
 
 
@@ -117,7 +123,8 @@ def test_distributions_are_calibrated():
         while (short := true <= elapsed).any():
             true[short] = rng.lognormal(7, 1, short.sum())
         running = [(1, 4, 10 * HOUR, int(passed)) for passed in elapsed[:4]]
-        known = RunTimes.of(made(past, running, [(1, 4, 10 * HOUR)] * 4))
+        state = made(past, running, [(1, 4, 10 * HOUR)] * 4)
+        known = RunTimes.of(state, Outset(state, DAY).rows)
         for job, (values, sums) in enumerate(zip(known.values, known.weights, strict=True)):
             below = np.searchsorted(values, true[job])
             places.append(float(sums[below - 1]) if below else 0.0)
@@ -131,7 +138,7 @@ def test_draws_follow_the_weights_and_jobs_alike_go_together():
     """Each job alone has its distribution; two alike are equal more often than by chance."""
     over = [(1, 4, 3600, 100 * (1 + place % 10)) for place in range(100)]
     state = made(over, waiting=[(1, 4, 3600), (1, 4, 3600), (1, 2, 3600)])
-    found, known = draws(state, 2000), RunTimes.of(state)
+    found, known = draws(state, 2000), RunTimes.of(state, Outset(state, DAY).rows)
     for job in range(3):
         shares = [(found[:, job] <= run).mean() for run in (300, 700)]
         places = np.searchsorted(known.values[job], [300, 700], side="right") - 1
@@ -266,4 +273,4 @@ def test_series_are_those_of_a_plain_count(spans, step, first):
     expected = np.reshape(each, (len(edges) - 1, step)).mean(axis=1)
     assert expected == pytest.approx(held_between(start, end, wide, edges))
     there = [int(wide[(start <= at) & (end > at)].sum()) for at in edges]
-    assert there == present_at(start, end, wide, edges).tolist()
+    assert there == present_at(start, end, edges, wide).tolist()

@@ -23,7 +23,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.traces.formats.swf import read_swf
 from hpcrowd.scenarios.forecasts.inputs import known_jobs
-from hpcrowd.scenarios.forecasts.judging import hindsight_of, judge, write
+from hpcrowd.scenarios.forecasts.making import hindsight_of, judge, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -29,13 +29,13 @@ def test_59_waits_are_the_least():
     waits = np.random.default_rng(0).permutation(59)
     assert fed(waits[:58]).bound(SMALL) is None
     forecaster = fed(waits)
-    assert (58, 0) == (forecaster.bound(SMALL), forecaster.lower(SMALL))
+    assert 58 == forecaster.bound(SMALL)
     other = qbets.Request(1, 3600, "other")
-    assert (None, None) == (forecaster.bound(other), forecaster.lower(other))
+    assert forecaster.bound(other) is None
     waits, submitted, ones = np.arange(100.0), 1000.0 * np.arange(100), np.ones(100)
     for one, first in ((10, 59), (math.inf, 60)):  # one still goes on
         waits[10] = one
-        _, upper = qbets.bounds_over(qbets.QBETS(attribute="none"), submitted, waits, ones, ones)
+        upper = qbets.bounds_over(qbets.QBETS(attribute="none"), submitted, waits, ones, ones)
         assert np.isnan(upper[:first]).all()
         assert first - 1 == upper[first]
 
@@ -81,12 +81,11 @@ def test_bounds_cover_waits(law, quantile):
         waits = np.exp(6 + lfilter([0.6], [1, -0.8], draws.normal(size=jobs)))
     submitted, ones = np.cumsum(draws.exponential(600, jobs)), np.ones(jobs)
     forecaster = qbets.QBETS(quantile, attribute="none" if law == "correlated" else "time")
-    lower, upper = qbets.bounds_over(forecaster, submitted, waits, ones, ones)
-    assert law != "correlated" or forecaster.cuts(SMALL) < jobs / 4000
+    upper = qbets.bounds_over(forecaster, submitted, waits, ones, ones)
+    assert law != "correlated" or forecaster._find(SMALL).cuts < jobs / 4000
     known = ~np.isnan(upper)
     error = 3 * math.sqrt(quantile * (1 - quantile) / jobs)
-    for inside in (waits <= upper, waits >= lower):
-        assert quantile - error < inside[known].mean() < quantile + 0.03
+    assert quantile - error < (waits <= upper)[known].mean() < quantile + 0.03
 
 
 def test_runs_follow_the_table_by_autocorrelation():
@@ -111,9 +110,9 @@ def test_a_level_shift_cuts_the_history():
     draws = np.random.default_rng(2)
     waits = np.concatenate((draws.exponential(100, 2000), draws.exponential(1000, 59 + 10)))
     adaptive, fixed = (fed(waits, adapts=adapts) for adapts in (True, False))
-    assert 1 <= adaptive.cuts(SMALL) <= 3
+    assert 1 <= adaptive._find(SMALL).cuts <= 3
     assert adaptive.bound(SMALL) > 1000 * math.log(20)
-    assert (0, True) == (fixed.cuts(SMALL), fixed.bound(SMALL) < 600)
+    assert (0, True) == (fixed._find(SMALL).cuts, fixed.bound(SMALL) < 600)
 
 
 def test_the_history_slides_until_it_is_new():
@@ -136,10 +135,10 @@ def test_misses_are_of_the_bound_at_submission():
     for number in range(9):
         low.ended_wait(SMALL, 500.0 + number, 1e9 + 7200 + number, promised=1000.0)
     # The bound is above 500 s now, but was below 10 s when the next ones were submitted.
-    assert (0, True) == (low.cuts(SMALL), low.bound(SMALL) > 500)
+    assert (0, True) == (low._find(SMALL).cuts, low.bound(SMALL) > 500)
     for number in range(20):
         low.ended_wait(SMALL, 400.0 + number, 1e9 + 7300 + number)
-    assert 1 == low.cuts(SMALL)
+    assert 1 == low._find(SMALL).cuts
 
 
 def test_clusters_separate_two_classes():
@@ -149,8 +148,8 @@ def test_clusters_separate_two_classes():
     waits = draws.exponential(np.where(processors > 100, 36_000.0, 60.0))
     submitted = np.cumsum(draws.exponential(600, jobs))
     forecaster = qbets.QBETS(attribute="area")
-    _, upper = qbets.bounds_over(forecaster, submitted, waits, processors, np.full(jobs, 3600))
-    assert (8 * 3600,) == tuple(forecaster.edges())
+    upper = qbets.bounds_over(forecaster, submitted, waits, processors, np.full(jobs, 3600))
+    assert (8 * 3600,) == forecaster._queues[0].clusters[-1].edges
     settled = np.arange(jobs) > 500
     for large in (False, True):
         chosen = settled & ((processors > 100) == large)
@@ -165,7 +164,7 @@ def test_clusters_need_differences_and_jobs():
     forecaster = qbets.QBETS(attribute="processors")
     for number in range(500):
         forecaster.ended_wait(qbets.Request(number % 7, 3600), 0, number)
-    assert 0 == forecaster.bound(SMALL) == forecaster.lower(SMALL)
+    assert 0 == forecaster.bound(SMALL)
     # No cluster is smaller than the least history, and there are at most three.
     draws = np.random.default_rng(6)
     attribute = draws.integers(0, 400, 3000)

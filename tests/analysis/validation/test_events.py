@@ -9,11 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hpcrowd.analysis.validation import foresight
-from hpcrowd.analysis.validation.event_report import COLUMNS
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
-from hpcrowd.analysis.validation.foresight import NO_CHANGE, choose_events, verdicts
-from hpcrowd.analysis.validation.models import UserModel
-from hpcrowd.analysis.validation.parts import Parts
+from hpcrowd.analysis.validation.foresight import COLUMNS, NO_CHANGE, choose_events, verdicts
+from hpcrowd.analysis.validation.models import Parts, UserModel
 from hpcrowd.analysis.validation.scores import Estimate
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError

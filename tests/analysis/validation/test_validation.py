@@ -8,12 +8,9 @@ from hpcrowd import Clock, HpcrowdError, Recipe, Simulation, Work, add_users
 from hpcrowd.agents.behaviours import heldout
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, SessionGraph
 from hpcrowd.analysis.validation import validation
-from hpcrowd.analysis.validation.forecasts import questions
-from hpcrowd.analysis.validation.futures import MEASURES, simulate_second
-from hpcrowd.analysis.validation.models import BASELINES, POOLED, UserModel
-from hpcrowd.analysis.validation.parts import Parts
-from hpcrowd.analysis.validation.protocol import Protocol
-from hpcrowd.analysis.validation.validation import FORECASTS, INSIDE, RANKED
+from hpcrowd.analysis.validation.futures import MEASURES, questions, simulate_second
+from hpcrowd.analysis.validation.models import BASELINES, POOLED, Parts, UserModel
+from hpcrowd.analysis.validation.validation import FORECASTS, INSIDE, RANKED, Protocol
 from hpcrowd.behaviours import PRESETS, Composed, Release
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError

@@ -16,7 +16,7 @@ from hpcrowd.environment.power.sleep import (
     sleep_states,
     sleep_states_of_nodes,
 )
-from hpcrowd.environment.state.begin import begin_from
+from hpcrowd.environment.state.state import begin_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

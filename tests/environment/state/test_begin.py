@@ -12,7 +12,7 @@ from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.environment.state.begin import begin_from
+from hpcrowd.environment.state.state import begin_from
 from hpcrowd.environment.stops import FOREVER
 
 from tests.environment.machine.machine_cases import random_jobs, random_machine

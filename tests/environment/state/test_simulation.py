@@ -9,8 +9,7 @@ from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.platform.changes import Maintenance, NodesDown, Resize
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.environment.state.begin import begin_from
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import ClusterState, begin_from
 from hpcrowd.scenarios.kinds.files import scenario_of
 
 from tests.environment.machine.machine_cases import random_jobs, random_machine

@@ -17,9 +17,8 @@ from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.environment.state.checks import check_state
 from hpcrowd.environment.state.files import NUMBERS, read_state, write_state
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import ClusterState, check_state
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

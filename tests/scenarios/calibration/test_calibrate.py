@@ -12,7 +12,7 @@ from hpcrowd.analysis.calibration.regression import posterior_of
 from hpcrowd.calibration import read_posterior, write_posterior
 from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.calibration import calibrate as calibrating
-from hpcrowd.scenarios.calibration.subject import read_subject
+from hpcrowd.scenarios.calibration.calibrate import read_subject
 from hpcrowd.scenarios.commands.models import calibrate as calibrate_command
 from hpcrowd.scenarios.terminal import standard_output
 

@@ -19,7 +19,8 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.state.files import read_state, write_state
 from hpcrowd.environment.traces.formats.swf import read_swf
-from hpcrowd.scenarios.forecasts import judging, watching
+from hpcrowd.scenarios.forecasts import making as judging
+from hpcrowd.scenarios.forecasts import watching
 from hpcrowd.scenarios.forecasts.forecast import Forecast
 from hpcrowd.scenarios.forecasts.inputs import parse_job, state_from
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.validation.futures import MEASURES
 from hpcrowd.analysis.validation.models import BASELINES, ELSEWHERE, POOLED
-from hpcrowd.analysis.validation.protocol import protocol
 from hpcrowd.analysis.validation.report import COLUMNS, text
-from hpcrowd.analysis.validation.validation import INSIDE, RANKED, validate
+from hpcrowd.analysis.validation.validation import INSIDE, RANKED, protocol, validate
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.models.validate import models_of

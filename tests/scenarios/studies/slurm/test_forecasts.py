@@ -19,9 +19,7 @@ from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.environment.state.begin import begin_from
-from hpcrowd.environment.state.checks import check_state
-from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.environment.state.state import ClusterState, begin_from, check_state
 from hpcrowd.scenarios.studies.slurm import forecasts
 from hpcrowd.scenarios.studies.slurm.records import Key, load
 from hpcrowd.scenarios.studies.slurm.study import reproduce_slurm
