@@ -16,8 +16,8 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.environment.traces.window import window
 from hpcrowd.scenarios.calibration.subject import Subject
+from hpcrowd.scenarios.engines import each_in_processes
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, prepare
-from hpcrowd.scenarios.sweeps.loop import each_in_processes
 from hpcrowd.scenarios.terminal import Progress
 
 #: A simulation to do: its place, the values of the free parameters, and its seed.

@@ -21,8 +21,9 @@ from hpcrowd.environment.errors import QuantityError, check_choice, missing, not
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.formats.common.names import forget_names
+from hpcrowd.environment.traces.paths import file_of
+from hpcrowd.scenarios.engines import Engine, engine_of
 from hpcrowd.scenarios.forecasts.inputs import (
-    file_of,
     is_state,
     known_jobs,
     parse_job,
@@ -41,7 +42,6 @@ from hpcrowd.scenarios.kinds.trace_settings import (
     reading_options,
     reading_words,
 )
-from hpcrowd.scenarios.sweeps.engines import Engine, engine_of
 
 if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import LearnedModel

@@ -15,8 +15,7 @@ from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.limits.numbers import check_within
-from hpcrowd.scenarios.sweeps.engines import cores
-from hpcrowd.scenarios.sweeps.loop import each_in_processes
+from hpcrowd.scenarios.engines import cores, each_in_processes
 
 if TYPE_CHECKING:
     from rich.console import Console

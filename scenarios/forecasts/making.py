@@ -21,8 +21,7 @@ from hpcrowd import __version__
 from hpcrowd.analysis.forecast.futures import Future, Outset
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.limits.numbers import MOST_RUNS, check_within
-from hpcrowd.scenarios.sweeps.engines import Engine, Inline, Processes, cores
-from hpcrowd.scenarios.sweeps.loop import WorkerDied, each_of
+from hpcrowd.scenarios.engines import Engine, Inline, Processes, WorkerDied, cores, each_of
 from hpcrowd.scenarios.sweeps.worker import read_shared, write_shared
 from hpcrowd.scenarios.unfinished import DIGITS, keep_file, kept_files
 

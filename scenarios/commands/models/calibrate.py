@@ -38,14 +38,6 @@ UNLIKE = 0.05
 OF_POPULATION = "users.users."
 
 
-Source = Annotated[
-    Path,
-    typer.Argument(
-        metavar="POPULATION.toml",
-        help="TOML file of a population, or of a scenario, with its free parameters.",
-    ),
-]
-
 Free = Annotated[
     list[str] | None,
     typer.Option(
@@ -83,16 +75,18 @@ Check = Annotated[
     typer.Option(min=0, max=MOST_RUNS, help="Known truths that are calibrated to; 0 for no check."),
 ]
 
-Workers = Annotated[
-    int, typer.Option(min=1, max=MOST_WORKERS, help="Processes that share the work.")
-]
-
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="File for the posterior, .json.")]
 
 
 @takes_settings(ReplayConfig, SETTINGS)
 def command(
-    source: Source,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="POPULATION.toml",
+            help="TOML file of a population, or of a scenario, with its free parameters.",
+        ),
+    ],
     trace: TracePath,
     settings: dict[str, Any],
     free: Free = None,
@@ -102,7 +96,9 @@ def command(
     method: Method = "regression",
     check: Check = 0,
     seed: Seed = 0,
-    workers: Workers = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, max=MOST_WORKERS, help="Processes that share the work.")
+    ] = 1,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:

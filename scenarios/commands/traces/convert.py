@@ -32,6 +32,7 @@ from hpcrowd.environment.traces.formats.tables.ready import map_titles
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.machine_size import without_found_size
+from hpcrowd.environment.traces.paths import RUN_TRACE
 from hpcrowd.environment.traces.trace import Trace, assumed
 from hpcrowd.scenarios.commands.options import AsJson, at_hand
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
@@ -45,10 +46,6 @@ from hpcrowd.scenarios.trace_files import (
     reading_lines,
 )
 
-#: The run as a trace, in a folder of results.
-RUN_TRACE = "trace.swf.gz"
-
-
 Source = Annotated[
     str | None,
     typer.Argument(
@@ -61,15 +58,6 @@ Target = Annotated[
     typer.Argument(
         metavar="OUT", help="File, or - for standard output; .gz compresses.", show_default=False
     ),
-]
-
-OutputFormat = Annotated[
-    str | None, typer.Option(help="Format of OUT; decided by its name unless given.")
-]
-
-Processors = Annotated[
-    int | None,
-    typer.Option(min=1, max=MOST_PROCESSORS, help="Size of the machine, for the header."),
 ]
 
 Salt = Annotated[
@@ -94,8 +82,13 @@ def command(
     target: Target = None,
     *,
     how: Reading,
-    output_format: OutputFormat = None,
-    processors: Processors = None,
+    output_format: Annotated[
+        str | None, typer.Option(help="Format of OUT; decided by its name unless given.")
+    ] = None,
+    processors: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST_PROCESSORS, help="Size of the machine, for the header."),
+    ] = None,
     salt: Salt = None,
     strict: Strict = False,
     list_all: ListAll = False,

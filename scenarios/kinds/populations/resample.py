@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, override
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -19,12 +18,11 @@ from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
-from hpcrowd.environment.limits.trust import NotLoaded
 from hpcrowd.environment.quantities import parse_factor
-from hpcrowd.environment.registry import located, or_your_own, place_of
+from hpcrowd.environment.registry import or_your_own
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
-from hpcrowd.scenarios.kinds.fields import Duration, checked_preset
+from hpcrowd.scenarios.kinds.fields import Duration, checked_users, read_as
 from hpcrowd.scenarios.kinds.parts.reactions import ReactionsSettings
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -79,7 +77,7 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
         multiple_of=7,
         description="days in which users submit, whole weeks; as long as the log unless given",
     )
-    population: str = Field(
+    population: Annotated[str, read_as(lambda text: _how_many(text))] = Field(
         "1x", description="how many users: a multiple of the log's, or a number for as long a log"
     )
     users: Users = Field(
@@ -125,16 +123,10 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
         if not isinstance(users, str):
             own_behaviour(users, ClosedLoop)
             return users
-        if users in DOING:
-            return users
-        if PRESETS.file_in(users) is not None:
-            return checked_preset(users, info.data["folder"])
-        if place_of(users) is None:
+        found = checked_users(users, info.data["folder"], DOING, ClosedLoop)
+        if found is None:
             raise ValueError(f"{not_one_of(users, DOING)}, {or_your_own(users)}")
-        text = located(users, info.data["folder"])
-        with suppress(NotLoaded):
-            own_behaviour(text, ClosedLoop)
-        return text
+        return found
 
     @field_validator("satisfaction")
     @classmethod
@@ -142,12 +134,6 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
         if name != NONE and name not in FORMULA_NAMES:
             raise ValueError(not_one_of(name, (NONE, *FORMULA_NAMES)))
         return name
-
-    @field_validator("population")
-    @classmethod
-    def _readable_population(cls, population: str) -> str:
-        _how_many(population)
-        return population
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
@@ -225,10 +211,8 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
             population_accounts,
         )
         from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.parts import RunParts
         from hpcrowd.analysis.precedence import Precedence
         from hpcrowd.analysis.reading import Reading
-        from hpcrowd.analysis.run import Run
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams
@@ -290,21 +274,15 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
                 attempts=simulation.cluster.attempts,
             )
             account = {"pool": pool_accounts(people), **account}
-            return Run(
-                jobs=outcome,
-                processors=simulation.cluster.processors,
-                label=self.label(),
+            return self.ended(
+                simulation,
+                begins._replace(jobs=outcome),
+                Population(account, living.visits.notes),
                 configuration=self.described(
                     **own, trace=name, sums={name: prepared.sha256} | self.sums()
                 ),
-                clock=people.clock,
                 precedence=Precedence(
                     after=None if self.users == "rigid" else units_after(simulation, users)
-                ),
-                attempts=simulation.attempts,
-                parts=RunParts(
-                    *self.results(simulation, begins._replace(jobs=outcome)),
-                    Population(account, living.visits.notes),
                 ),
                 reading=Reading(
                     repaired=converted.repaired,
@@ -376,13 +354,7 @@ def _how_many(population: str) -> tuple[float, bool]:
 
 
 def pool_of(trace: Trace, config: ResampleConfig) -> tuple[Pool, Conversions]:
-    """Return the pool of a trace, and how the trace was read.
-
-    Raises
-    ------
-    TraceError
-        When the trace cannot be used, is too short, or has too few users.
-    """
+    """Return the pool of a trace, and how the trace was read."""
     from hpcrowd.agents.populations.components import Pool
     from hpcrowd.environment.clock import Clock
 
