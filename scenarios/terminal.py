@@ -238,6 +238,11 @@ def say(text: str) -> None:
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
+def say_where(folder: Path) -> None:
+    """Say where results are."""
+    say(f"Results are in {folder}{'' if str(folder).endswith('/') else '/'}")
+
+
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Yield a progress callback that draws on stderr, or does nothing if that is not a terminal."""

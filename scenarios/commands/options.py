@@ -16,7 +16,7 @@ from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
     progress_bar,
-    say,
+    say_where,
     simulation_progress,
     standard_output,
     status,
@@ -153,7 +153,7 @@ def carry_out(
     if out is not None:
         status.doing(f"writing {out}")
         write_results(run, out)
-        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+        say_where(out)
     if draw is not None:
         status.doing("drawing")
         draw(run)

@@ -114,6 +114,16 @@ def script(
     return main
 
 
+def change_script(
+    name: str, title: str, change: Mapping[str, Any], **common: Any
+) -> Callable[..., int]:
+    """Return the main function of a script that compares a trace before and after a change.
+
+    The arguments are those of :func:`what_if`, and the title of the table.
+    """
+    return script(name, lambda trace: [what_if(trace, change, **common).table(title)])
+
+
 def in_week(clock: Clock, week: int, day: int, time: int) -> int:
     """Return the second of the run at a local time of a week of the log.
 

@@ -13,6 +13,7 @@ from hpcrowd.scenarios.commands.options import AsJson, Seed, TracePath
 from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.kinds.trace_settings import READING
+from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
@@ -109,7 +110,6 @@ def command(
     hpcrowd calibrate linear.toml log.swf.gz --free users.0.line.slope=0..2 --check 200
     """
     from hpcrowd.scenarios.calibration.calibrate import calibrate, write_posterior
-    from hpcrowd.scenarios.outputs import check_writable
 
     if out is not None:
         check_writable(out)

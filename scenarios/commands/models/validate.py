@@ -19,7 +19,7 @@ from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
     progress_bar,
-    say,
+    say_where,
     standard_output,
 )
 
@@ -190,7 +190,7 @@ def _write(
         write(found[name], out, name, sources[name])
     else:
         write_across(across, out, sources)
-    say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    say_where(out)
 
 
 def _wire(
