@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hpcrowd.scenarios.engines import each_in_processes
 from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     GridRun,
     Plan,
@@ -18,7 +19,6 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     run_grid,
     stored_arrivals,
 )
-from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
 #: Grid load of the runs, and patterns of the grid's and of local jobs: long queues everywhere.
 LOAD, OWN, BACKGROUND = 0.8, "LB", "LB"

@@ -63,7 +63,7 @@ PARTS = {
     "reactions": """
         agents/behaviours/reactions agents/behaviours/triggers agents/behaviours/patience
         agents/behaviours/machine/ agents/behaviours/tasks/ analysis/accounts/reactions
-        scenarios/kinds/parts/reactions
+        scenarios/kinds/part_files scenarios/kinds/parts/reactions
         """,
     "power": """
         environment/power/ environment/signals/
@@ -122,14 +122,11 @@ AGAINST_THE_ORDER = {
     "heart -> machines of nodes",
     "heart -> power",
     "heart -> reactions",
-    "models -> forecasts",
     "models -> pictures and reports",
-    "models -> sweeps",
     "platform -> power",
     "policies -> machines of nodes",
     "reactions -> other users",
     "reactions -> power",
-    "sweeps -> calibration",
 }
 
 

@@ -8,35 +8,54 @@ new command is one new file.
 Exit codes: 0 success; 1 a published figure was not reached, or runs of a sweep failed; 2 the
 command or its input is wrong, or its output cannot be written, and a message of one line says why;
 129, 130 and 143 ended by SIGHUP, Ctrl-C and SIGTERM; 141 the reader of standard output has gone.
+
+What code that files name a command may load (:mod:`hpcrowd.environment.limits.trust`) follows from
+its name and what was typed; one that is not in :data:`RUNS` loads nothing that a file names.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
+from contextlib import suppress
 from copy import copy
 from functools import cache
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Any
 
 import typer
-from typer._click.exceptions import ClickException, NoSuchOption
-from typer.core import TyperCommand, TyperGroup
+from typer._click.exceptions import ClickException
+from typer._click.exceptions import NoSuchOption
+from typer.core import TyperCommand
+from typer.core import TyperGroup
 
-from hpcrowd.environment.errors import MEANT, HpcrowdError, harmless
+from hpcrowd.environment.errors import MEANT
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.errors import harmless
 from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.environment.output.guard import written
 from hpcrowd.environment.output.whole import remove_temporary
-from hpcrowd.environment.registry import Trust, trusting
-from hpcrowd.scenarios.interrupts import WORDS, leave, watch
+from hpcrowd.environment.registry import Trust
+from hpcrowd.environment.registry import trusting
+from hpcrowd.environment.registry import place_of
+from hpcrowd.scenarios.interrupts import WORDS
+from hpcrowd.scenarios.interrupts import leave
+from hpcrowd.scenarios.interrupts import watch
+from hpcrowd.scenarios.outputs import with_flag
 from hpcrowd.scenarios.outputs import with_force
-from hpcrowd.scenarios.shell import prepare_streams, readable_width
-from hpcrowd.scenarios.status import status
-from hpcrowd.scenarios.trusted import with_trust
+from hpcrowd.scenarios.terminal import prepare_streams
+from hpcrowd.scenarios.terminal import readable_width
+from hpcrowd.scenarios.terminal import status
 
 if TYPE_CHECKING:
     from typer._click.shell_completion import CompletionItem
@@ -319,3 +338,72 @@ def _lacking(what: str) -> str:
 
 def _reason(error: Exception | Warning) -> str:
     return f" ({error})" if str(error) else ""
+
+
+# ---- the code that files name -----------------------------------------------------------------
+
+#: Commands that simulate what files describe: they load code from the folders of these files.
+RUNS = (
+    "replay", "resample", "populate", "grid", "forecast", "run", "sweep", "calibrate",
+    "validate", "events",
+)  # fmt: skip
+
+#: Commands with ``--trust``.
+ASKS = (*RUNS, "inspect")
+
+#: Options with which a command runs nothing.
+LOOKS = ("show", "status", "methods")
+
+#: Characters between the names in a text such as ``scheduler=FILE.py:CLASS`` or ``a.toml,b.toml``.
+BETWEEN = re.compile(r"[=,\s]")
+
+Agreed = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Load all code that the files name (FILE.py:NAME), wherever it is; it can do what "
+        "you can.",
+    ),
+]
+
+
+def with_trust(command: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """Return a command during which no more code is loaded than its files may bring along.
+
+    Those of :data:`ASKS` have the option ``--trust``.
+    """
+
+    @wraps(command)
+    def run(*, trust: bool = False, **given: Any) -> Any:
+        with trusting(Trust(everything=True) if trust else _trust(given, runs=name in RUNS)):
+            return command(**given)
+
+    return with_flag(run, command, "trust", Agreed) if name in ASKS else run
+
+
+def _trust(given: dict[str, Any], *, runs: bool) -> Trust:
+    """Return what is trusted because it was typed, or is next to a file that is run."""
+    if any(given.get(option) for option in LOOKS):
+        return Trust(looking=True)
+    modules: list[str] = []
+    folders = [Path(given["path"]).parent.resolve()] if runs and "path" in given else []
+    for part in _parts(given):
+        place = place_of(part)
+        if place is not None and place.file is None:
+            modules.append(place.module.partition(".")[0])
+        elif place is not None and place.file is not None:
+            folders.append(place.file.resolve().parent)
+        elif runs and part.endswith(".toml"):
+            folders.append(Path(part).parent.resolve())
+    return Trust(folders=tuple(folders), modules=tuple(modules))
+
+
+def _parts(value: Any) -> Iterator[str]:
+    """Yield the texts and paths in the arguments of a command, and the parts of texts."""
+    if isinstance(value, str | Path):
+        yield from dict.fromkeys((str(value), *BETWEEN.split(str(value))))
+    elif isinstance(value, dict):
+        yield from _parts(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _parts(one)

@@ -65,13 +65,7 @@ Force = Annotated[
 def with_force(command: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     """Return a command that leaves its inputs and the files of others as they are.
 
-    Parameters
-    ----------
-    command
-        The function behind the command. If it has a parameter of :data:`OUTPUTS`, the result has
-        the option ``--force``, too.
-    name
-        Its name.
+    If it has a parameter of :data:`OUTPUTS`, the result has the option ``--force``, too.
     """
     signature = inspect.signature(command, eval_str=True)
     outputs = [one for one in OUTPUTS if one in signature.parameters]
@@ -178,17 +172,8 @@ def _checksum(path: Path) -> str:
 def check_outputs(outputs: Mapping[str, Path], *, adding: bool = False) -> None:
     """Check what a command is to write, before it computes anything.
 
-    Parameters
-    ----------
-    outputs
-        Files and folders by the options that name them.
-    adding
-        Whether the command adds to an existing folder.
-
-    Raises
-    ------
-    HpcrowdError
-        When one is an input or another output, cannot be written, or is of somebody else.
+    Outputs, by the options that name them, must be writable, and neither inputs, other outputs, nor
+    of somebody else; ``adding`` says that the command adds to an existing folder.
     """
     seen: dict[Path, str] = {}
     for option, path in outputs.items():
@@ -209,13 +194,7 @@ def check_outputs(outputs: Mapping[str, Path], *, adding: bool = False) -> None:
 
 
 def check_place(real: Path, what: str) -> None:
-    """Check that a file or folder may be created or replaced.
-
-    Raises
-    ------
-    HpcrowdError
-        When its folder, or a device, cannot be written.
-    """
+    """Check that a file or folder may be created or replaced, or a device be written."""
     if is_stream(real):
         if not os.access(real, os.W_OK):
             raise HpcrowdError(f"{what}: cannot be written: permission denied")
@@ -282,20 +261,7 @@ def _exists(path: Path) -> bool:
 
 
 def check_writable(path: Path, option: str = "--out") -> None:
-    """Check that a file can be written, before anything is computed.
-
-    Parameters
-    ----------
-    path
-        The file.
-    option
-        The option of the command line that names it.
-
-    Raises
-    ------
-    HpcrowdError
-        When it is a folder, or the folder to write it in does not exist.
-    """
+    """Check, before anything is computed, that the file of an option can be written."""
     if path.is_dir():
         raise HpcrowdError(f"{path}: is a folder; {option} names a file")
     if not path.parent.is_dir():
@@ -303,21 +269,9 @@ def check_writable(path: Path, option: str = "--out") -> None:
 
 
 def check_folder(folder: Path, inputs: Iterable[Path], option: str = "--out") -> None:
-    """Check that a folder can be written and that no input is in it.
+    """Check that the folder of an option can be written and that no input is in it.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    inputs
-        Files that are read, or written by another option.
-    option
-        The option of the command line that names the folder.
-
-    Raises
-    ------
-    HpcrowdError
-        When it holds something that hpcrowd did not write, or one of the files would be lost.
+    ``inputs`` are files that are read, or written by another option, and would be lost.
     """
     check_replaceable(folder, option)
     for path in inputs:
@@ -326,25 +280,13 @@ def check_folder(folder: Path, inputs: Iterable[Path], option: str = "--out") ->
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that appears only when it is complete.
-
-    Raises
-    ------
-    HpcrowdError
-        When it cannot be written.
-    """
+    """Write a file that appears only when it is complete."""
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def land_bytes(path: Path, content: bytes) -> None:
-    """Write a file that is complete or absent, even if the machine crashes.
-
-    Raises
-    ------
-    HpcrowdError
-        When it cannot be written.
-    """
+    """Write a file that is complete or absent, even if the machine crashes."""
     with whole_file(path) as temporary, temporary.open("wb") as file:
         file.write(content)
         file.flush()

@@ -33,21 +33,11 @@ NO_NAMES = "names are kept in a file next to OUT, and OUT is not a file"
 
 @dataclass(frozen=True)
 class Kept:
-    """The outcome of writing a trace.
+    """The outcome of writing a trace."""
 
-    Attributes
-    ----------
-    lost
-        What the format could not hold.
-    names
-        File of names next to the trace; None if there is none.
-    named
-        Number of names in it, by field.
-    """
-
-    lost: Losses
-    names: Path | None
-    named: dict[str, int]
+    lost: Losses  #: what the format could not hold
+    names: Path | None  #: file of names next to the trace; None if there is none
+    named: dict[str, int]  #: number of names in it, by field
 
     def lines(self) -> list[str]:
         """Return the lines to print about it."""
@@ -73,22 +63,8 @@ def keep_trace(
 ) -> Kept:
     """Write a trace, and next to it the names that the format does not hold.
 
-    Parameters
-    ----------
-    trace
-        The trace.
-    target
-        The file, ``-`` for standard output.
-    kind, options
-        The format, and its options.
-    strict
-        Fail, and write nothing, if reading repaired or dropped anything, or the format cannot hold
-        everything.
-
-    Raises
-    ------
-    HpcrowdError
-        When it is refused, or cannot be written.
+    ``target`` is a file, or ``-`` for standard output. With ``strict``, nothing is written and an
+    HpcrowdError says why if reading repaired or dropped anything, or the format cannot hold all.
     """
     lost = Losses()
     data = kind.generate(trace, lost, options or FormatOptions())

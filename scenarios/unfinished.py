@@ -49,13 +49,7 @@ def sum_of(content: bytes) -> str:
 
 
 def keep_file(folder: Path, key: str, name: str, content: bytes, suffix: str = ".json") -> None:
-    """Write a file that :func:`kept_files` finds.
-
-    Raises
-    ------
-    HpcrowdError
-        When it cannot be written.
-    """
+    """Write a file that :func:`kept_files` finds."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -115,20 +109,10 @@ class Interrupted(HpcrowdError):
 
 
 class Unfinished:
-    """The results of a study so far.
+    """The results of a study so far, in a folder that is there or will be.
 
-    Parameters
-    ----------
-    folder
-        Where they are, or will be.
-    plan
-        Description of the study, plain data. A study can be continued only with the same plan,
-        versions included.
-
-    Raises
-    ------
-    HpcrowdError
-        When the folder holds results of another study, or cannot be written.
+    ``plan`` is the description of the study, plain data. A study can be continued only with the
+    same plan, versions included; results of another study in the folder are an HpcrowdError.
     """
 
     def __init__(self, folder: Path, plan: dict[str, Any]) -> None:

@@ -63,17 +63,8 @@ def dispatches_compiled(engines: Sequence[Engine], policy: GridPolicy) -> bool:
 class BrokerArrays:
     """The kernel's arrays of a broker, and of all clusters together.
 
-    Parameters
-    ----------
-    engines
-        The clusters.
-    policy
-        Number of the broker's policy in the kernel.
-
-    Attributes
-    ----------
-    instant, broker
-        See :mod:`hpcrowd.environment.grid.kernel.loop`, and ``queue`` beside it.
+    ``policy`` is the number of the broker's policy in the kernel; for ``instant`` and ``broker``
+    see :mod:`hpcrowd.environment.grid.kernel.loop`, and ``queue`` beside it.
     """
 
     def __init__(self, engines: Sequence[Engine], policy: int = Q.NONE) -> None:
@@ -101,13 +92,7 @@ class BrokerArrays:
 
 
 class CompiledDispatch(Dispatch):
-    """A broker's queue; the compiled lock-step of the clusters moves the jobs.
-
-    Attributes
-    ----------
-    arrays
-        The arrays with the jobs.
-    """
+    """A broker's queue; the compiled lock-step of the clusters moves the jobs in its arrays."""
 
     def __init__(
         self, jobs: JobTable, units: UnitTable, sites: Sequence[Site], policy: GridPolicy
@@ -173,13 +158,7 @@ def compiled_lock_step(
 
 
 class CompiledLockStep(LockStep):
-    """Advances compiled engines together; see the module's text.
-
-    Parameters
-    ----------
-    engines, units, dispatch
-        See :class:`~hpcrowd.environment.engine.lock_step.LockStep`; all compiled.
-    """
+    """Advances compiled engines together; see the module's text, and LockStep."""
 
     def __init__(
         self,

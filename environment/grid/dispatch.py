@@ -28,23 +28,9 @@ FATES = ("requeue", "resubmit", "fail")
 
 
 class Dispatch(BrokerQueue):
-    """The broker's queue, and the dispatch of jobs from it.
+    """The broker's queue, and the dispatch of jobs from it to sites that the policy chooses.
 
-    Parameters
-    ----------
-    jobs
-        The table of jobs.
-    units
-        What users wait for.
-    sites
-        The clusters.
-    policy
-        Chooses the job and its cluster.
-
-    Attributes
-    ----------
-    number
-        Value of the column CLUSTER while a job is with the broker.
+    ``number`` is the value of the column CLUSTER while a job is with the broker.
     """
 
     def __init__(
@@ -140,13 +126,7 @@ class Dispatch(BrokerQueue):
                 heapq.heappush(self._arrivals, (time, row))
 
     def bind(self, rows: ArrayLike) -> None:
-        """Make rows of the table the components of one job, which start together.
-
-        Raises
-        ------
-        SimulationError
-            If one of them is already a component of another job.
-        """
+        """Make rows of the table the components of one job, which start together."""
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         self.units.check_rows(rows)
         parts = rows.tolist()
@@ -220,13 +200,7 @@ class Dispatch(BrokerQueue):
 
     @override
     def place(self) -> list[Engine]:
-        """Send one job on; return the engines that it went to, none if all must wait.
-
-        Raises
-        ------
-        SchedulerError
-            If the decision of the policy is impossible.
-        """
+        """Send one job on; return the engines that it went to, none if all must wait."""
         if not self._waiting:
             return []
         for site in self.sites:

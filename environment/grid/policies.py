@@ -227,16 +227,7 @@ def spread(job: GridJob, rooms: Sequence[tuple[int, Site]], now: int) -> list[Si
 
     The largest component goes to the site with the most free processors, and so on, which finds a
     placement whenever there is one. A site is left out if a component is expected to run into
-    its maintenance.
-
-    Parameters
-    ----------
-    job
-        The job.
-    rooms
-        See :func:`rooms_of`.
-    now
-        The present second.
+    its maintenance. For ``rooms`` see :func:`rooms_of`.
     """
     rooms = [(free, site) for free, site in rooms if not site.engine.closed]
     while (found := _spread(job.components, rooms)) is not None:
@@ -355,13 +346,7 @@ GRID_POLICIES: dict[str, type[GridPolicy]] = {
 
 
 def parse_grid_policy(policy: str | GridPolicy) -> GridPolicy:
-    """Return the policy with this name; a policy object is returned as it is.
-
-    Raises
-    ------
-    QuantityError
-        If the name is not known.
-    """
+    """Return the policy with this name; a policy object is returned as it is."""
     if isinstance(policy, GridPolicy):
         return policy
     check_choice("broker", policy, GRID_POLICIES)

@@ -26,20 +26,11 @@ Command = Callable[..., None]
 def takes_settings(
     kind: type[Scenario], only: Sequence[str] = (), into: str = "settings"
 ) -> Callable[[Command], Command]:
-    """Give a command an option for each setting of a kind of run.
+    """Give a command an option for each setting of a kind of run, or only for those named.
 
-    The options take the place of one of the command's parameters, which receives a dictionary
-    of the settings that have a value.
-
-    Parameters
-    ----------
-    kind
-        The kind of run.
-    only
-        Names of the settings that become options; all settings unless given. These options have no
-        defaults, because a file gives the values of those left out.
-    into
-        The parameter of the command.
+    The options take the place of the command's parameter ``into``, which receives a dictionary of
+    the settings that have a value. Those that are named have no defaults, because a file gives the
+    values of those left out.
     """
     names = only or tuple(kind.settings())
     chosen = {name: kind.model_fields[name] for name in names}
@@ -63,19 +54,10 @@ def takes_settings(
 def takes_fields(settings: type, names: Sequence[str], into: str) -> Callable[[Command], Command]:
     """Give a command an option for each of some fields of a dataclass.
 
-    The options take the place of one of the command's parameters, which receives a dictionary of
-    the values of all these fields.
-
-    Parameters
-    ----------
-    settings
-        The dataclass. The metadata of a field has ``about``, its meaning; and, if it needs them,
-        ``option``, the option if it is not called like the field, and ``metavar``, ``min`` and
-        ``max`` as for ``typer.Option``.
-    names
-        Names of the fields, in the order of the help.
-    into
-        The parameter of the command.
+    The options take the place of the command's parameter ``into``, which receives a dictionary of
+    the values of all these fields. The metadata of a field has ``about``, its meaning; and, if it
+    needs them, ``option``, the option if it is not called like the field, and ``metavar``, ``min``
+    and ``max`` as for ``typer.Option``.
     """
     known = {one.name: one for one in fields(settings)}
     kinds = get_type_hints(settings)
@@ -114,18 +96,9 @@ def _expanded(
     options: Sequence[inspect.Parameter],
     collected: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> Command:
-    """Return a command that has options instead of one parameter.
+    """Return a command that has options instead of the parameter ``into``.
 
-    Parameters
-    ----------
-    command
-        The command.
-    into
-        The parameter.
-    options
-        The options.
-    collected
-        Takes their values out of those of all parameters, and returns that of ``into``.
+    ``collected`` takes their values out of those of all parameters, and returns that of ``into``.
     """
 
     def run(**given: Any) -> None:
@@ -184,17 +157,7 @@ def _option(name: str, field: FieldInfo, *, given_by_file: bool) -> inspect.Para
 def named_numbers(option: str, text: str | None, known: Iterable[str]) -> dict[str, float]:
     """Return the numbers that a text such as ``leave=0.1,away=2`` sets; none for None.
 
-    Parameters
-    ----------
-    option, text
-        Name of the option, and its text.
-    known
-        Names that may be set.
-
-    Raises
-    ------
-    QuantityError
-        When the text has another form, or a name is not known.
+    Only the names ``known`` may be set; ``option`` is for messages.
     """
     names, found = tuple(known), {}
     for part in (text or "").split(",") if text else []:

@@ -29,6 +29,7 @@ from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.files import read_file
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.slurm.snapshot import is_queue
+from hpcrowd.environment.traces.paths import file_of
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 if TYPE_CHECKING:
@@ -107,11 +108,6 @@ def state_from(
 def is_state(content: bytes) -> bool:
     """Return whether a file that begins like this is a snapshot."""
     return FORMAT.encode() in content[:200]
-
-
-def file_of(path: Path) -> Path:
-    """Return the file of an input: of a folder with the results of a run, its trace."""
-    return path / "trace.swf.gz" if path.is_dir() else path
 
 
 def state_of_trace(

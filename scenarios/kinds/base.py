@@ -17,22 +17,42 @@ import inspect
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_origin
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import ClassVar
+from typing import Literal
+from typing import NamedTuple
+from typing import get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
+from pydantic import ConfigDict
+from pydantic import Field
+from pydantic import ValidationInfo
+from pydantic import field_validator
 from pydantic.fields import FieldInfo
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.limits.inputs import is_input, opened
+from hpcrowd.environment.limits.inputs import is_input
+from hpcrowd.environment.limits.inputs import opened
 from hpcrowd.environment.limits.numbers import LARGEST_SEED
-from hpcrowd.environment.registry import Registry, located, place_of, source_of
-from hpcrowd.environment.traces.formats.registry import is_collected, trace_path
-from hpcrowd.scenarios.kinds.fields import FileConfig, Strict
+from hpcrowd.environment.registry import Registry
+from hpcrowd.environment.registry import imported
+from hpcrowd.environment.registry import located
+from hpcrowd.environment.registry import place_of
+from hpcrowd.environment.registry import source_of
+from hpcrowd.environment.traces.formats.registry import is_collected
+from hpcrowd.environment.traces.formats.registry import trace_path
+from hpcrowd.scenarios.kinds.fields import FileConfig
+from hpcrowd.scenarios.kinds.fields import Strict
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -42,7 +62,8 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.cluster import ClusterSpec
-    from hpcrowd.environment.jobs import Int64s, JobTable
+    from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.traces.trace import Trace
@@ -58,42 +79,20 @@ class Staged:
 
     :meth:`run` runs it to its end; to look at it in between, run ``staged.model`` piece by piece
     and call :meth:`result` at the end.
-
-    Attributes
-    ----------
-    model
-        The simulation.
-    users
-        Its users, agents of ``model``; more may come while it runs.
-    finish
-        Returns a run of what has happened so far.
-    work
-        The recorded sessions of users who replay; None if there are none.
-    log
-        Log of the decisions of users; None for no log.
-    prepare_s
-        Seconds that staging took.
-    notes
-        What reading the inputs dropped, repaired or assumed, in words, one line each, as
-        :attr:`hpcrowd.analysis.run.Run.notes` of its run.
     """
 
-    model: Simulation
-    users: Sequence[User]
-    finish: Callable[[], Run]
-    work: Work | None = None
-    log: DecisionLog | None = None
-    prepare_s: float = 0.0
+    model: Simulation  #: the simulation
+    users: Sequence[User]  #: its users, agents of ``model``; more may come while it runs
+    finish: Callable[[], Run]  #: returns a run of what has happened so far
+    work: Work | None = None  #: the recorded sessions of users who replay; None if there are none
+    log: DecisionLog | None = None  #: log of the decisions of users; None for no log
+    prepare_s: float = 0.0  #: seconds that staging took
+    #: What reading the inputs dropped, repaired or assumed, in words, one line each, as
+    #: :attr:`hpcrowd.analysis.run.Run.notes` of its run.
     notes: Sequence[str] = ()
 
     def run(self, progress: Watch | None = None) -> Run:
-        """Run to the end and return the run.
-
-        Parameters
-        ----------
-        progress
-            Called now and then with the simulation.
-        """
+        """Run to the end and return the run; call ``progress`` now and then with the simulation."""
         began = time.perf_counter()
         self.model.run(progress=progress)
         simulate_s = time.perf_counter() - began
@@ -123,14 +122,32 @@ class Beginning(NamedTuple):
     rows: Int64s | None = None  #: row of each job in it, -1 for none; None if they are other jobs
 
 
-class Scenario(Strict):
-    """All settings of one run.
+def read_by(setting: str, place: str, entries: str = "") -> Any:
+    """Return the validator of a setting that a file, a table or an object of a class gives.
 
-    Attributes
+    Parameters
     ----------
-    folder
-        Folder of the files that it names; not part of the TOML file.
+    setting
+        Its name.
+    place
+        Where the class is, a :class:`FileConfig`, which is imported where the setting is given, so
+        that mistakes are found before anything runs.
+    entries
+        The table's setting that a list is the value of; empty if it must be a table.
     """
+
+    def read(given: Any, info: ValidationInfo) -> Any:
+        if given is None:
+            return None
+        if entries and isinstance(given, list | tuple):
+            given = {entries: given}
+        return imported(place).given(given, info.data["folder"])
+
+    return field_validator(setting, mode="before")(read)
+
+
+class Scenario(Strict):
+    """All settings of one run."""
 
     # Numbers are accepted where the setting is text, such as processors = 200.
     model_config = ConfigDict(coerce_numbers_to_str=True, arbitrary_types_allowed=True)
@@ -146,6 +163,7 @@ class Scenario(Strict):
     #: Fields that :meth:`prepare` uses; runs with equal values share what it returns.
     PREPARED_FROM: ClassVar[tuple[str, ...]] = ()
 
+    #: Folder of the files that it names; not part of the TOML file.
     folder: Path = Field(Path(), exclude=True, description="folder of the files that it names")
     kind: str = Field(description="what is run")
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="seed of everything random")
@@ -180,13 +198,7 @@ class Scenario(Strict):
         return [name for name in names if name]
 
     def check(self) -> None:
-        """Check that the input is given and that all files exist.
-
-        Raises
-        ------
-        QuantityError
-            When the run has no input, or a file that it names does not exist.
-        """
+        """Check that the input is given and that all files exist."""
         if self.INPUT and self.NEEDS_INPUT and getattr(self, self.INPUT) is None:
             raise QuantityError(f"{self.INPUT}: missing; it has no default")
         for name, path in self.files().items():
@@ -261,19 +273,9 @@ class Scenario(Strict):
         raise NotImplementedError(f"{type(self).__name__} has to define stage()")
 
     def simulation(self, begins: Beginning, **more: Any) -> Simulation:
-        """Return the simulation of a run.
+        """Return the simulation of a run, with further arguments of its class.
 
-        Parameters
-        ----------
-        begins
-            What it begins with.
-        **more
-            Further arguments of :class:`~hpcrowd.environment.simulation.Simulation`.
-
-        Raises
-        ------
-        QuantityError
-            When what acts in the run is not possible on these clusters.
+        What acts in the run must be possible on these clusters.
         """
         from hpcrowd.environment.simulation import Simulation
 
@@ -295,29 +297,36 @@ class Scenario(Strict):
         return model.jobs
 
     def results(self, model: Simulation, begins: Beginning) -> list[RunPart]:
-        """Return what parts contributed to a run.
+        """Return what parts contributed to a run, whose simulation has run to its end.
+
+        The jobs of ``begins`` are those of :meth:`outcome` now, and rows are of them.
+        """
+        return []
+
+    def ended(self, model: Simulation, begins: Beginning, *more: RunPart, **about: Any) -> Run:
+        """Return a run of what has happened so far.
 
         Parameters
         ----------
-        model
-            The simulation, run to its end.
-        begins
-            What it began with; but the jobs are those of :meth:`outcome`, and rows are of them.
+        model, begins
+            As for :meth:`results`.
+        *more
+            Further parts of it.
+        **about
+            What else is known about it, arguments of :class:`~hpcrowd.analysis.run.Run`.
         """
-        return []
+        from hpcrowd.analysis.parts import RunParts
+        from hpcrowd.analysis.run import Run
+
+        size = sum(cluster.processors for cluster in model.clusters.values())
+        parts = RunParts(*self.results(model, begins), *more)
+        known: dict[str, Any] = {"processors": size, "label": self.label(), "clock": begins.clock}
+        return Run(jobs=begins.jobs, attempts=model.attempts, parts=parts, **(known | about))
 
     def run(
         self, prepared: Any, progress: Watch | None = None, log: DecisionLog | None = None
     ) -> Run:
-        """Simulate to the end.
-
-        Parameters
-        ----------
-        prepared, log
-            As for :meth:`stage`.
-        progress
-            Called with the simulation now and then.
-        """
+        """Simulate to the end; ``prepared`` and ``log`` are those of :meth:`stage`."""
         return self.stage(prepared, log).run(progress)
 
     def plain(self) -> dict[str, Any]:
@@ -336,10 +345,7 @@ class Scenario(Strict):
     def described(self, **more: Any) -> dict[str, Any]:
         """Return what is needed to repeat the run, fit for JSON: the settings, and ``more``.
 
-        Parameters
-        ----------
-        **more
-            Further settings; ``sums``, checksums of files, are called ``files_sha256``.
+        Of these, ``sums``, checksums of files, are called ``files_sha256``.
         """
         sums = more.pop("sums", {})
         found = {"kind": self.kind, **self.plain(), **more, **self.of_sources()}
@@ -432,12 +438,8 @@ def with_settings[F: Callable[..., Any]](
 ) -> Callable[[F], F]:
     """Give a function that takes settings as keywords the signature and the help that list them.
 
-    Parameters
-    ----------
-    model
-        The settings; their names, types, defaults and descriptions come from it.
-    also
-        Settings that it has beside those of ``model.settings()``.
+    Their names, types, defaults and descriptions come from those of ``model``, and from those of
+    its fields that ``also`` names.
     """
 
     def decorate(function: F) -> F:
@@ -460,13 +462,7 @@ def with_settings[F: Callable[..., Any]](
 
 
 def checksum(path: Path) -> str:
-    """Return the SHA-256 of a file, as hexadecimal digits.
-
-    Raises
-    ------
-    QuantityError
-        When it cannot be read.
-    """
+    """Return the SHA-256 of a file, as hexadecimal digits."""
     try:
         stat = path.stat()
         return _checksum(path.resolve(), stat.st_mtime_ns, stat.st_size)

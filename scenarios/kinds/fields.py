@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from collections.abc import Collection
 from contextlib import suppress
 from contextvars import ContextVar
-from datetime import date, datetime, time
+from datetime import date
+from datetime import datetime
+from datetime import time
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Any
+from typing import Literal
+from typing import Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    InstanceOf,
-    ModelWrapValidatorHandler,
-    PlainSerializer,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator
+from pydantic import BaseModel
+from pydantic import BeforeValidator
+from pydantic import ConfigDict
+from pydantic import Field
+from pydantic import InstanceOf
+from pydantic import ModelWrapValidatorHandler
+from pydantic import PlainSerializer
+from pydantic import ValidationError
+from pydantic import model_validator
 
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.environment.errors import QuantityError, first_mistake
-from hpcrowd.environment.limits.numbers import LATEST_MOMENT, LONGEST_DURATION
-from hpcrowd.environment.quantities import parse_duration, parse_processors
-from hpcrowd.environment.registry import NotLoaded, located
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import first_mistake
+from hpcrowd.environment.limits.numbers import LATEST_MOMENT
+from hpcrowd.environment.limits.numbers import LONGEST_DURATION
+from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.environment.quantities import parse_processors
+from hpcrowd.environment.registry import NotLoaded
+from hpcrowd.environment.registry import located
+from hpcrowd.environment.registry import place_of
 from hpcrowd.environment.schedulers.base import Scheduler
-from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
+from hpcrowd.environment.schedulers.names import own_scheduler
+from hpcrowd.environment.schedulers.names import parse_scheduler
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import ActivityWindow
@@ -57,22 +69,21 @@ OF_DURATION = BeforeValidator(_seconds)
 Duration = Annotated[int, OF_DURATION]
 
 
-def _known_sessions(text: str) -> str:
-    SessionDefinition.parse(text)
-    return text
+def read_as(parse: Callable[[str], Any]) -> AfterValidator:
+    """Return the rule that a text can be parsed; it stays a text."""
+
+    def check(text: str) -> str:
+        parse(text)
+        return text
+
+    return AfterValidator(check)
 
 
 #: A definition of sessions, such as ``arrival:60m``.
-Sessions = Annotated[str, AfterValidator(_known_sessions)]
-
-
-def _some_processors(text: str) -> str:
-    parse_processors(text, original=1_000_000)
-    return text
-
+Sessions = Annotated[str, read_as(SessionDefinition.parse)]
 
 #: Processors: a number, or a multiple such as ``2x``.
-Processors = Annotated[str, AfterValidator(_some_processors)]
+Processors = Annotated[str, read_as(lambda text: parse_processors(text, original=1_000_000))]
 
 
 #: Folder of the files that are named by the settings which are being read.
@@ -117,20 +128,7 @@ class Strict(BaseModel):
 
     @classmethod
     def configure(cls, place: str | Path = "", /, **values: Any) -> Self:
-        """Return the configuration with these settings; a mistake is reported in one line.
-
-        Parameters
-        ----------
-        place
-            Where the settings are, such as a file, for messages.
-        **values
-            Settings by name.
-
-        Raises
-        ------
-        QuantityError
-            With the place, the setting, its value and the rule.
-        """
+        """Return the configuration with these settings; a mistake is one line with the place."""
         where = f"{place}: " if place else ""
         try:
             return cls(**values)
@@ -152,13 +150,7 @@ class FileConfig(Strict):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read the settings from a TOML file.
-
-        Raises
-        ------
-        QuantityError
-            When it cannot be read or something in it is wrong; with file, place, value and rule.
-        """
+        """Read the settings from a TOML file; a mistake has file, place, value and rule."""
         from hpcrowd.environment.files import read_toml
 
         place = Path(path)
@@ -168,21 +160,9 @@ class FileConfig(Strict):
 
     @classmethod
     def given(cls, settings: Any, folder: Path) -> Self | None:
-        """Return what a setting of a run gives.
+        """Return what a setting of a run gives: a TOML file, a table, such an object, or None.
 
-        Parameters
-        ----------
-        settings
-            A TOML file, a table, such an object, or None.
-        folder
-            Folder that the file is relative to.
-
-        Raises
-        ------
-        ValueError
-            If it is none of these.
-        QuantityError
-            When the file cannot be read or something in it is wrong.
+        Files are relative to the folder.
         """
         if settings is None or isinstance(settings, cls):
             return settings
@@ -224,16 +204,8 @@ class HoursConfig(Strict):
 def parse_moment(value: Any) -> int | datetime:
     """Return a second of the run, or a local date and time.
 
-    Parameters
-    ----------
-    value
-        Seconds; durations since the origin, such as ``2d 16h``; or a date and time of ISO 8601,
-        such as ``1996-10-14 16:00``, as text or as in TOML.
-
-    Raises
-    ------
-    QuantityError
-        When it is none of these.
+    Values are seconds; durations since the origin, such as ``2d 16h``; or a date and time of ISO
+    8601, such as ``1996-10-14 16:00``, as text or as in TOML.
     """
     if isinstance(value, datetime):
         return value
@@ -265,3 +237,24 @@ def checked_preset(users: str, folder: Path) -> str:
     found = PRESETS.located(users, folder)
     PRESETS[found].check()
     return found
+
+
+def checked_users(users: Any, folder: Path, known: Collection[str], *base: type) -> Any:
+    """Return users by a known name, ``learned:FILE``, or your own by place; None for others.
+
+    Files are relative to a folder and read, so that mistakes show; ``base`` is the class that your
+    own must be a subclass of.
+    """
+    from hpcrowd.agents.presets import PRESETS
+    from hpcrowd.agents.presets import own_behaviour
+
+    if users in known:
+        return users
+    if isinstance(users, str) and PRESETS.file_in(users) is not None:
+        return checked_preset(users, folder)
+    if place_of(users) is None:
+        return None
+    text = located(users, folder)
+    with suppress(NotLoaded):
+        own_behaviour(text, *base)
+    return text

@@ -50,13 +50,7 @@ WIDTH = 100
 
 
 class SettingError(QuantityError):
-    """A setting is wrong.
-
-    Attributes
-    ----------
-    place
-        Keys and positions that lead to it.
-    """
+    """A setting is wrong; ``place`` has the keys and positions that lead to it."""
 
     def __init__(self, message: str, place: Sequence[str | int]) -> None:
         super().__init__(message)
@@ -65,31 +59,15 @@ class SettingError(QuantityError):
 
 @dataclass(frozen=True)
 class Source:
-    """A TOML file, for error messages with the line of a mistake.
+    """A TOML file, for error messages with the line of a mistake."""
 
-    Attributes
-    ----------
-    path
-        Its name.
-    values
-        Its contents.
-    text
-        Its text.
-    """
-
-    path: Path
-    values: dict[str, Any]
-    text: str
+    path: Path  #: its name
+    values: dict[str, Any]  #: its contents
+    text: str  #: its text
 
     @classmethod
     def read(cls, path: Path) -> Source:
-        """Read a TOML file.
-
-        Raises
-        ------
-        QuantityError
-            When it cannot be read or is not TOML.
-        """
+        """Read a TOML file."""
         values, content = read_toml(path)
         return cls(path, values, content.decode("utf-8"))
 
@@ -100,32 +78,16 @@ class Source:
         return QuantityError(f"{where}: {message}")
 
     def only(self, known: Sequence[str]) -> None:
-        """Check that the file has no other settings and tables than these.
-
-        Raises
-        ------
-        QuantityError
-            Naming the first unknown one.
-        """
+        """Check that the file has no other settings and tables than these."""
         for name in self.values:
             if name not in known:
                 raise self.mistake(f"{name}: no such setting; there are {', '.join(known)}", [name])
 
 
 def scenario_of(values: Mapping[str, Any], folder: Path) -> Scenario:
-    """Return the scenario with these settings.
+    """Return the scenario with these settings, as in a TOML file in a folder.
 
-    Parameters
-    ----------
-    values
-        Settings by name, as in a TOML file.
-    folder
-        Folder that paths are relative to.
-
-    Raises
-    ------
-    SettingError
-        When one is wrong, with its place.
+    A setting that is wrong is a SettingError, with its place.
     """
     kind = values.get("kind")
     if kind is None:
@@ -174,13 +136,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def scenario_in(source: Source) -> Scenario:
-    """Return the scenario in the table ``[scenario]`` of a file.
-
-    Raises
-    ------
-    QuantityError
-        When there is none, or something in it is wrong.
-    """
+    """Return the scenario in the table ``[scenario]`` of a file."""
     values = source.values.get("scenario")
     if not isinstance(values, dict):
         raise source.mistake(

@@ -72,13 +72,7 @@ READ: dict[Any, tuple[Any, Callable[[Any, Path], Any]]] = {
 
 
 def settings_model(kind: Any) -> type[Strict]:
-    """Return the model of a table of settings.
-
-    Parameters
-    ----------
-    kind
-        Dataclass whose fields are declared.
-    """
+    """Return the model of a table of settings, from a dataclass whose fields are declared."""
     if kind in READ:
         found: type[Strict] = READ[kind][0]
         return found
@@ -96,12 +90,7 @@ def _settings_model(kind: Any) -> type[Strict]:
 def optional(parameter: Parameter, of: str = "") -> tuple[Any, Any]:
     """Return a setting that need not be given, for :func:`pydantic.create_model`.
 
-    Parameters
-    ----------
-    parameter
-        What it sets.
-    of
-        The part that it is a setting of, for its description; empty for none.
+    Its description begins with ``of``, the part that it is a setting of, if there is one.
     """
     meaning = f"{of}: {parameter.meaning}" if of else parameter.meaning
     return _kind(parameter) | None, _field(replace(parameter, meaning=meaning, default=None))
@@ -278,13 +267,7 @@ class ReactionsConfig(FileConfig):
         return self
 
     def made(self) -> list[Reaction]:
-        """Return the reactions.
-
-        Raises
-        ------
-        QuantityError
-            If one is wrong, with its place.
-        """
+        """Return the reactions; a mistake names the place of its table."""
         return list(reactions_from(self.reactions, self.folder))
 
     @override

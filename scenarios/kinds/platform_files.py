@@ -60,7 +60,7 @@ class ChangeConfig(Strict):
         from hpcrowd.environment.clock import second_of
         from hpcrowd.environment.platform import changes as platform
 
-        values = {name: getattr(self, name) for name in type(self).model_fields}
+        values = dict(self)
         kind = KINDS[values.pop("do")]
         del values["cluster"]
         for name, value in values.items():
@@ -177,13 +177,7 @@ class PlatformConfig(FileConfig):
     )
 
     def of(self, clock: Clock, cluster: str = "home") -> list[Change]:
-        """Return the changes of one cluster; dates are local times of the clock.
-
-        Raises
-        ------
-        QuantityError
-            When a date cannot be in the run.
-        """
+        """Return the changes of one cluster; dates are local times of the clock, and in the run."""
         made = []
         for place, change in enumerate(self.changes):
             if change.cluster == cluster:
@@ -196,17 +190,7 @@ class PlatformConfig(FileConfig):
     def parts(self, clusters: Mapping[str, ClusterSpec], clock: Clock) -> list[Platform]:
         """Return the changes of each cluster of a run, if they are possible.
 
-        Parameters
-        ----------
-        clusters
-            The clusters by name.
-        clock
-            Of the run.
-
-        Raises
-        ------
-        QuantityError
-            With the file, the first impossible change, and the rule.
+        The message has the file, the first impossible change, and the rule.
         """
         from hpcrowd.environment.platform.changes import check_changes
         from hpcrowd.environment.platform.part import Platform

@@ -104,13 +104,7 @@ class UsersConfig(_EntryWithParts):
     )
 
     def recipe(self, folder: Path = Path()) -> Recipe | SiteModel | Callable[..., Any]:
-        """Return the recipe or the maker of the behaviour; paths are relative to ``folder``.
-
-        Raises
-        ------
-        QuantityError
-            When a name is not known or two fields contradict each other.
-        """
+        """Return the recipe or the maker of the behaviour; paths are relative to ``folder``."""
         from hpcrowd.agents.generative.shmueli import SiteModel
         from hpcrowd.agents.presets import PRESETS, Recipe
 
@@ -249,24 +243,12 @@ class PopulationConfig(FileConfig):
         return {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
 
     def mixture(self) -> Mixture:
-        """Return the mixture of behaviours.
-
-        Raises
-        ------
-        QuantityError
-            When shares do not add up, or parts do not go together; with the place of the entry.
-        """
+        """Return the mixture of behaviours; a mistake names the place of its entry."""
         return mixture_of(self.users, self.folder)
 
 
 def switches_of(users: Sequence[UsersConfig], names: Sequence[str]) -> None:
-    """Check that users switch only to clusters with these names.
-
-    Raises
-    ------
-    ValueError
-        With the place of the entry.
-    """
+    """Check that users switch only to clusters with these names; a mistake names its entry."""
     for place, entry in enumerate(users):
         for reaction in entry.reactions:
             if reaction.get("do") == "switch" and reaction.get("to") not in names:
@@ -277,19 +259,9 @@ def switches_of(users: Sequence[UsersConfig], names: Sequence[str]) -> None:
 
 
 def mixture_of(users: Sequence[UsersConfig], folder: Path) -> Mixture:
-    """Return the mixture of behaviours of some entries.
+    """Return the mixture of behaviours of some entries, which name files relative to a folder.
 
-    Parameters
-    ----------
-    users
-        The entries.
-    folder
-        Folder of the files that they name.
-
-    Raises
-    ------
-    QuantityError
-        When shares do not add up, or parts do not go together; with the place of the entry.
+    That shares do not add up, or parts do not go together, is an error with the place of the entry.
     """
     from hpcrowd.agents.populations.mixture import Mixture, Part
 

@@ -25,6 +25,7 @@ The tables ``[jobs]``, ``[cooling]``, ``[carbon]``, ``[tariff]``, ``[sleep]``, `
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, override
@@ -39,26 +40,26 @@ from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import DAYS, Day, Duration, FileConfig, Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hpcrowd.environment.jobs import Float64s, Int64s
     from hpcrowd.environment.power.caps import PowerCap
     from hpcrowd.environment.power.description import NodePower, Power
     from hpcrowd.environment.power.draws import Draw
+    from hpcrowd.environment.signals.cooling import Cooling
     from hpcrowd.environment.signals.tariff import Tariff
     from hpcrowd.environment.traces.trace import Trace
 
 
-def _watts(value: Any) -> Any:
-    if isinstance(value, bool | int | float):
-        raise QuantityError(f"power {value}: without a unit; write for example '{value} W'")
-    return parse_power(value) if isinstance(value, str) else value
+def _parsed(what: str, unit: str, parse: Callable[[str], float]) -> BeforeValidator:
+    """Return what reads a number from a text with its unit, such as the one that is named."""
 
+    def read(value: Any) -> Any:
+        if isinstance(value, bool | int | float):
+            raise QuantityError(
+                f"{what} {value}: without a unit; write for example '{value} {unit}'"
+            )
+        return parse(value) if isinstance(value, str) else value
 
-def _joules(value: Any) -> Any:
-    if isinstance(value, bool | int | float):
-        raise QuantityError(f"energy {value}: without a unit; write for example '{value} kJ'")
-    return parse_energy(value) if isinstance(value, str) else value
+    return BeforeValidator(read, json_schema_input_type=str)
 
 
 def _text(unit: str) -> PlainSerializer:
@@ -67,10 +68,10 @@ def _text(unit: str) -> PlainSerializer:
 
 
 #: W, as a text such as ``90 W`` or ``1.2 kW``.
-Watts = Annotated[float, BeforeValidator(_watts, json_schema_input_type=str), _text("W")]
+Watts = Annotated[float, _parsed("power", "W", parse_power), _text("W")]
 
 #: J, as a text such as ``40 kJ`` or ``1 kWh``.
-Joules = Annotated[float, BeforeValidator(_joules, json_schema_input_type=str), _text("J")]
+Joules = Annotated[float, _parsed("energy", "kJ", parse_energy), _text("J")]
 
 
 #: What the power of a job depends on.
@@ -99,7 +100,7 @@ class NodesConfig(Strict):
         """Return the type."""
         from hpcrowd.environment.power.description import NodePower
 
-        return NodePower(**{name: getattr(self, name) for name in type(self).model_fields})
+        return NodePower(**dict(self))
 
 
 class SignalConfig(Strict):
@@ -128,7 +129,7 @@ class SignalConfig(Strict):
         """Return the signal; ``least`` is the smallest value that can be."""
         from hpcrowd.environment.signals.published import SignalFile
 
-        values = {name: getattr(self, name) for name in type(self).model_fields}
+        values = dict(self)
         return SignalFile(folder / values.pop("file"), **values).read(least=least)
 
 
@@ -160,6 +161,12 @@ class CoolingConfig(Strict):
     points: tuple[tuple[float, float], ...] = Field(
         min_length=1, description="pairs of a temperature and a PUE; straight lines between them"
     )
+
+    def made(self, folder: Path) -> Cooling:
+        """Return it, its file read."""
+        from hpcrowd.environment.signals.cooling import Cooling
+
+        return Cooling(_read(self.temperature, folder), self.points)
 
 
 class PeriodConfig(Strict):
@@ -193,19 +200,11 @@ class TariffConfig(Strict):
         from hpcrowd.environment.signals.tariff import Tariff, TariffPeriod
 
         periods = tuple(
-            TariffPeriod(
-                one.price, one.opens, one.closes, tuple(map(DAYS.index, one.days)), one.months
-            )
+            TariffPeriod(**{**dict(one), "days": tuple(map(DAYS.index, one.days))})
             for one in self.periods
         )
-        return Tariff(
-            price=self.price,
-            periods=periods,
-            energy=None if self.energy is None else _read(self.energy, folder),
-            peak_price=self.peak_price,
-            peak_window=self.peak_window,
-            currency=self.currency,
-        )
+        energy = None if self.energy is None else _read(self.energy, folder)
+        return Tariff(**{**dict(self), "periods": periods, "energy": energy})
 
 
 class JobsConfig(Strict):
@@ -271,7 +270,7 @@ class CapConfig(Strict):
         from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 
         limit = self.watts if self.over_time is None else _read(self.over_time, folder, 0.0)
-        law = None if self.law is None else SpeedLaw(**self.law.model_dump())
+        law = None if self.law is None else SpeedLaw(**dict(self.law))
         assert limit is not None
         return PowerCap(limit, law=law, stop=self.stop)
 
@@ -315,28 +314,22 @@ class PowerConfig(FileConfig):
     def made(self, trace: Trace | None = None) -> Power:
         """Return the description, its files read.
 
-        Parameters
-        ----------
-        trace
-            The log, from whose measured energies of jobs others are predicted.
-
-        Raises
-        ------
-        HpcrowdError
-            If something is wrong; in one line.
+        Energies of jobs that were not measured are predicted from those in the trace.
         """
         from hpcrowd.environment.power.description import Power
+        from hpcrowd.environment.power.sleep import SleepRule
+        from hpcrowd.environment.power.windows import StartWindow
 
         try:
             return Power(
                 nodes=tuple(one.made() for one in self.nodes),
                 draw=self._draw(trace),
-                pue=self.pue if self.cooling is None else self._cooling(),
+                pue=self.pue if self.cooling is None else self.cooling.made(self.folder),
                 carbon=None if self.carbon is None else _read(self.carbon, self.folder, 0.0),
                 tariff=None if self.tariff is None else self.tariff.made(self.folder),
-                sleep=self._sleep(),
+                sleep=None if self.sleep is None else SleepRule(**dict(self.sleep)),
                 cap=None if self.cap is None else self.cap.made(self.folder),
-                start=self._start(),
+                start=None if self.start is None else StartWindow(**dict(self.start)),
                 source=self.source,
                 notes=tuple(self._notes(trace)),
             )
@@ -347,12 +340,6 @@ class PowerConfig(FileConfig):
     def plain(self) -> dict[str, Any]:
         """Return its settings as a table, fit for JSON, with its name and without defaults."""
         return {"name": self.name, **self.model_dump(mode="json", exclude_defaults=True)}
-
-    def _cooling(self) -> Any:
-        from hpcrowd.environment.signals.cooling import Cooling
-
-        assert self.cooling is not None
-        return Cooling(_read(self.cooling.temperature, self.folder), self.cooling.points)
 
     def _draw(self, trace: Trace | None) -> Draw | None:
         from hpcrowd.environment.power.draws import DrawTable, MeasuredDraw
@@ -384,12 +371,7 @@ class PowerConfig(FileConfig):
     def measured(self, trace: Trace, rows: Int64s) -> Float64s | None:
         """Return the measured W per processor of jobs; -1 where unknown, None if not asked for.
 
-        Parameters
-        ----------
-        trace
-            The log.
-        rows
-            Their rows in it, -1 for jobs that are not from it.
+        ``rows`` are those of the jobs in the trace, -1 for jobs that are not from it.
         """
         if self.jobs is None or self.jobs.by != "measured":
             return None
@@ -398,20 +380,6 @@ class PowerConfig(FileConfig):
         watts = MeasuredDraw(self.jobs.strength).measured(trace)[rows]
         watts[rows < 0] = -1
         return watts
-
-    def _sleep(self) -> Any:
-        if self.sleep is None:
-            return None
-        from hpcrowd.environment.power.sleep import SleepRule
-
-        return SleepRule(self.sleep.after, self.sleep.spare)
-
-    def _start(self) -> Any:
-        if self.start is None:
-            return None
-        from hpcrowd.environment.power.windows import StartWindow
-
-        return StartWindow(**self.start.model_dump())
 
     @override
     def sums(self) -> dict[str, str]:

@@ -8,23 +8,39 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import ClassVar
+from typing import Literal
+from typing import override
 
 import numpy as np
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field
+from pydantic import ValidationInfo
+from pydantic import field_validator
 
-from hpcrowd.agents.presets import PRESETS, own_behaviour
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.registry import NotLoaded, located, or_your_own, place_of
+from hpcrowd.environment.registry import NotLoaded
+from hpcrowd.environment.registry import or_your_own
 from hpcrowd.environment.traces.requested_times import RequestedTimes
-from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
-from hpcrowd.scenarios.kinds.fields import FileConfig, checked_preset
-from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
+from hpcrowd.environment.traces.trace import Conversions
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.base import Beginning
+from hpcrowd.scenarios.kinds.base import Staged
+from hpcrowd.scenarios.kinds.base import Watch
+from hpcrowd.scenarios.kinds.base import with_parts
+from hpcrowd.scenarios.kinds.base import with_settings
+from hpcrowd.scenarios.kinds.fields import FileConfig
+from hpcrowd.scenarios.kinds.fields import checked_users
+from hpcrowd.scenarios.kinds.trace_settings import READING
+from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,21 +71,11 @@ else:
 
 @dataclass
 class Prepared:
-    """A trace that is ready to be replayed; runs of different speeds and seeds may share it.
+    """A trace that is ready to be replayed; runs of different speeds and seeds may share it."""
 
-    Attributes
-    ----------
-    trace
-        What was recorded.
-    converted
-        Its jobs, on nodes of the recorded speed.
-    record
-        The sessions of all users.
-    """
-
-    trace: Trace
-    converted: Conversions
-    record: Work
+    trace: Trace  #: what was recorded
+    converted: Conversions  #: its jobs, on nodes of the recorded speed
+    record: Work  #: the sessions of all users
 
 
 @with_parts
@@ -92,19 +98,12 @@ class ReplayConfig(TraceScenario):
     @classmethod
     def _known_users(cls, users: Any, info: ValidationInfo) -> Any:
         """Read a file that describes users, so that mistakes are found before anything runs."""
-        if users in BEHAVIOURS:
-            return users
         folder = info.data["folder"]
-        if isinstance(users, str) and PRESETS.file_in(users) is not None:
-            return checked_preset(users, folder)
-        if place_of(users) is not None:
-            text = located(users, folder)
-            with suppress(NotLoaded):
-                own_behaviour(text)
-            return text
-        described = cls.users_from(users, folder)
-        if described is not None:
-            return described
+        found = checked_users(users, folder, BEHAVIOURS)
+        if found is None:
+            found = cls.users_from(users, folder)
+        if found is not None:
+            return found
         from hpcrowd.agents.populations.mixture import Mixture
 
         if not isinstance(users, str | Mixture):
@@ -152,12 +151,11 @@ class ReplayConfig(TraceScenario):
         prepared, log
             As for any scenario; or the trace as it is.
         """
-        from hpcrowd.agents.populations.population import Casting, units_after
+        from hpcrowd.agents.populations.population import Casting
+        from hpcrowd.agents.populations.population import units_after
         from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.parts import RunParts
         from hpcrowd.analysis.precedence import Precedence
         from hpcrowd.analysis.reading import Reading
-        from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import Clock
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.streams import Streams
@@ -184,12 +182,13 @@ class ReplayConfig(TraceScenario):
             rows = _source_row(converted.source_row[casting.rows], len(jobs))  # users may add jobs
             ended = model.end()
             outcome = self.outcome(model)
-            return Run(
-                jobs=outcome,
-                processors=sum(cluster.processors for cluster in model.clusters.values()),
-                label=self.label(),
+            remarks = self.limits(trace, converted.jobs)
+            if measured is not None:
+                remarks += measured.remarks(outcome, _name(self.plain()["users"]))
+            return self.ended(
+                model,
+                begins._replace(jobs=outcome, rows=rows),
                 configuration=self.described(sums=self.sums()) | changed_by_hand(users),
-                clock=clock,
                 reading=Reading(trace, rows, converted.repaired, converted.dropped),
                 work=work,
                 precedence=Precedence(
@@ -198,14 +197,7 @@ class ReplayConfig(TraceScenario):
                     depends=ended.get("depends", {})
                     | {row: before for user in users for row, before in user.preceded.items()},
                 ),
-                attempts=model.attempts,
-                parts=RunParts(*self.results(model, begins._replace(jobs=outcome, rows=rows))),
-                remarks=self.limits(trace, converted.jobs)
-                + (
-                    []
-                    if measured is None
-                    else measured.remarks(outcome, _name(self.plain()["users"]))
-                ),
+                remarks=remarks,
             )
 
         took, notes = time.perf_counter() - began, self.notes(trace, converted)
@@ -220,20 +212,9 @@ def _name(setting: Any) -> str:
 def prepare(trace: Trace, config: ReplayConfig, *, follows: bool = False) -> Prepared:
     """Convert a trace and find its sessions.
 
-    Parameters
-    ----------
-    trace
-        What was recorded.
-    config
-        ``processors``, ``requested``, ``sessions`` and ``strict`` are used, and ``seed`` if
-        requested times are drawn.
-    follows
-        Find the dependencies now; otherwise they are found when first needed.
-
-    Raises
-    ------
-    HpcrowdError
-        When the trace cannot be replayed with these settings.
+    Of the settings, ``processors``, ``requested``, ``sessions`` and ``strict`` count, and ``seed``
+    if requested times are drawn. With ``follows``, dependencies are found now; else when first
+    needed.
     """
     converted, record = config.recorded(trace, replace(config.conversion(), speed=1.0))
     if follows:

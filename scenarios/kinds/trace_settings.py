@@ -6,40 +6,57 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args, override
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Any
+from typing import ClassVar
+from typing import Literal
+from typing import cast
+from typing import get_args
+from typing import override
 
 import numpy as np
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field
+from pydantic import ValidationInfo
+from pydantic import field_validator
 
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError, check_choice
-from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
-from hpcrowd.environment.quantities import parse_factor, parse_processors, plural
-from hpcrowd.environment.registry import located, text_of
-from hpcrowd.environment.schedulers.estimates import Estimates, Predictor, parse_estimates
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import check_choice
+from hpcrowd.environment.limits.numbers import LEAST_SPEED
+from hpcrowd.environment.limits.numbers import MOST_SPEED
+from hpcrowd.environment.limits.numbers import check_within
+from hpcrowd.environment.quantities import parse_factor
+from hpcrowd.environment.quantities import parse_processors
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.registry import imported
+from hpcrowd.environment.registry import located
+from hpcrowd.environment.registry import text_of
+from hpcrowd.environment.schedulers.estimates import Estimates
+from hpcrowd.environment.schedulers.estimates import Predictor
+from hpcrowd.environment.schedulers.estimates import parse_estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES
 from hpcrowd.environment.traces.requested_times import RequestedTimes
-from hpcrowd.environment.traces.trace import (
-    Conversion,
-    Conversions,
-    Trace,
-    assumed,
-    jobs_from_trace,
-)
-from hpcrowd.scenarios.kinds.base import Scenario, checksum
-from hpcrowd.scenarios.kinds.fields import (
-    FOLDER,
-    FileConfig,
-    Processors,
-    SchedulerChoice,
-    Sessions,
-    Strict,
-)
+from hpcrowd.environment.traces.trace import Conversion
+from hpcrowd.environment.traces.trace import Conversions
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import assumed
+from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.base import checksum
+from hpcrowd.scenarios.kinds.fields import FOLDER
+from hpcrowd.scenarios.kinds.fields import FileConfig
+from hpcrowd.scenarios.kinds.fields import Processors
+from hpcrowd.scenarios.kinds.fields import SchedulerChoice
+from hpcrowd.scenarios.kinds.fields import Sessions
+from hpcrowd.scenarios.kinds.fields import Strict
+from hpcrowd.scenarios.kinds.fields import read_as
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.cluster import ClusterSpec
-    from hpcrowd.environment.jobs import Int64s, JobTable
+    from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
 
@@ -48,6 +65,9 @@ QueueOf = Literal["partition", "qos"]
 
 _QUEUE_FILE = re.compile(r"(?<=file=)[^,]+")
 
+
+#: Where the maps of your own tables are read, and found.
+TABLES = "hpcrowd.environment.traces.formats.tables"
 
 #: Settings of how a trace is read: what the file itself does not say.
 READING = ("input_format", "map", "zone", "queue", "anonymise")
@@ -65,11 +85,6 @@ def reading_options(
     """Return how a trace is read, from the settings of :data:`READING` and ``strict``.
 
     A trace with a mapping is your own table, unless the format is given.
-
-    Raises
-    ------
-    QuantityError
-        When a format or a zone is not known, or the mapping of a table cannot be read.
     """
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
     from hpcrowd.environment.traces.formats.registry import parse_format
@@ -80,9 +95,7 @@ def reading_options(
     check_choice("queue", queue, get_args(QueueOf))
     table = None
     if map is not None:
-        from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
-
-        table = read_mapping(map_file(map))
+        table = imported(f"{TABLES}.mapping:read_mapping")(map_file(map))
     name = input_format or (None if map is None else "table")
     known = None if name is None else parse_format(name).name
     return FormatOptions(
@@ -147,6 +160,10 @@ class TraceReading(Strict):
         return reading_options(**given, strict=getattr(self, "strict", False))
 
 
+def _speed(text: str) -> None:
+    check_within("speed", parse_factor(text, "speed"), LEAST_SPEED, MOST_SPEED)
+
+
 class TraceScenario(TraceReading, Scenario):
     """The settings of a run that begins with a trace."""
 
@@ -173,8 +190,10 @@ class TraceScenario(TraceReading, Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the trace's such as 2x"
     )
-    speed: str = Field("1x", description="speed of the processors; run times are divided by it")
-    requested: str = Field(
+    speed: Annotated[str, read_as(_speed)] = Field(
+        "1x", description="speed of the processors; run times are divided by it"
+    )
+    requested: Annotated[str, read_as(RequestedTimes.parse)] = Field(
         "given",
         description="requested times: given; at-least:2x (at least twice the run time); where "
         "missing, missing:7d, missing:queue (the longest one there) or "
@@ -224,24 +243,18 @@ class TraceScenario(TraceReading, Scenario):
         value = value.item() if isinstance(value, np.generic) else value
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
-    @field_validator("speed")
-    @classmethod
-    def _known_speed(cls, speed: str) -> str:
-        check_within("speed", parse_factor(speed, "speed"), LEAST_SPEED, MOST_SPEED)
-        return speed
-
-    @field_validator("requested")
-    @classmethod
-    def _known_requested(cls, requested: str) -> str:
-        RequestedTimes.parse(requested)
-        return requested
-
     @override
     @classmethod
     def shared_settings(cls) -> tuple[str, ...]:
         others = ("trace", "strict", *READING, *Scenario.model_fields)
         names = [name for name in TraceScenario.model_fields if name not in others]
         return (*names, "seed", "strict", *READING)
+
+    @property
+    def _model(self) -> Path | None:
+        """The file of the model behind the estimates, if there is one."""
+        named = isinstance(self.estimates, str) and self.estimates.endswith(".json")
+        return Path(str(self.estimates)) if named else None
 
     @override
     def files(self) -> dict[str, Path]:
@@ -250,15 +263,15 @@ class TraceScenario(TraceReading, Scenario):
             found["trace"] = self.trace_file(self.trace)
         if self.map is not None:
             found["map"] = map_file(self.map, self.folder)
-        if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
-            found["estimates"] = Path(self.estimates)
+        if self._model is not None:
+            found["estimates"] = self._model
         return found | super().files()
 
     @override
     def sums(self) -> dict[str, str]:
         found = super().sums()
-        if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
-            found[self.estimates] = checksum(Path(self.estimates))
+        if self._model is not None:
+            found[str(self.estimates)] = checksum(self._model)
         if self.map is not None:
             found[self.map] = checksum(self.files()["map"])
         return found
@@ -285,15 +298,7 @@ class TraceScenario(TraceReading, Scenario):
         return super().objects() | {"estimates": estimates}
 
     def difference(self, name: str, value: Any) -> list[str]:
-        """Return the words for a setting in a label; none for the default.
-
-        Parameters
-        ----------
-        name
-            Name of the setting.
-        value
-            Its value, as in :meth:`plain`.
-        """
+        """Return the words for a setting and its plain value in a label; none for the default."""
         default = type(self).model_fields[name].default
         if default in (getattr(self, name), value):
             return []
@@ -315,13 +320,7 @@ class TraceScenario(TraceReading, Scenario):
         )
 
     def read(self, trace: str | os.PathLike[str] | None = None) -> Trace:
-        """Read a trace, that of the settings unless another is given.
-
-        Raises
-        ------
-        TraceError
-            When it cannot be read.
-        """
+        """Read a trace, that of the settings unless another is given."""
         from hpcrowd.environment.traces.formats.registry import read_trace
 
         return read_trace(
@@ -331,10 +330,7 @@ class TraceScenario(TraceReading, Scenario):
     def given(self, trace: Trace | str | os.PathLike[str]) -> Trace:
         """Return a trace as a function is given one: a trace, or the path of one to read.
 
-        Raises
-        ------
-        QuantityError
-            When settings say how to read it, but it has been read already.
+        It is an error if settings say how to read one that has been read already.
         """
         if isinstance(trace, str | os.PathLike):
             return self.read(trace)
@@ -347,13 +343,7 @@ class TraceScenario(TraceReading, Scenario):
         return trace
 
     def recorded(self, trace: Trace, conversion: Conversion) -> tuple[Conversions, Work]:
-        """Return the jobs of a trace, and the sessions of all users.
-
-        Raises
-        ------
-        TraceError
-            When the trace cannot be used with these settings.
-        """
+        """Return the jobs of a trace, and the sessions of all users."""
         from hpcrowd.agents.work.recorded import Work
         from hpcrowd.agents.work.sessions import SessionDefinition
 
@@ -363,19 +353,9 @@ class TraceScenario(TraceReading, Scenario):
 
     @classmethod
     def users_from(cls, users: Any, folder: Path) -> FileConfig | None:
-        """Return the users that a table, a file or an object describes.
+        """Return the users that a table, a file relative to a folder, or an object describes.
 
-        Parameters
-        ----------
-        users
-            The setting.
-        folder
-            Folder that files are relative to.
-
-        Returns
-        -------
-        FileConfig | None
-            None if they are described in a way that no part knows.
+        None if they are described in a way that no part knows.
         """
         return None
 
@@ -386,12 +366,7 @@ class TraceScenario(TraceReading, Scenario):
     def ask(self, jobs: JobTable, trace: Trace, rows: Int64s) -> None:
         """Note what jobs ask for beside processors, if that is known and counts.
 
-        Parameters
-        ----------
-        jobs, trace
-            The table, and what was recorded.
-        rows
-            Row of each job in the trace.
+        ``rows`` are those of the jobs in the trace.
         """
 
     def size(self, trace: Trace) -> int:

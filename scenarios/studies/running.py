@@ -16,7 +16,7 @@ from hpcrowd.environment.output.guard import check_replaceable
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.sweeps.loop import each_in_processes
+from hpcrowd.scenarios.engines import each_in_processes
 from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
 
@@ -235,7 +235,7 @@ def run_tasks[Task, Result](
     Parameters
     ----------
     work, tasks, processes
-        See :func:`~hpcrowd.scenarios.sweeps.loop.each_in_processes`.
+        See :func:`~hpcrowd.scenarios.engines.each_in_processes`.
     progress
         Called before the first task and after each.
     label

@@ -54,25 +54,14 @@ RESERVED = ("index.jsonl", "frame.csv", "frame.parquet", "summary.csv")
 
 @dataclass
 class SweepFolder:
-    """The folder of a sweep, locked.
+    """The folder of a sweep, locked."""
 
-    Attributes
-    ----------
-    path
-        Where it is.
-    states
-        State of each finished run, by its key.
-    results
-        Checksums of the tables and pictures in it, by name, several while they are replaced; None
-        if it does not say.
-    identity
-        Of the study.
-    """
-
-    path: Path
-    states: dict[str, str] = field(default_factory=dict)
+    path: Path  #: where it is
+    states: dict[str, str] = field(default_factory=dict)  #: state of each finished run, by its key
+    #: Checksums of the tables and pictures in it, by name, several while they are replaced; None if
+    #: it does not say.
     results: dict[str, list[str]] | None = field(default_factory=dict)
-    identity: Mapping[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, Any] = field(default_factory=dict)  #: of the study
 
     @property
     def index(self) -> Path:
@@ -85,26 +74,12 @@ class SweepFolder:
         return self.path / "study.json"
 
     def begin(self, identity: Mapping[str, Any], *, resume: bool) -> list[str]:
-        """Make the folder ready for a study, or for the rest of it.
+        """Make the folder ready for a study, or for the rest of it; return notes for the user.
 
-        Parameters
-        ----------
-        identity
-            Of the study: ``base`` (settings), ``axes`` (names), ``inputs`` and ``versions`` by
-            name, fit for JSON.
-        resume
-            Continue if there are runs already.
-
-        Returns
-        -------
-        list of str
-            Notes for the user: versions that changed, damaged files.
-
-        Raises
-        ------
-        HpcrowdError
-            When the folder holds something else, an input has changed, results were changed, or
-            there are runs and ``resume`` is false.
+        The identity of the study has ``base`` (settings), ``axes`` (names), ``inputs`` and
+        ``versions`` by name, fit for JSON. It is an error if the folder holds something else, an
+        input or results have changed, or there are runs and ``resume`` is false. Notes are on other
+        versions and damaged files.
         """
         self.identity = json.loads(json.dumps(identity, default=str))  # in the form of the file
         notes = self._read_study() if self.study.exists() else self._check_free()
@@ -192,17 +167,9 @@ class SweepFolder:
                 )
 
     def land(self, write: Callable[[Path], None]) -> None:
-        """Put results into the folder, in the place of earlier ones.
+        """Put the tables and pictures that ``write`` writes into the folder, for earlier ones.
 
-        Parameters
-        ----------
-        write
-            Writes the tables and pictures into a folder.
-
-        Raises
-        ------
-        HpcrowdError
-            When they cannot be written, or a file with such a name is of somebody else.
+        A file with such a name that is of somebody else is an error.
         """
         try:
             with temporary_folder(self.path / "results") as place:
@@ -292,13 +259,7 @@ def _remove(folder: Path, names: re.Pattern[str]) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[SweepFolder]:
-    """Yield the folder of a sweep, locked so that no other sweep can use it.
-
-    Raises
-    ------
-    HpcrowdError
-        When another sweep works there, or the folder cannot be made.
-    """
+    """Yield the folder of a sweep, locked so that no other sweep can use it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / ".lock").open("a+", encoding="utf-8", errors="replace")

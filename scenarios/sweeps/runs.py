@@ -1,4 +1,8 @@
-"""A sweep: every run of a study, done by an engine, saved in a folder, collected in a frame."""
+"""A sweep: every run of a study, done by an engine, saved in a folder, collected in a frame.
+
+:func:`methods_text` is the methods section of a paper about it: what was run with what, and how it
+is reported. Every sentence comes from the study, its inputs and the installed versions.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,24 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hpcrowd.analysis.comparison.sweeps import USER_METRICS, Reporting, SweepResult
+from hpcrowd.analysis.metrics import METRICS
+from hpcrowd.analysis.paired import RESAMPLES
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.registry import place_of
+from hpcrowd.scenarios.engines import Engine, Inline, WorkerDied, each_of
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
-from hpcrowd.scenarios.sweeps.engines import Engine, Inline
 from hpcrowd.scenarios.sweeps.folder import SweepFolder, locked
-from hpcrowd.scenarios.sweeps.loop import WorkerDied, each_of
 from hpcrowd.scenarios.sweeps.study import SEED, Study
 from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, Task, failed, work, write_shared
 from hpcrowd.scenarios.unfinished import Interrupted
-
-if TYPE_CHECKING:
-    from hpcrowd.analysis.comparison.sweeps import SweepResult
-
 
 #: Called with the number of finished runs, all runs, and failed runs.
 Tell = Callable[[int, int, int], Any]
@@ -35,52 +38,24 @@ KEY = 20
 
 @dataclass
 class Planned:
-    """A run of the design.
+    """A run of the design."""
 
-    Attributes
-    ----------
-    point
-        Its settings on the axes.
-    key
-        Name of its files: the same for the same settings, inputs and trimming.
-    scenario
-        Its scenario; None if its settings contradict each other.
-    error
-        The contradiction.
-    """
-
-    point: dict[str, Any]
-    key: str
-    scenario: Scenario | None = None
-    error: str = ""
+    point: dict[str, Any]  #: its settings on the axes
+    key: str  #: name of its files: the same for the same settings, inputs and trimming
+    scenario: Scenario | None = None  #: its scenario; None if its settings contradict each other
+    error: str = ""  #: the contradiction
 
 
 @dataclass
 class Sweep:
-    """What a sweep has done so far.
+    """What a sweep has done so far."""
 
-    Attributes
-    ----------
-    total
-        Runs of the study.
-    kept
-        Runs that were done before.
-    over
-        Finished runs, including those kept.
-    failed
-        Runs that failed.
-    notes
-        Notes for the user.
-    result
-        Frame and summary, once all runs have finished.
-    """
-
-    total: int
-    kept: int = 0
-    over: int = 0
-    failed: int = 0
-    notes: list[str] = field(default_factory=list)
-    result: SweepResult | None = None
+    total: int  #: runs of the study
+    kept: int = 0  #: runs that were done before
+    over: int = 0  #: finished runs, including those kept
+    failed: int = 0  #: runs that failed
+    notes: list[str] = field(default_factory=list)  #: notes for the user
+    result: SweepResult | None = None  #: frame and summary, once all runs have finished
 
 
 def sweep(
@@ -199,13 +174,7 @@ class _Shared:
         self._wrong: dict[str, str] = {}
 
     def of(self, scenario: Scenario) -> Path:
-        """Return the file with the inputs of a scenario.
-
-        Raises
-        ------
-        HpcrowdError
-            When they cannot be prepared.
-        """
+        """Return the file with the inputs of a scenario."""
         key = _hash({"sharing": scenario.sharing(), "versions": self._versions})
         path = self._folder / f"{key}-{self._now}.shared"
         if key in self._wrong:
@@ -233,8 +202,6 @@ def planned(study: Study) -> Iterator[Planned]:
 
 def collect(study: Study, folder: SweepFolder) -> SweepResult:
     """Return the results of all finished runs, in the order of the design."""
-    from hpcrowd.analysis.comparison.sweeps import Reporting, SweepResult
-
     outcomes = folder.outcomes()
     rows = []
     for run in planned(study):
@@ -287,3 +254,141 @@ def _identity(study: Study) -> dict[str, Any]:
 def _hash(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:KEY]
+
+
+# ---- the methods section ----------------------------------------------------------------------
+
+#: Settings that other sentences of the text mention.
+TOLD = ("kind", SEED)
+
+
+def methods_text(study: Study) -> str:
+    """Return the paragraphs of a methods section, each in one line; nothing is run."""
+    paragraphs = (_tools(), _workload(study), _design(study), _statistics(study), _metrics(study))
+    return "\n\n".join(part for part in paragraphs if part)
+
+
+def _tools() -> str:
+    found = versions()
+    others = ", ".join(f"{name} {number}" for name, number in found.items() if name != "hpcrowd")
+    return f"The simulations were done with hpcrowd {found['hpcrowd']} ({others})."
+
+
+def _workload(study: Study) -> str:
+    """Return the kind of scenario, its inputs and own code with checksums, and settings."""
+    first = study.first()
+    scenario = study.scenario_at(first)
+    points = [first] + [
+        {**first, axis: value} for axis, values in study.axes.items() for value in values[1:]
+    ]
+    files, sources = dict[str, str](), dict[str, str]()
+    for point in points:
+        one = study.scenario_at(point)
+        files |= {path.name: checksum(path) for path in one.files().values()}
+        sources |= one.of_sources().get("sources_sha256", {})
+    kind = type(scenario).model_fields["kind"].description
+    sentences = [f"Each run simulates {kind} (hpcrowd {scenario.kind})."]
+    if files:
+        sentences.append(f"Input: {_sums(files)}.")
+    if sources:
+        sentences.append(f"Our own schedulers and users: {_sums(sources)}.")
+    assert isinstance(study.scenario, dict)  # a file has been read
+    given = {
+        name: value
+        for name, value in study.scenario.items()
+        if name not in (*TOLD, *study.axes) and name not in scenario.files()
+    }
+    settings = ", ".join(f"{name} {_shown(value)}" for name, value in given.items())
+    if settings:
+        sentences.append(f"Settings: {settings}; all others have the defaults of this version.")
+    else:
+        sentences.append("All settings that are not varied have the defaults of this version.")
+    return " ".join(sentences)
+
+
+def _sums(files: dict[str, str]) -> str:
+    return "; ".join(f"{name}, SHA-256 {number}" for name, number in sorted(files.items()))
+
+
+def _design(study: Study) -> str:
+    varied = {axis: values for axis, values in study.axes.items() if axis != SEED}
+    factors = "; ".join(f"{axis} ({_values(values)})" for axis, values in varied.items())
+    seeds = study.axes.get(SEED, [])
+    sentences = []
+    if varied:
+        sentences.append(f"We varied {factors}.")
+    if seeds:
+        what = "Every combination was" if varied else "It was"
+        sentences.append(
+            f"{what} run with {plural(len(seeds), 'seed')} ({_values(seeds)}), "
+            f"{plural(len(study), 'run')} in all; runs with the same seed draw the same random "
+            "numbers."
+        )
+    else:
+        sentences.append(f"That makes {plural(len(study), 'run')}.")
+    if study.drawn is not None and study.posterior_file is not None:
+        drawn = study.drawn
+        names = ", ".join(f"{prior.name} ({prior.text} a priori)" for prior in drawn.priors)
+        log = (drawn.provenance or {}).get("trace", "a log")
+        sentences.append(
+            f"Each seed took a draw of {names} from their joint posterior for {log} "
+            f"({study.posterior_file.name}, SHA-256 {checksum(study.posterior_file)})."
+        )
+    if study.trim.text:
+        sentences.append(
+            f"Jobs submitted in {study.trim.text} of submissions do not count; utilization and "
+            "throughput are those of the time that is left."
+        )
+    return " ".join(sentences)
+
+
+def _statistics(study: Study) -> str:
+    seeds, how = len(study.axes.get(SEED, [])), study.result
+    if seeds < 2:
+        return ""
+    ratio = how.effects == "ratio"
+    kind = "Student's"
+    if how.interval == "predictive":
+        kind = "predictive (quantiles of the runs)"
+    if how.interval == "bootstrap":
+        kind = f"percentile bootstrap (seeds resampled {RESAMPLES:,} times)"
+    effects = (
+        "geometric means of the ratios" if ratio else "means of the differences"
+    ) + " to the run with the same seed and the first value of the setting"
+    of = "; their intervals are those of the mean logarithm of the ratio" if ratio else ""
+    return (
+        f"We report means over the seeds with {100 * how.confidence:g} % intervals, {kind}. "
+        f"Effects of a setting are {effects}, all else being equal{of}."
+    )
+
+
+def _metrics(study: Study) -> str:
+    meanings = {metric.name: metric.meaning for metric in METRICS}
+    listed = []
+    for name in study.result.metrics:
+        base, share = USER_METRICS.get(name, (name, ""))
+        if base in meanings:
+            over = f", {share[1:]}th percentile over users" if share else ""
+            listed.append(f"{name} ({meanings[base]}{over})")
+        else:
+            listed.append(name)
+    return f"Metrics: {'; '.join(listed)}."
+
+
+def _values(values: Sequence[Any]) -> str:
+    """Return the values of an axis; whole numbers in a row as a range."""
+    numbers = all(isinstance(value, int) for value in values)
+    if numbers and len(values) > 2 and list(values) == list(range(values[0], values[-1] + 1)):
+        return f"{values[0]} to {values[-1]}"
+    return ", ".join(map(_shown, values))
+
+
+def _shown(value: Any) -> str:
+    """Return a value as text, places of own code without their folders."""
+    place = place_of(value)
+    if place is not None and place.file is not None:
+        return place._replace(module=place.file.name).text
+    if isinstance(value, dict):
+        inside = ", ".join(f"{name} {_shown(one)}" for name, one in value.items())
+        return f"({inside})"
+    return ", ".join(map(_shown, value)) if isinstance(value, list) else str(value)

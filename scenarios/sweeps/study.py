@@ -27,7 +27,7 @@ from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -36,15 +36,14 @@ from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_RUNS
 from hpcrowd.environment.quantities import format_duration
-from hpcrowd.environment.registry import text_of
+from hpcrowd.environment.registry import imported, text_of
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
 from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.fields import Duration, Strict
 from hpcrowd.scenarios.kinds.files import SettingError, Source, scenario_in, scenario_of
 
-if TYPE_CHECKING:
-    from hpcrowd.analysis.calibration.posterior import Posterior
-
+#: What reads the posterior of a calibration.
+POSTERIOR = "hpcrowd.analysis.calibration.posterior:read_posterior"
 
 #: The value of an axis that leaves out an optional setting.
 NONE = "none"
@@ -178,7 +177,7 @@ class Study(Strict):
         return None if self.posterior is None else self.folder / self.posterior
 
     @cached_property
-    def drawn(self) -> Posterior | None:
+    def drawn(self) -> Any:
         """The posterior that seeds draw from; None without one.
 
         Raises
@@ -188,13 +187,9 @@ class Study(Strict):
         """
         if self.posterior_file is None:
             return None
-        from hpcrowd.analysis.calibration.posterior import read_posterior
+        return imported(POSTERIOR)(self.posterior_file)
 
-        return read_posterior(self.posterior_file)
-
-    def _with_draw(
-        self, scenario: Mapping[str, Any], posterior: Posterior, seed: Any
-    ) -> dict[str, Any]:
+    def _with_draw(self, scenario: Mapping[str, Any], posterior: Any, seed: Any) -> dict[str, Any]:
         """Return the settings of the scenario with the draw of a seed."""
         values, own = dict(scenario), posterior.settings or {}
         drawn = posterior.draw(seed if isinstance(seed, int) else 0)

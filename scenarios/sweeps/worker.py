@@ -67,11 +67,6 @@ def read_shared(path: Path) -> Any:
     keeps one copy of the file in memory for all processes.
 
     Only for files of :func:`write_shared` that the same user wrote: a pickle can run code.
-
-    Raises
-    ------
-    ResultsError
-        When the file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -98,65 +93,30 @@ LONGEST_ERROR = 2000
 
 @dataclass(frozen=True)
 class Task:
-    """One run, small enough to be sent to another machine.
+    """One run, small enough to be sent to another machine."""
 
-    Attributes
-    ----------
-    key
-        Name of its files.
-    settings
-        Settings of its scenario.
-    files
-        Folder of the files that the settings name.
-    shared
-        File with its inputs.
-    out
-        Folder of the sweep.
-    keep
-        ``metrics`` or ``jobs``.
-    warm_up, cool_down
-        Times that are not counted, s.
-    told
-        The provenance in its file, fit for JSON.
-    """
-
-    key: str
-    settings: dict[str, Any]
-    files: Path
-    shared: Path
-    out: Path
-    keep: str
+    key: str  #: name of its files
+    settings: dict[str, Any]  #: settings of its scenario
+    files: Path  #: folder of the files that the settings name
+    shared: Path  #: file with its inputs
+    out: Path  #: folder of the sweep
+    keep: str  #: ``metrics`` or ``jobs``
+    #: Times that are not counted, s.
     warm_up: int
     cool_down: int
-    told: dict[str, Any]
+    told: dict[str, Any]  #: the provenance in its file, fit for JSON
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a run.
+    """The outcome of a run."""
 
-    Attributes
-    ----------
-    key
-        Name of its files.
-    state
-        :data:`DONE` or :data:`FAILED`.
-    row
-        Its numbers by name, empty if it failed.
-    error
-        Why it failed, one line.
-    wall_s
-        How long it took.
-    files
-        Checksum of its files, see :func:`files_sum`; empty if it failed.
-    """
-
-    key: str
-    state: str
-    row: dict[str, int | float | None]
-    error: str = ""
-    wall_s: float = 0.0
-    files: str = ""
+    key: str  #: name of its files
+    state: str  #: :data:`DONE` or :data:`FAILED`
+    row: dict[str, int | float | None]  #: its numbers by name, empty if it failed
+    error: str = ""  #: why it failed, one line
+    wall_s: float = 0.0  #: how long it took
+    files: str = ""  #: checksum of its files, see :func:`files_sum`; empty if it failed
 
 
 def work(task: Task) -> Outcome:

@@ -23,7 +23,7 @@ import numpy as np
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.signals.signal import Signal
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, runs_of, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -67,22 +67,14 @@ def runs(trace: Trace, signal: Signal) -> dict[str, dict[float, Run]]:
     """Return the runs by users, then by the share of them who take part."""
     from hpcrowd.agents.behaviours.reactions import Delay
     from hpcrowd.agents.behaviours.triggers import OnSignal
-    from hpcrowd.agents.presets import Recipe
-    from hpcrowd.scenarios.kinds.replay import replay
 
     node = {"idle": "0 W", "processor": f"{WATT} W"}
     power = {"nodes": [node], "carbon": signal}
-    found: dict[str, dict[float, Run]] = {}
-    for users, when in USERS.items():
-        found[users] = {}
-        for share in SHARES:
-            trigger = OnSignal(signal, above=THRESHOLD, outside="off")
-            reactions = (Delay(trigger, share=share),) if share else ()
-            recipe = Recipe(when, reactions=reactions)
-            found[users][share] = replay(
-                trace, users=recipe, scheduler=SCHEDULER, seed=SEED, power=power
-            )
-    return found
+    trigger = OnSignal(signal, above=THRESHOLD, outside="off")
+    variants = {
+        share: {"reactions": [Delay(trigger, share=share)] if share else []} for share in SHARES
+    }
+    return runs_of(trace, USERS, variants, scheduler=SCHEDULER, seed=SEED, power=power)
 
 
 def carbon(run: Run) -> tuple[float, float]:

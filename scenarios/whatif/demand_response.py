@@ -15,7 +15,7 @@ Run: ``python -m hpcrowd.scenarios.whatif.demand_response TRACE [PICTURE]``
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from hpcrowd.analysis.pictures.plots import (
     write_picture,
 )
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, runs_of, script
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,19 +58,11 @@ def period_of(clock: Clock) -> tuple[int, int]:
 
 def runs(trace: Trace, period: tuple[int, int]) -> dict[str, dict[str, Run]]:
     """Return the runs by users and response; ``as usual`` comes first."""
-    from hpcrowd.agents.presets import Recipe
     from hpcrowd.scenarios.kinds.part_files import reaction_from
-    from hpcrowd.scenarios.kinds.replay import replay
 
-    found: dict[str, dict[str, Run]] = {}
-    for users, when in USERS.items():
-        plain: Callable[..., Any] = Recipe(when)
-        found[users] = {"as usual": replay(trace, users=plain, scheduler=SCHEDULER)}
-        for do in RESPONSES:
-            reaction = reaction_from({"do": do, "when": "during", "periods": [period]})
-            recipe: Callable[..., Any] = Recipe(when, reactions=(reaction,))
-            found[users][do] = replay(trace, users=recipe, scheduler=SCHEDULER)
-    return found
+    during = {"when": "during", "periods": [period]}
+    variants = {do: {"reactions": [reaction_from({"do": do, **during})]} for do in RESPONSES}
+    return runs_of(trace, USERS, {"as usual": {}, **variants}, scheduler=SCHEDULER)
 
 
 def rows(found: dict[str, dict[str, Run]], period: tuple[int, int]) -> list[tuple[str, ...]]:
@@ -154,15 +146,8 @@ def reaction_figure(
 ) -> Figure:
     """Return processors in use around a period: users in columns, responses in rows.
 
-    Parameters
-    ----------
-    columns
-        For each kind of users, its runs by the name of the response. The first is the run without
-        a response, and is shown with each of the others.
-    period
-        (from, to), s of the run; shaded.
-    title, subtitle
-        Of the picture.
+    The first run of each kind of users is the one without a response, and is shown with each of the
+    others; the period, s of the run, is shaded.
     """
     rows = max(len(runs) for runs in columns.values()) - 1
     height = 0.95 + 1.55 * rows

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import sys
 
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script, what_if
+from hpcrowd.scenarios.whatif.scripts import change_script
 
 PROCESSORS = "2x"  # processors after the change, a multiple of the trace's
 SCHEDULER = "easy"  # before and after
@@ -24,15 +23,15 @@ REQUESTED = "given"  # requested times as the users gave them
 
 CHANGE = {"processors": PROCESSORS}
 
-
-def tables(trace: Trace) -> list[ScriptTable]:
-    """Compare the trace's machine with one of twice the size."""
-    found = what_if(trace, CHANGE, scheduler=SCHEDULER, sessions=SESSIONS, requested=REQUESTED)
-    return [found.table(f"Nodes {PROCESSORS}")]
-
-
 #: Prints the comparison; returns the exit code.
-main = script("double_nodes", tables)
+main = change_script(
+    "double_nodes",
+    f"Nodes {PROCESSORS}",
+    CHANGE,
+    scheduler=SCHEDULER,
+    sessions=SESSIONS,
+    requested=REQUESTED,
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import sys
 
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script, what_if
+from hpcrowd.scenarios.whatif.scripts import change_script
 
 BEFORE = "easy"  # scheduler before the change
 AFTER = "fcfs"  # scheduler after it
@@ -24,15 +23,15 @@ REQUESTED = "given"  # requested times as the users gave them; FCFS does not use
 
 CHANGE = {"scheduler": AFTER}
 
-
-def tables(trace: Trace) -> list[ScriptTable]:
-    """Compare EASY with FCFS on the trace's machine."""
-    found = what_if(trace, CHANGE, scheduler=BEFORE, sessions=SESSIONS, requested=REQUESTED)
-    return [found.table(f"{AFTER.upper()} instead of {BEFORE.upper()}")]
-
-
 #: Prints the comparison; returns the exit code.
-main = script("fcfs_instead_of_easy", tables)
+main = change_script(
+    "fcfs_instead_of_easy",
+    f"{AFTER.upper()} instead of {BEFORE.upper()}",
+    CHANGE,
+    scheduler=BEFORE,
+    sessions=SESSIONS,
+    requested=REQUESTED,
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -56,27 +56,13 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The results of one way to run the clusters, with one kind of users.
+    """The results of one way to run the clusters, with one kind of users."""
 
-    Attributes
-    ----------
-    wait_h
-        Mean wait, h.
-    worst_wait_h
-        That of the institute whose users wait longest, h.
-    bounded_slowdown
-        Mean.
-    utilization
-        Share of processor-seconds in use.
-    jobs_per_day
-        Throughput.
-    """
-
-    wait_h: float
-    worst_wait_h: float
-    bounded_slowdown: float
-    utilization: float
-    jobs_per_day: float
+    wait_h: float  #: mean wait, h
+    worst_wait_h: float  #: that of the institute whose users wait longest, h
+    bounded_slowdown: float  #: mean
+    utilization: float  #: share of processor-seconds in use
+    jobs_per_day: float  #: throughput
 
 
 def compare(trace: Trace) -> tuple[dict[str, dict[str, Arrangement]], int]:

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import sys
 
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script, what_if
+from hpcrowd.scenarios.whatif.scripts import change_script
 
 SPEED = "0.5x"  # speed of the nodes after the change; run times are divided by it
 SCHEDULER = "easy"  # before and after
@@ -25,15 +24,15 @@ REQUESTED = "at-least:2x"  # requested times cover the doubled run times, before
 
 CHANGE = {"speed": SPEED}
 
-
-def tables(trace: Trace) -> list[ScriptTable]:
-    """Compare the trace's machine with one of half the speed."""
-    found = what_if(trace, CHANGE, scheduler=SCHEDULER, sessions=SESSIONS, requested=REQUESTED)
-    return [found.table(f"Speed {SPEED}")]
-
-
 #: Prints the comparison; returns the exit code.
-main = script("halve_speed", tables)
+main = change_script(
+    "halve_speed",
+    f"Speed {SPEED}",
+    CHANGE,
+    scheduler=SCHEDULER,
+    sessions=SESSIONS,
+    requested=REQUESTED,
+)
 
 if __name__ == "__main__":
     sys.exit(main())

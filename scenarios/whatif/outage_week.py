@@ -22,7 +22,7 @@ import numpy as np
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, runs_of, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -59,17 +59,11 @@ def outage_of(clock: Clock) -> tuple[int, int]:
 def runs(trace: Trace, outage: tuple[int, int]) -> dict[str, dict[str, Run]]:
     """Return the runs by users, ``as usual`` and with the ``outage``."""
     from hpcrowd.scenarios.kinds.platform_files import MaintainConfig, PlatformConfig
-    from hpcrowd.scenarios.kinds.replay import replay
 
     closed = MaintainConfig(do="maintain", start=outage[0], end=outage[1], announced=0, jobs=JOBS)
     platform = PlatformConfig(name="outage", changes=(closed,))
-    return {
-        users: {
-            name: replay(trace, users=users, scheduler=SCHEDULER, seed=SEED, platform=change)
-            for name, change in (("as usual", None), ("outage", platform))
-        }
-        for users in USERS
-    }
+    variants = {"as usual": {}, "outage": {"platform": platform}}
+    return runs_of(trace, USERS, variants, scheduler=SCHEDULER, seed=SEED)
 
 
 def row(users: str, name: str, run: Run, outage: tuple[int, int]) -> tuple[str, ...]:

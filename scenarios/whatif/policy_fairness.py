@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, runs_of, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -48,14 +48,7 @@ HEAD = (
 
 def runs(trace: Trace) -> dict[str, dict[str, Run]]:
     """Return the runs by users, then by policy."""
-    from hpcrowd.scenarios.kinds.replay import replay
-
-    return {
-        users: {
-            policy: replay(trace, users=users, scheduler=policy, seed=SEED) for policy in POLICIES
-        }
-        for users in USERS
-    }
+    return runs_of(trace, USERS, {policy: {"scheduler": policy} for policy in POLICIES}, seed=SEED)
 
 
 def groups_of(run: Run) -> dict[str, np.ndarray]:

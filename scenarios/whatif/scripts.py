@@ -8,7 +8,7 @@ their think times, and the runs are compared.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.cli import interrupted
 from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.outputs import check_outputs, writing
-from hpcrowd.scenarios.terminal import say, standard_output
+from hpcrowd.scenarios.terminal import plain_table, say, standard_output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,40 +35,22 @@ USERS = ("rigid", "think-time")
 
 @dataclass(frozen=True)
 class ScriptTable:
-    """A table with its title.
+    """A table with its title."""
 
-    Attributes
-    ----------
-    title
-        Above it.
-    head
-        Names of the columns, with their units.
-    rows
-        Texts, one for each column.
-    words
-        Number of columns, from the left, that hold words; the others hold numbers.
-    note
-        A line below it.
-    """
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    words: int = 2
-    note: str = ""
+    title: str  #: above it
+    head: Sequence[str]  #: names of the columns, with their units
+    rows: Sequence[Sequence[str]]  #: texts, one for each column
+    words: int = 2  #: number of columns, from the left, that hold words; the others hold numbers
+    note: str = ""  #: A line below it
 
     def show(self, console: Console | None = None) -> None:
         """Print it on a ``rich`` console; on standard output unless given."""
         from rich.box import SIMPLE_HEAD
         from rich.markup import escape
-        from rich.table import Table
 
-        table = Table(box=SIMPLE_HEAD, title=escape(self.title), pad_edge=False)
-        table.title_justify, table.title_style = "left", "bold"
-        for place, name in enumerate(self.head):
-            table.add_column(name, justify="left" if place < self.words else "right", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*row)
+        head, title = self.head, escape(self.title)
+        table = plain_table(*head, rows=self.rows, words=self.words, whole=len(head), title=title)
+        table.box = SIMPLE_HEAD
         console = console or standard_output()
         console.print(table)
         if self.note:
@@ -87,18 +69,14 @@ def script(
     """Return the main function of a script.
 
     It takes the arguments of the command line, those of this process unless given, prints the
-    tables of the inputs that they name, and returns the exit code.
+    tables that ``make`` returns for the inputs that they name, and returns the exit code.
 
     Parameters
     ----------
-    name
-        Of the script.
-    make
-        Replays what was read and returns the tables.
+    name, module
+        Of the script; the module of that name here unless given.
     also
         Meaning of a last argument, a file to write, which ``make`` gets too; empty for none.
-    module
-        The module to run; the script of that name here unless given.
     takes
         The arguments that name inputs, separated by spaces; in brackets if they may be left out.
     read
@@ -136,17 +114,21 @@ def script(
     return main
 
 
+def change_script(
+    name: str, title: str, change: Mapping[str, Any], **common: Any
+) -> Callable[..., int]:
+    """Return the main function of a script that compares a trace before and after a change.
+
+    The arguments are those of :func:`what_if`, and the title of the table.
+    """
+    return script(name, lambda trace: [what_if(trace, change, **common).table(title)])
+
+
 def in_week(clock: Clock, week: int, day: int, time: int) -> int:
     """Return the second of the run at a local time of a week of the log.
 
-    Parameters
-    ----------
-    clock
-        Of the log.
-    week
-        Counted from 0 at the first Monday.
-    day, time
-        Of the week, 0 on Monday; and of the day, s.
+    Weeks count from 0 at its first Monday, days from 0 on Monday, and ``time`` is that of the day,
+    s.
     """
     monday = -(-clock.wall(0) // (7 * DAY)) * 7 * DAY
     return clock.second_at(monday + (7 * week + day) * DAY + time)
@@ -155,10 +137,7 @@ def in_week(clock: Clock, week: int, day: int, time: int) -> int:
 def covered(trace: Trace, until: int, what: str) -> None:
     """Check that users still submit at a second of the run.
 
-    Raises
-    ------
-    QuantityError
-        When the trace ends before; ``what`` names the event, and the setting for it.
+    ``what`` names the event, and the setting for it.
     """
     if until > int(trace["submit"].max()):
         raise QuantityError(f"{Path(trace.source).name}: ends before {what}; take a longer trace")
@@ -188,17 +167,10 @@ SHOWN = (
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Runs before and after a change.
+    """Runs before and after a change."""
 
-    Attributes
-    ----------
-    trace
-        Name of the trace.
-    before, after
-        Runs by users, see :data:`USERS`.
-    """
-
-    trace: str
+    trace: str  #: name of the trace
+    #: Runs by users, see :data:`USERS`.
     before: dict[str, Run]
     after: dict[str, Run]
 
@@ -228,6 +200,38 @@ def _text(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
+def runs_of[Name](
+    trace: Trace,
+    users: Iterable[str] | Mapping[str, str],
+    variants: Mapping[Name, Mapping[str, Any]],
+    **common: Any,
+) -> dict[str, dict[Name, Run]]:
+    """Return the runs of a trace by users, then by variant.
+
+    Parameters
+    ----------
+    trace
+        What was recorded.
+    users
+        Names of behaviours; or, by name, which work comes next, of users who may have reactions.
+    variants
+        Fields of :class:`~hpcrowd.scenarios.kinds.replay.ReplayConfig`; and ``reactions``.
+    **common
+        Fields that all runs have in common.
+    """
+    from hpcrowd.agents.presets import Recipe
+
+    def run(name: str, change: Mapping[str, Any]) -> Run:
+        settings: dict[str, Any] = {**common, **change}
+        if isinstance(users, Mapping):
+            settings["users"] = Recipe(users[name], reactions=tuple(settings.pop("reactions", ())))
+        return replay(trace, **{"users": name, **settings})
+
+    return {
+        name: {variant: run(name, change) for variant, change in variants.items()} for name in users
+    }
+
+
 def what_if(trace: Trace, change: Mapping[str, Any], **common: Any) -> WhatIf:
     """Replay a trace without and with a change.
 
@@ -240,8 +244,6 @@ def what_if(trace: Trace, change: Mapping[str, Any], **common: Any) -> WhatIf:
     **common
         Fields that all runs have in common.
     """
-
-    def runs(choices: Mapping[str, Any]) -> dict[str, Run]:
-        return {users: replay(trace, users=users, **{**common, **choices}) for users in USERS}
-
-    return WhatIf(Path(trace.source).name, runs({}), runs(change))
+    found = runs_of(trace, USERS, {"before": {}, "after": change}, **common)
+    before, after = ({users: found[users][when] for users in USERS} for when in ("before", "after"))
+    return WhatIf(Path(trace.source).name, before, after)

@@ -23,7 +23,7 @@ import numpy as np
 from hpcrowd.agents.behaviours.reactions import Intention, Reaction
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, runs_of, script
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,22 +91,9 @@ def reactions_of(answer: str) -> tuple[Reaction, ...]:
 
 def runs(trace: Trace) -> dict[str, dict[str, Run]]:
     """Return the runs by users and answer; ``no limit`` comes first."""
-    from hpcrowd.agents.presets import Recipe
-    from hpcrowd.scenarios.kinds.replay import replay
-
-    def run(when: str, answer: str) -> Run:
-        return replay(
-            trace,
-            users=Recipe(when, reactions=reactions_of(answer)),
-            scheduler=SCHEDULER,
-            requested=REQUESTED,
-            overrun="kill",
-            seed=SEED,
-        )
-
-    return {
-        users: {answer: run(when, answer) for answer in ANSWERS} for users, when in USERS.items()
-    }
+    variants = {answer: {"reactions": reactions_of(answer)} for answer in ANSWERS}
+    common = {"scheduler": SCHEDULER, "requested": REQUESTED, "overrun": "kill", "seed": SEED}
+    return runs_of(trace, USERS, variants, **common)
 
 
 def tasks_of(run: Run) -> tuple[Int64s, Int64s, Int64s]:

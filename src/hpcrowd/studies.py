@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .scenarios.engines import Engine as Engine
     from .scenarios.studies.madon2024.study import reproduce_madon2024 as reproduce_madon2024
     from .scenarios.studies.minh2012_arrivals.study import (
         reproduce_minh2012_arrivals as reproduce_minh2012_arrivals,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from .scenarios.studies.rebound.measures import Rebound as Rebound
     from .scenarios.studies.rebound.run import run_rebound as run_rebound
     from .scenarios.studies.zakay2015.study import reproduce_zakay2015 as reproduce_zakay2015
-    from .scenarios.sweeps.engines import Engine as Engine
 else:
     from hpcrowd.names import lazy
 

@@ -11,10 +11,10 @@ from hpcrowd.behaviours import PRESETS, DecisionLog
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
 from hpcrowd.environment.registry import place_of, source_of, text_of
 from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.scenarios.engines import Processes
 from hpcrowd.scenarios.kinds.files import read_scenario
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 from hpcrowd.scenarios.kinds.populations.populate import PopulateConfig
-from hpcrowd.scenarios.sweeps.engines import Processes
 from hpcrowd.scenarios.sweeps.runs import sweep
 from hpcrowd.scenarios.sweeps.study import Study
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hpcrowd.scenarios.shell import NARROWEST
+from hpcrowd.scenarios.terminal import NARROWEST
 
 from tests.support.writing import FILES
 

@@ -7,8 +7,7 @@ from contextlib import suppress
 import pytest
 from hpcrowd import read_swf, replay
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.scenarios.cli import CommandFiles, app
-from hpcrowd.scenarios.trusted import ASKS
+from hpcrowd.scenarios.cli import ASKS, CommandFiles, app
 from typer.testing import CliRunner
 
 from tests.scenarios.commands.test_contract import ABSENT, LOG, WITHOUT

@@ -27,6 +27,9 @@ COLLECTIONS: Registry[Callable[[str, Progress | None], Path]] = Registry(
     {"archive": "hpcrowd.environment.traces.archive.logs:log_file"}
 )
 
+#: The run as a trace, in a folder of results.
+RUN_TRACE = "trace.swf.gz"
+
 
 def is_collected(path: object) -> bool:
     """Return whether a path names a trace of a collection."""
@@ -62,6 +65,11 @@ def trace_path(
         return Path(folder, text)
     collection, _, name = text.partition(":")
     return COLLECTIONS[collection](name, progress)
+
+
+def file_of(path: Path) -> Path:
+    """Return the file of an input: of a folder with the results of a run, its trace."""
+    return path / RUN_TRACE if path.is_dir() else path
 
 
 #: The folder of the maps.

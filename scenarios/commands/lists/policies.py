@@ -21,40 +21,20 @@ from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a policy.
+    """An option of a policy."""
 
-    Attributes
-    ----------
-    name
-        Its name, as in ``name:option=value``.
-    default
-        As text; empty if it has none.
-    meaning
-        Its description.
-    """
-
-    name: str
-    default: str
-    meaning: str
+    name: str  #: its name, as in ``name:option=value``
+    default: str  #: as text; empty if it has none
+    meaning: str  #: its description
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy with a name.
+    """A policy with a name."""
 
-    Attributes
-    ----------
-    name
-        As on the command line.
-    does
-        What it does, in a few words.
-    options
-        Its options.
-    """
-
-    name: str
-    does: str
-    options: list[Option]
+    name: str  #: as on the command line
+    does: str  #: what it does, in a few words
+    options: list[Option]  #: its options
 
 
 def policies() -> list[Policy]:

@@ -34,19 +34,11 @@ NEAREST = 5
 MOST = 10
 
 
-Folder = Annotated[
-    Path, typer.Argument(metavar="RUN", help="Folder of results, written with --log-decisions.")
-]
-
 Begin = Annotated[
     str | None,
     typer.Option(
         "--from", metavar="MOMENT", help="Beginning of the time span: 2d, 36h, or 1996-10-14 16:00."
     ),
-]
-
-End = Annotated[
-    str | None, typer.Option("--to", metavar="MOMENT", help="End of the time span, exclusive.")
 ]
 
 WithJobs = Annotated[
@@ -55,10 +47,14 @@ WithJobs = Annotated[
 
 
 def command(
-    folder: Folder,
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Folder of results, written with --log-decisions.")
+    ],
     user: Annotated[str, typer.Option(help="Name or number of the user.")],
     begin: Begin = None,
-    end: End = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="MOMENT", help="End of the time span, exclusive.")
+    ] = None,
     with_jobs: WithJobs = False,
     as_json: AsJson = False,
 ) -> None:
@@ -111,13 +107,7 @@ def command(
 
 
 def check_known(decisions: Decisions, user: int) -> None:
-    """Check that a user decided anything.
-
-    Raises
-    ------
-    QuantityError
-        When it did not; the message lists users with the nearest numbers.
-    """
+    """Check that a user decided anything; the message lists users with the nearest numbers."""
     known = np.unique(decisions.columns["user"])
     if user in known:
         return
@@ -164,15 +154,7 @@ def _second(moment: Any, clock: Clock) -> int | None:
 
 
 class OwnJobs:
-    """The jobs of a user, by the units in its decisions.
-
-    Parameters
-    ----------
-    run
-        The run.
-    user
-        Its number.
-    """
+    """The jobs of a user, given by its number, by the units in its decisions."""
 
     def __init__(self, run: Run, user: int) -> None:
         self.run = run

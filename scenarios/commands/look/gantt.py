@@ -86,31 +86,15 @@ Moment = int | datetime | None
 
 @dataclass(frozen=True)
 class GanttOption:
-    """The picture that the options request.
+    """The picture that the options request."""
 
-    Attributes
-    ----------
-    path
-        The file.
-    window
-        Its moments; None for the busiest day.
-    text
-        The window as it was given.
-    """
-
-    path: Path
-    window: tuple[Moment, Moment] | None
-    text: str = ""
+    path: Path  #: the file
+    window: tuple[Moment, Moment] | None  #: its moments; None for the busiest day
+    text: str = ""  #: the window as it was given
 
     @classmethod
     def of(cls, path: Path, window: str | None, what: str = "--gantt") -> GanttOption:
-        """Return the picture that the options request; ``what`` names that of the file.
-
-        Raises
-        ------
-        HpcrowdError
-            When the file cannot be written or has no known suffix, or the window cannot be read.
-        """
+        """Return the picture that the options request; ``what`` names the option of its file."""
         check_picture(path, what)
         return cls(path, None if window is None else parse_window(window), window or "")
 
@@ -119,13 +103,7 @@ class GanttOption:
         self.seconds(clock)
 
     def seconds(self, clock: Clock) -> tuple[int | None, int | None] | None:
-        """Return the window in s of the run; None for the busiest day.
-
-        Raises
-        ------
-        QuantityError
-            When it is empty, or has a date and the trace does not give the date of its origin.
-        """
+        """Return the window in s of the run, which must not be empty; None for the busiest day."""
         if self.window is None:
             return None
         begin, end = (
@@ -156,13 +134,7 @@ class GanttOption:
 
 
 def parse_window(text: str) -> tuple[Moment, Moment]:
-    """Return the two moments of a window such as ``1996-10-14..1996-10-15 12:00`` or ``2d..``.
-
-    Raises
-    ------
-    QuantityError
-        When there are not two, or one of them cannot be read.
-    """
+    """Return the two moments of a window such as ``1996-10-14..1996-10-15 12:00`` or ``2d..``."""
     parts = text.split(BETWEEN)
     if len(parts) != 2:
         raise QuantityError(

@@ -12,8 +12,7 @@ import typer
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import all_at_hand
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
-from hpcrowd.scenarios.status import status
-from hpcrowd.scenarios.terminal import say
+from hpcrowd.scenarios.terminal import say, status
 
 if TYPE_CHECKING:
     from hpcrowd.scenarios.inspector.subjects.subject import Subject
@@ -31,13 +30,6 @@ What = Annotated[
     ),
 ]
 
-Port = Annotated[
-    int | None,
-    typer.Option(
-        min=0, max=65535, help="Port of the page: 8765 if it is free; 0 for any free one."
-    ),
-]
-
 Host = Annotated[
     str, typer.Option(help="Address to listen on; any but the default lets other machines in.")
 ]
@@ -47,7 +39,12 @@ Host = Annotated[
 def command(
     what: What,
     how: Reading,
-    port: Port = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Port of the page: 8765 if it is free; 0 for any free one."
+        ),
+    ] = None,
     host: Host = "127.0.0.1",
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:

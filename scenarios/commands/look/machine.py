@@ -172,14 +172,8 @@ def _table(
 ) -> Table:
     """Return a table of the first rows, and how many more there are.
 
-    Parameters
-    ----------
-    head
-        The headings, with _ in place of blanks.
-    rows, words
-        The rows, and how many columns from the left hold words.
-    size
-        All rows, if there are more than given.
+    The headings have _ in place of blanks, and ``words`` columns from the left hold words; ``size``
+    counts all rows, if there are more than given.
     """
     table = plain_table(*(name.replace("_", " ").strip() for name in head.split()), words=words)
     for row in rows[:MOST]:

@@ -33,15 +33,6 @@ FILES = {"users": "USERS.toml", "platform": "PLATFORM.toml"}
 ALWAYS = ("users", "scheduler")
 
 
-Runs = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="RUN",
-        help="Folders of results, folders that hold several of them, or recorded traces.",
-        callback=all_at_hand,
-    ),
-]
-
 Title = Annotated[
     str,
     typer.Option(help="Title of the page; the names of the runs unless given.", show_default=False),
@@ -65,7 +56,14 @@ Interactive = Annotated[
 
 @reads_traces
 def command(
-    runs: Runs,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN",
+            help="Folders of results, folders that hold several of them, or recorded traces.",
+            callback=all_at_hand,
+        ),
+    ],
     how: Reading,
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the report.")] = Path(
         "report.html"
@@ -120,13 +118,7 @@ def command(
 
 
 def runs_in(path: Path) -> list[Path]:
-    """Return the runs at a path: itself, or the folders of results in a folder.
-
-    Raises
-    ------
-    ResultsError
-        When it is the folder of a sweep, which keeps metrics but no runs.
-    """
+    """Return the runs at a path: itself, or the folders of results in a folder; not of a sweep."""
     if path.is_dir() and not (path / "jobs.parquet").exists():
         if (path / "study.json").exists():
             raise ResultsError(

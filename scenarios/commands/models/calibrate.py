@@ -13,6 +13,7 @@ from hpcrowd.scenarios.commands.options import AsJson, Seed, TracePath
 from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.kinds.trace_settings import READING
+from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
@@ -36,14 +37,6 @@ UNLIKE = 0.05
 #: How parameters of a population begin in a scenario; people see them as in the file.
 OF_POPULATION = "users.users."
 
-
-Source = Annotated[
-    Path,
-    typer.Argument(
-        metavar="POPULATION.toml",
-        help="TOML file of a population, or of a scenario, with its free parameters.",
-    ),
-]
 
 Free = Annotated[
     list[str] | None,
@@ -82,16 +75,18 @@ Check = Annotated[
     typer.Option(min=0, max=MOST_RUNS, help="Known truths that are calibrated to; 0 for no check."),
 ]
 
-Workers = Annotated[
-    int, typer.Option(min=1, max=MOST_WORKERS, help="Processes that share the work.")
-]
-
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="File for the posterior, .json.")]
 
 
 @takes_settings(ReplayConfig, SETTINGS)
 def command(
-    source: Source,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="POPULATION.toml",
+            help="TOML file of a population, or of a scenario, with its free parameters.",
+        ),
+    ],
     trace: TracePath,
     settings: dict[str, Any],
     free: Free = None,
@@ -101,7 +96,9 @@ def command(
     method: Method = "regression",
     check: Check = 0,
     seed: Seed = 0,
-    workers: Workers = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, max=MOST_WORKERS, help="Processes that share the work.")
+    ] = 1,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -112,7 +109,6 @@ def command(
     hpcrowd calibrate linear.toml log.swf.gz --free users.0.line.slope=0..2 --check 200
     """
     from hpcrowd.scenarios.calibration.calibrate import calibrate, write_posterior
-    from hpcrowd.scenarios.outputs import check_writable
 
     if out is not None:
         check_writable(out)

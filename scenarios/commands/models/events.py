@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS
-from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.environment.limits.numbers import MOST_RUNS
+from hpcrowd.scenarios.commands.options import AsJson, Seed, TracePath
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
@@ -41,8 +41,6 @@ Ordinary = Annotated[
 Seeds = Annotated[
     int, typer.Option(min=1, max=MOST_RUNS, help="Simulations of each model after each event.")
 ]
-
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")]
 
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print everything as comma-separated values.")]
 
@@ -116,13 +114,7 @@ def command(
 
 
 def models_of(users: str) -> list[UserModel]:
-    """Return the models by their names, or files, with commas between.
-
-    Raises
-    ------
-    QuantityError
-        When one is not known, or cannot be asked.
-    """
+    """Return the models by their names, or files, with commas between."""
     from hpcrowd.agents.presets import Recipe
     from hpcrowd.analysis.validation.models import LEARNED, UserModel
     from hpcrowd.scenarios.commands.models import validate

@@ -11,6 +11,7 @@ from hpcrowd.analysis.features.stats import read_workload
 from hpcrowd.analysis.models.model import MODELS, fit, job_model, parse_model, write_model
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.traces.paths import file_of
 from hpcrowd.scenarios.commands.options import (
     TRACE_HELP,
     AsJson,
@@ -136,7 +137,6 @@ def _fit_users(
     from hpcrowd.analysis.models.users.learned import Settings, fit_traces
     from hpcrowd.environment.options import parse_options
     from hpcrowd.environment.traces.formats.registry import read_trace
-    from hpcrowd.scenarios.forecasts.inputs import file_of
 
     options = parse_options("model", text, Settings, filter(None, text[8:].split(",")))
     with progress_bar() as progress:

@@ -33,14 +33,6 @@ Jobs = Annotated[
     int | None, typer.Option(help="How many jobs; as many as the fitted trace has unless given.")
 ]
 
-Load = Annotated[
-    float | None, typer.Option(help="Offered load, such as 0.7; by default the model's.")
-]
-
-Processors = Annotated[
-    int | None, typer.Option(help="Size of the machine; by default the model's.")
-]
-
 Correlation = Annotated[
     float | None,
     typer.Option(
@@ -70,8 +62,12 @@ def command(
     out: Out,
     jobs: Jobs = None,
     days: Annotated[float | None, typer.Option(help="How many days, instead of jobs.")] = None,
-    load: Load = None,
-    processors: Processors = None,
+    load: Annotated[
+        float | None, typer.Option(help="Offered load, such as 0.7; by default the model's.")
+    ] = None,
+    processors: Annotated[
+        int | None, typer.Option(help="Size of the machine; by default the model's.")
+    ] = None,
     correlation: Correlation = None,
     users: Users = None,
     machine: Machine = None,

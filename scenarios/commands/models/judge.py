@@ -56,7 +56,7 @@ def command(
     from hpcrowd.analysis.features.stats import read_workload
     from hpcrowd.analysis.models.judgement import judge, judgement_html
     from hpcrowd.analysis.models.model import model_of
-    from hpcrowd.scenarios.sweeps.loop import each_in_processes
+    from hpcrowd.scenarios.engines import each_in_processes
 
     if out is not None:
         check_writable(out)

@@ -33,20 +33,11 @@ REQUESTED = "requested time"
 
 @dataclass(frozen=True)
 class Line:
-    """A model and its accuracy.
+    """A model and its accuracy."""
 
-    Attributes
-    ----------
-    model
-        As it was given.
-    settings
-        Its settings as plain data, None for the baseline.
-    test, training
-        Accuracy on the test part, and on the training part alone; None if nothing was trained.
-    """
-
-    model: str
-    settings: dict[str, Any] | None
+    model: str  #: as it was given
+    settings: dict[str, Any] | None  #: its settings as plain data, None for the baseline
+    #: Accuracy on the test part, and on the training part alone; None if nothing was trained.
     test: Accuracy
     training: Accuracy | None
 

@@ -19,7 +19,7 @@ from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
     progress_bar,
-    say,
+    say_where,
     standard_output,
 )
 
@@ -89,8 +89,6 @@ Seeds = Annotated[
     ),
 ]
 
-Out = Annotated[Path | None, typer.Option(help="Folder for the results and a page.")]
-
 
 @reads_traces
 def command(
@@ -104,7 +102,7 @@ def command(
     pauses: Pauses = "drawn",
     seeds: Seeds = None,
     seed: Seed = 0,
-    out: Out = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results and a page.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit user models to what came before several origins, and test them on the days after.
@@ -191,7 +189,7 @@ def _write(
         write(found[name], out, name, sources[name])
     else:
         write_across(across, out, sources)
-    say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    say_where(out)
 
 
 def _wire(
@@ -227,13 +225,7 @@ def fitted_elsewhere(others: Sequence[Trace], seed: int) -> UserModel:
 
 
 def parse_shares(text: str) -> tuple[float, ...]:
-    """Return shares of a trace, ascending, from text such as ``0.4,0.6``.
-
-    Raises
-    ------
-    QuantityError
-        If one is not a number; what else they must be is checked elsewhere.
-    """
+    """Return shares of a trace, ascending, from text such as ``0.4,0.6``."""
     try:
         return tuple(sorted(float(part) for part in text.split(",")))
     except ValueError:
@@ -286,13 +278,7 @@ def show_across(found: Across, console: Console) -> None:
 
 
 def models_of(users: Iterable[str]) -> list[UserModel]:
-    """Return the models by names of presets and TOML files.
-
-    Raises
-    ------
-    QuantityError
-        When one is not known or named twice, or a file is wrong.
-    """
+    """Return the models by names of presets and TOML files, each named once."""
     from hpcrowd.agents.presets import PRESETS
     from hpcrowd.analysis.validation.models import BASELINES, UserModel
     from hpcrowd.scenarios.kinds.population_files import PopulationConfig

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Any
 
 import typer
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Seed, Workers
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces, takes_fields
+from hpcrowd.scenarios.commands.options import Address
+from hpcrowd.scenarios.commands.options import AsJson
+from hpcrowd.scenarios.commands.options import Executor
+from hpcrowd.scenarios.commands.options import Seed
+from hpcrowd.scenarios.commands.options import Workers
+from hpcrowd.scenarios.commands.setting_options import Reading
+from hpcrowd.scenarios.commands.setting_options import reads_traces
+from hpcrowd.scenarios.commands.setting_options import takes_fields
 from hpcrowd.scenarios.forecasts.settings import ForecastSettings
+from hpcrowd.scenarios.outputs import check_outputs
+from hpcrowd.scenarios.outputs import check_writable
+from hpcrowd.scenarios.terminal import plain_table
+from hpcrowd.scenarios.terminal import print_json
+from hpcrowd.scenarios.terminal import progress_bar
+from hpcrowd.scenarios.terminal import say
+from hpcrowd.scenarios.terminal import say_where
+from hpcrowd.scenarios.terminal import standard_output
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.forecast.answers import Answers
@@ -112,18 +127,17 @@ def _forecast(given: Forecast, out: Path | None, *, as_json: bool) -> None:
     """Make one forecast, and print or write it."""
     from hpcrowd.analysis.forecast.report import write
     from hpcrowd.environment.output.guard import check_replaceable
-    from hpcrowd.scenarios.terminal import print_json, say
 
     if out is not None:
         check_replaceable(out)
-    with _progress() as progress:
+    with progress_bar() as progress:
         found = given.run(progress)
     if out is not None:
         write(
             found.answers, out, effects=found.effects, eaten=found.eaten,
             configuration=given.plain(), trace=given.source_account(), again=[given.again(out)],
         )  # fmt: skip
-        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+        say_where(out)
     if as_json:
         wire = found.answers.to_dict()
         wire["effects"] = [one.to_dict() for one in found.effects]
@@ -137,7 +151,6 @@ def _show(answers: Answers, effects: Any, eaten: Any) -> None:
     """Print tables."""
     from hpcrowd.analysis.forecast import report
     from hpcrowd.environment.errors import printable
-    from hpcrowd.scenarios.terminal import standard_output
 
     console = standard_output()
     for line in report.headline(answers):
@@ -174,8 +187,6 @@ def _table(
     reasons: bool = False,
 ) -> None:
     """Print a table after an empty line, and nothing without rows; of reasons the first words."""
-    from hpcrowd.scenarios.terminal import plain_table, standard_output
-
     if not rows:
         return
     if reasons:
@@ -196,8 +207,6 @@ MOST_DAYS = 3
 def _snapshot(given: Forecast, path: Path, *, as_json: bool) -> None:
     """Write the state to a file."""
     from hpcrowd.environment.state.files import write_state
-    from hpcrowd.scenarios.outputs import check_outputs, check_writable
-    from hpcrowd.scenarios.terminal import print_json, say
 
     check_writable(path, "--snapshot")
     check_outputs({"--snapshot": path})
@@ -220,19 +229,20 @@ def _snapshot(given: Forecast, path: Path, *, as_json: bool) -> None:
 def _judge(given: Forecast, moments: int, out: Path | None, *, as_json: bool) -> None:
     """Judge forecasts of a trace."""
     from hpcrowd.environment.output.guard import check_replaceable
-    from hpcrowd.scenarios.forecasts.making import judge, show, write
-    from hpcrowd.scenarios.terminal import print_json, say, standard_output
+    from hpcrowd.scenarios.forecasts.making import judge
+    from hpcrowd.scenarios.forecasts.making import show
+    from hpcrowd.scenarios.forecasts.making import write
 
     if out is not None:
         check_replaceable(out)
-    with _progress() as progress:
+    with progress_bar() as progress:
         found = judge(
             given.subject(), moments, processes=given.workers,
             progress=lambda done, total: progress("moments", done, total),
         )  # fmt: skip
     if out is not None:
         write(found, out, given.plain() | {"moments": moments})
-        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+        say_where(out)
     if as_json:
         print_json(found.to_dict())
     else:
@@ -247,11 +257,3 @@ def _watch(given: Forecast, every: str, out: Path | None) -> None:
     if out is None:
         raise QuantityError("--watch: give a folder for the forecasts, --out DIR")
     watch(given, parse_duration(every), out)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], Any]]:
-    from hpcrowd.scenarios.terminal import progress_bar
-
-    with progress_bar() as progress:
-        yield progress

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ResultsFolder
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ResultsFolder, carry_out
 from hpcrowd.scenarios.commands.setting_options import takes_settings
-from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.grids.grid import GridConfig, read_grid
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ModelSource, ResultsFolder
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    LogDecisions,
+    ModelSource,
+    ResultsFolder,
+    carry_out,
+)
 from hpcrowd.scenarios.commands.setting_options import takes_settings
-from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.populations.populate import PopulateConfig
 
 

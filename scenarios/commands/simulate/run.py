@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ResultsFolder
-from hpcrowd.scenarios.commands.summary import carry_out
+from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ResultsFolder, carry_out
 from hpcrowd.scenarios.kinds.files import read_scenario, scenario_toml
 
 

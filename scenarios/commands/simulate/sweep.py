@@ -15,10 +15,8 @@ from hpcrowd.analysis.comparison.sweeps import SweepResult, scale_of
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Workers
-from hpcrowd.scenarios.status import status
-from hpcrowd.scenarios.sweeps.engines import engine_of
-from hpcrowd.scenarios.sweeps.methods import methods_text
-from hpcrowd.scenarios.sweeps.runs import Sweep, Tell, sweep
+from hpcrowd.scenarios.engines import engine_of
+from hpcrowd.scenarios.sweeps.runs import Sweep, Tell, methods_text, sweep
 from hpcrowd.scenarios.sweeps.runs import status as status_of
 from hpcrowd.scenarios.sweeps.study import Study, read_study, study_toml
 from hpcrowd.scenarios.terminal import (
@@ -26,6 +24,7 @@ from hpcrowd.scenarios.terminal import (
     print_json,
     say,
     standard_output,
+    status,
 )
 
 if TYPE_CHECKING:
@@ -53,10 +52,6 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted 
 
 Show = Annotated[bool, typer.Option("--show", help="Print the completed study as TOML, and exit.")]
 
-Status = Annotated[
-    bool, typer.Option("--status", help="Show the progress of the sweep in --out, and exit.")
-]
-
 Methods = Annotated[
     bool, typer.Option("--methods", help="Print the methods section of a paper about it, and exit.")
 ]
@@ -70,7 +65,9 @@ def command(
     address: Address = None,
     resume: Resume = False,
     show: Show = False,
-    status: Status = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show the progress of the sweep in --out, and exit.")
+    ] = False,
     methods: Methods = False,
     as_json: AsJson = False,
 ) -> None:

@@ -40,15 +40,7 @@ Flurries = Annotated[
     ),
 ]
 
-Larger = Annotated[
-    bool, typer.Option("--larger", help="Jobs larger than the machine: MaxProcs of the header.")
-]
-
 NoRunTime = Annotated[bool, typer.Option("--no-run-time", help="Jobs without a positive run time.")]
-
-First = Annotated[
-    float | None, typer.Option(metavar="DAYS", help="Jobs in the first DAYS of the log.")
-]
 
 Last = Annotated[
     float | None, typer.Option(metavar="DAYS", help="Jobs in the last DAYS of the log.")
@@ -70,10 +62,14 @@ def command(
     trace: TracePath,
     how: Reading,
     flurries: Flurries = None,
-    larger: Larger = False,
+    larger: Annotated[
+        bool, typer.Option("--larger", help="Jobs larger than the machine: MaxProcs of the header.")
+    ] = False,
     no_run_time: NoRunTime = False,
     no_user: Annotated[bool, typer.Option("--no-user", help="Jobs without a user.")] = False,
-    first: First = None,
+    first: Annotated[
+        float | None, typer.Option(metavar="DAYS", help="Jobs in the first DAYS of the log.")
+    ] = None,
     last: Last = None,
     out: Out = None,
     as_json: AsJson = False,

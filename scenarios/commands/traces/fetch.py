@@ -34,19 +34,6 @@ REQUEST = (
 )
 
 
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="NAME",
-        help="Names of logs, or how they begin, such as KTH. Lists all logs unless given.",
-        show_default=False,
-    ),
-]
-
-ListAll = Annotated[
-    bool, typer.Option("--list", help="List the logs that can be downloaded, and exit.")
-]
-
 Folder = Annotated[
     Path | None,
     typer.Option(
@@ -58,8 +45,17 @@ Folder = Annotated[
 
 
 def command(
-    names: Names = None,
-    list_all: ListAll = False,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Names of logs, or how they begin, such as KTH. Lists all logs unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="List the logs that can be downloaded, and exit.")
+    ] = False,
     folder: Folder = None,
     timeout: Annotated[str, typer.Option(help="Longest time without receiving data.")] = "30s",
     as_json: AsJson = False,

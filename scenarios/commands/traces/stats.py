@@ -52,13 +52,6 @@ Traces = Annotated[
     ),
 ]
 
-TimeScale = Annotated[
-    str,
-    typer.Option(
-        help="Length of the intervals in which arrivals are counted, for long-range dependence."
-    ),
-]
-
 BagGap = Annotated[str, typer.Option(help="Longest gap between two jobs of a bag of tasks.")]
 
 Sessions = Annotated[
@@ -81,7 +74,12 @@ def command(
     *,
     how: Reading,
     which: WhichJobs = "completed",
-    time_scale: TimeScale = "15m",
+    time_scale: Annotated[
+        str,
+        typer.Option(
+            help="Length of the intervals in which arrivals are counted, for long-range dependence."
+        ),
+    ] = "15m",
     bag_gap: BagGap = "100s",
     sessions: Sessions = "arrival:60m",
     distance: DistanceOption = False,
@@ -133,13 +131,7 @@ def command(
 
 
 def gap_of(sessions: str) -> int:
-    """Return the gap that ends a session, s.
-
-    Raises
-    ------
-    QuantityError
-        When sessions are formed in another way; features are not defined for those.
-    """
+    """Return the gap that ends a session, s; features are defined for no other sessions."""
     definition = SessionDefinition.parse(sessions)
     if definition.kind != "arrival" or definition.threshold is None:
         raise QuantityError(

@@ -38,22 +38,9 @@ Begin = Annotated[
     ),
 ]
 
-End = Annotated[
-    str | None, typer.Option("--to", metavar="WHEN", help="Jobs submitted before then.")
-]
-
-OnlyUsers = Annotated[
-    str | None,
-    typer.Option(metavar="USERS", help="Only these users, by name or number: ada,17,20-30."),
-]
-
 OnlyGroups = Annotated[
     str | None,
     typer.Option(metavar="GROUPS", help="Only these groups (accounts), by name or number."),
-]
-
-OnlyQueues = Annotated[
-    str | None, typer.Option(metavar="QUEUES", help="Only these queues, by name or number.")
 ]
 
 OnlyStates = Annotated[
@@ -76,10 +63,17 @@ def command(
     how: Reading,
     out: Out,
     begin: Begin = None,
-    end: End = None,
-    only_users: OnlyUsers = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="WHEN", help="Jobs submitted before then.")
+    ] = None,
+    only_users: Annotated[
+        str | None,
+        typer.Option(metavar="USERS", help="Only these users, by name or number: ada,17,20-30."),
+    ] = None,
     only_groups: OnlyGroups = None,
-    only_queues: OnlyQueues = None,
+    only_queues: Annotated[
+        str | None, typer.Option(metavar="QUEUES", help="Only these queues, by name or number.")
+    ] = None,
     only_states: OnlyStates = None,
     only_processors: OnlyProcessors = None,
     as_json: AsJson = False,

@@ -22,17 +22,10 @@ from hpcrowd.environment.quantities import plural
 
 @dataclass(frozen=True)
 class Split:
-    """Jobs with components.
+    """Jobs with components."""
 
-    Attributes
-    ----------
-    work
-        The same work, in a table in which components are rows.
-    first, count
-        Row of the first component and number of components, of each job that was split.
-    """
-
-    work: Work
+    work: Work  #: the same work, in a table in which components are rows
+    #: Row of the first component and number of components, of each job that was split.
     first: Int64s
     count: Int64s
 
@@ -70,7 +63,9 @@ def split_wide(
 ) -> Split:
     """Split the jobs of the grid that are wider than ``most`` processors.
 
-    Jobs too wide for the clusters however they are split stay whole; the broker rejects them.
+    Jobs too wide for the clusters however they are split stay whole; the broker rejects them. It is
+    an error if the components of a job could never start together, though those of another size
+    could.
 
     Parameters
     ----------
@@ -84,11 +79,6 @@ def split_wide(
         Processors of each cluster.
     whose
         Returns the owner of a row's job, for messages.
-
-    Raises
-    ------
-    QuantityError
-        When the components of a job could never start together, though those of another size could.
     """
     jobs = work.jobs
     widths = np.unique(jobs.processors[by_grid])

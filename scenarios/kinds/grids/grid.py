@@ -40,7 +40,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, override
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -76,7 +76,7 @@ from hpcrowd.scenarios.kinds.base import (
     with_parts,
     with_settings,
 )
-from hpcrowd.scenarios.kinds.fields import Sessions
+from hpcrowd.scenarios.kinds.fields import Sessions, read_as
 from hpcrowd.scenarios.kinds.parts.platform import PlatformSettings
 from hpcrowd.scenarios.kinds.population_files import (
     ClusterConfig,
@@ -174,7 +174,7 @@ class GridConfig(PlatformSettings):
         description="grid that the other settings change: FILE.toml or das3; none unless given",
     )
     name: str = Field("grid", description="for tables and pictures")
-    broker: str = Field(
+    broker: Annotated[str, read_as(parse_grid_policy)] = Field(
         "first-fit",
         description="where jobs of the grid go: first-fit, worst-fit, least-loaded, "
         "fastest-completion",
@@ -222,12 +222,6 @@ class GridConfig(PlatformSettings):
                 for name, site in found["clusters"].items()
             }
         return found
-
-    @field_validator("broker")
-    @classmethod
-    def _known_broker(cls, broker: str) -> str:
-        parse_grid_policy(broker)
-        return broker
 
     @field_validator("components")
     @classmethod
@@ -341,10 +335,8 @@ class GridConfig(PlatformSettings):
         from hpcrowd.agents.work.sessions import SessionDefinition
         from hpcrowd.analysis.accounts.grid import Sites, grid_accounts
         from hpcrowd.analysis.accounts.platform import accounts_of
-        from hpcrowd.analysis.parts import RunParts
         from hpcrowd.analysis.precedence import Precedence
         from hpcrowd.analysis.reading import Reading
-        from hpcrowd.analysis.run import Run
         from hpcrowd.environment.cluster import ClusterSpec
         from hpcrowd.environment.grid.broker import Grid, broker_of
 
@@ -387,16 +379,14 @@ class GridConfig(PlatformSettings):
             if split is not None:
                 accounts[GRID]["jobs_split"] = len(split.first)
                 accounts[GRID]["components"] = int(split.count.sum())
-            return Run(
-                jobs=jobs,
+            return self.ended(
+                model,
+                begins,
+                Sites(accounts, components),
                 processors=sum(cluster.processors for cluster in clusters.values()),
-                label=self.label(),
                 configuration=self.described(sums=files),
-                clock=prepared.clock,
                 work=work,
                 precedence=Precedence(waits=units_waited_for(work, users)),
-                attempts=model.attempts,
-                parts=RunParts(*self.results(model, begins), Sites(accounts, components)),
                 reading=Reading(repaired=prepared.repaired, dropped=prepared.dropped),
             )
 
@@ -405,26 +395,13 @@ class GridConfig(PlatformSettings):
 
 @dataclass
 class Workloads:
-    """The jobs of a grid: of each cluster, then of the grid itself.
+    """The jobs of a grid: of each cluster, then of the grid itself."""
 
-    Attributes
-    ----------
-    names
-        Of the clusters, then ``grid``.
-    tables
-        The jobs; times are those on nodes of the first cluster.
-    clock
-        Local time, of the first trace.
-    files
-        SHA-256 of the files that were read.
-    repaired, dropped
-        Jobs repaired and dropped when traces were read, by reason.
-    """
-
-    names: list[str]
-    tables: list[JobTable]
-    clock: Clock
-    files: dict[str, str]
+    names: list[str]  #: of the clusters, then ``grid``
+    tables: list[JobTable]  #: the jobs; times are those on nodes of the first cluster
+    clock: Clock  #: local time, of the first trace
+    files: dict[str, str]  #: SHA-256 of the files that were read
+    #: Jobs repaired and dropped when traces were read, by reason.
     repaired: Counter[str]
     dropped: Counter[str]
 
@@ -528,13 +505,7 @@ def _check_replays(behaviour: Any) -> None:
 
 
 def load_workloads(config: GridConfig) -> Workloads:
-    """Read or generate the jobs of a grid.
-
-    Raises
-    ------
-    HpcrowdError
-        When a trace or a model cannot be used, or no processors are left for the load of the grid.
-    """
+    """Read or generate the jobs of a grid."""
     streams = Streams(config.seed)
     loaded = Workloads([], [], Clock(), {}, Counter(), Counter())
     first = next(iter(config.clusters.values())).speed

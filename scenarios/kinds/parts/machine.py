@@ -67,13 +67,7 @@ class MachineSettings(Scenario):
         return site_of(self.machine, self.folder)
 
     def cores(self, site: Machine) -> int:
-        """Return the cores of a machine.
-
-        Raises
-        ------
-        QuantityError
-            If processors are given as well, other than the default.
-        """
+        """Return the cores of a machine; processors cannot be given as well."""
         processors = getattr(self, "processors", None)
         if processors != type(self).model_fields["processors"].default:
             raise QuantityError(
@@ -177,10 +171,7 @@ def files_of(machine: MachineChoice | None, folder: Path) -> dict[str, Path]:
 def check_nameless(anonymise: bool | None, machine: object) -> None:
     """Check that names are not needed where they are replaced.
 
-    Raises
-    ------
-    QuantityError
-        When a machine of nodes knows users, accounts or what jobs ask for by name.
+    A machine of nodes knows users, accounts and what jobs ask for by name.
     """
     if anonymise and machine:
         raise QuantityError(

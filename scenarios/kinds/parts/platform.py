@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, override
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field
 
-from hpcrowd.scenarios.kinds.base import Beginning, Scenario
+from hpcrowd.scenarios.kinds.base import Beginning, Scenario, read_by
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.parts import RunPart
@@ -27,15 +27,9 @@ class PlatformSettings(Scenario):
         "`cluster` in a change names the cluster",
     )
 
-    @field_validator("platform", mode="before")
-    @classmethod
-    def _readable_platform(cls, platform: Any, info: ValidationInfo) -> Any:
-        """Read the file of a platform; a table describes one."""
-        if platform is None:
-            return None
-        from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
-
-        return PlatformConfig.given(platform, info.data["folder"])
+    _readable_platform = read_by(
+        "platform", "hpcrowd.scenarios.kinds.platform_files:PlatformConfig"
+    )
 
     @override
     def parts(self, begins: Beginning) -> list[Part]:

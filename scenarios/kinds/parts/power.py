@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, override
 
-from pydantic import Field, PlainSerializer, ValidationInfo, field_validator
+from pydantic import Field, PlainSerializer
 
-from hpcrowd.scenarios.kinds.base import Beginning, Scenario
+from hpcrowd.scenarios.kinds.base import Beginning, Scenario, read_by
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.parts import RunPart
@@ -35,15 +35,7 @@ class PowerSettings(Scenario):
         "save power: gives accounts of energy, carbon and cost; none unless given",
     )
 
-    @field_validator("power", mode="before")
-    @classmethod
-    def _readable_power(cls, power: Any, info: ValidationInfo) -> Any:
-        """Read the description, not its signals, so that mistakes are found early."""
-        if power is None:
-            return None
-        from hpcrowd.scenarios.kinds.power_files import PowerConfig
-
-        return PowerConfig.given(power, info.data["folder"])
+    _readable_power = read_by("power", "hpcrowd.scenarios.kinds.power_files:PowerConfig")
 
     @override
     def parts(self, begins: Beginning) -> list[Part]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, override
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field
 
-from hpcrowd.scenarios.kinds.base import Beginning, Scenario
+from hpcrowd.scenarios.kinds.base import Beginning, Scenario, read_by
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import User
@@ -43,17 +43,9 @@ class ReactionsSettings(ReactingUsers):
         "[[reactions]] as in a population",
     )
 
-    @field_validator("reactions", mode="before")
-    @classmethod
-    def _readable_reactions(cls, reactions: Any, info: ValidationInfo) -> Any:
-        """Read the file of reactions; tables describe them."""
-        if reactions is None:
-            return None
-        from hpcrowd.scenarios.kinds.part_files import ReactionsConfig
-
-        if isinstance(reactions, list | tuple):
-            reactions = {"reactions": reactions}
-        return ReactionsConfig.given(reactions, info.data["folder"])
+    _readable_reactions = read_by(
+        "reactions", "hpcrowd.scenarios.kinds.part_files:ReactionsConfig", entries="reactions"
+    )
 
 
 #: The settings by kind of run.

@@ -140,9 +140,7 @@ class PopulateConfig(PowerSettings, MachineSettings):
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
         from hpcrowd.analysis.models.generation import generate, population
-        from hpcrowd.analysis.parts import RunParts
         from hpcrowd.analysis.precedence import Precedence
-        from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import DAY, Clock
         from hpcrowd.environment.cluster import HOME, ClusterSpec
         from hpcrowd.environment.jobs import JobTable
@@ -194,19 +192,16 @@ class PopulateConfig(PowerSettings, MachineSettings):
         def finish() -> Run:
             told = "oblivious users" if self.oblivious else "users who wait"
             outcome = self.outcome(simulation)
-            return Run(
-                jobs=outcome,
-                processors=processors,
+            return self.ended(
+                simulation,
+                begins._replace(jobs=outcome),
                 label=f"{prepared.name}, {told}, {self.label()}",
                 configuration=self.described(
                     model=prepared.to_json(), model_processors=made.machine
                 ),
-                clock=simulation.clock,
                 precedence=Precedence(
                     after=None if self.oblivious else units_after(simulation, agents)
                 ),
-                attempts=simulation.attempts,
-                parts=RunParts(*self.results(simulation, begins._replace(jobs=outcome))),
                 remarks=[]
                 if measured is None
                 else measured.remarks(outcome, prepared.name, days=round(self.days)),

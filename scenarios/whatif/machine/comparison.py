@@ -58,21 +58,11 @@ class Site:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a machine.
+    """A change of a machine."""
 
-    Attributes
-    ----------
-    title
-        Of the table.
-    machine
-        The machine after it.
-    asks
-        What the change does to the requests of jobs; None for nothing.
-    """
-
-    title: str
-    machine: Machine
-    asks: Asks | None = None
+    title: str  #: of the table
+    machine: Machine  #: the machine after it
+    asks: Asks | None = None  #: what the change does to the requests of jobs; None for nothing
 
 
 def made_up_site() -> Site:
@@ -159,14 +149,9 @@ def machine_what_if(
 def ask_for_partitions(
     machine: Machine, choose: Callable[[JobTable, int, tuple[str, ...]], Sequence[str]]
 ) -> Asks:
-    """Return a change of the partitions that jobs ask for.
+    """Return a change of the partitions that jobs ask for; the machine is that before the change.
 
-    Parameters
-    ----------
-    machine
-        The machine before the change.
-    choose
-        Called with the jobs, a row and the partitions it asks for; returns those it asks for now.
+    ``choose`` is called with the jobs, a row and the partitions it asks for; returns those of now.
     """
     layout = Layout(machine)
 
@@ -220,12 +205,7 @@ def _section(name: str) -> int:
 def lines_of(run: Run, before: Run | None) -> dict[str, str]:
     """Return the numbers of a run by name, with their units.
 
-    Parameters
-    ----------
-    run
-        The run.
-    before
-        The run before the change, by the same users; None if it is that run itself.
+    ``before`` is the run before the change, by the same users; None if it is that run itself.
     """
     metrics, jobs = run.metrics, run.jobs
     wait = (jobs.start - jobs.submit)[jobs.over]
@@ -325,16 +305,9 @@ def _percent(share: float | None) -> str:
 
 
 def machine_script(name: str, change: Callable[[Site], Change]) -> Callable[..., int]:
-    """Return the main function of a script.
+    """Return the main function of a script, which asks about a change of a site.
 
     It takes a log and a machine, or none for the made-up site, and prints the table.
-
-    Parameters
-    ----------
-    name
-        Of the script.
-    change
-        Returns the change of a site that the script asks about.
     """
 
     def tables(site: Site) -> list[ScriptTable]:

@@ -21,7 +21,7 @@ from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.errors import QuantityError, ResultsError
 from hpcrowd.power import Signal
 from hpcrowd.reactions import Budget, Cut, Delay, During, OnSignal, Reaction, Switch
-from hpcrowd.scenarios.commands.summary import summary_table
+from hpcrowd.scenarios.commands.options import summary_table
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -8,8 +8,8 @@ import pytest
 from hpcrowd.analysis.forecast.futures import Asked, Outset
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.engines import Inline, engine_of
 from hpcrowd.scenarios.forecasts.making import _kept, key_of, make_futures
-from hpcrowd.scenarios.sweeps.engines import Inline, engine_of
 
 from tests.scenarios.forecasts.forecast_cases import contents, state_at
 

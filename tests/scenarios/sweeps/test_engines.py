@@ -18,8 +18,7 @@ import pytest
 from hpcrowd import HpcrowdError, read_study, sweep
 from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.errors import QuantityError
-from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes, engine_of
-from hpcrowd.scenarios.sweeps.loop import each_in_processes
+from hpcrowd.scenarios.engines import Dask, Engine, Inline, Processes, each_in_processes, engine_of
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, landed, results, write_study
 
@@ -150,7 +149,7 @@ def test_wrong_engines_are_reported(name, more, message):
 @needs_dask
 def test_missing_dask_is_reported(monkeypatch):
     """Where no scheduler answers its address is named; without the library its extra is."""
-    monkeypatch.setattr("hpcrowd.scenarios.sweeps.engines.PATIENCE", "100ms")
+    monkeypatch.setattr("hpcrowd.scenarios.engines.PATIENCE", "100ms")
     with pytest.raises(HpcrowdError, match=r"--address tcp://127\.0\.0\.1:9: no Dask scheduler"):
         engine_of("dask", address="tcp://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "distributed", None)

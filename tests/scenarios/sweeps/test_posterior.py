@@ -10,8 +10,7 @@ from hpcrowd.analysis.calibration.regression import Weighted
 from hpcrowd.analysis.paired import over_seeds
 from hpcrowd.calibration import Posterior
 from hpcrowd.errors import QuantityError
-from hpcrowd.scenarios.sweeps.methods import methods_text
-from hpcrowd.scenarios.sweeps.runs import planned, sweep
+from hpcrowd.scenarios.sweeps.runs import methods_text, planned, sweep
 from hpcrowd.scenarios.sweeps.study import DRAWS, read_study, study_toml
 
 from tests.analysis.calibration.calibration_cases import NAMES

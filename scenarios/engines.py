@@ -1,10 +1,14 @@
-"""Engines that do the runs of a sweep: wrappers of executors like ``concurrent.futures``.
+"""Engines that do tasks, such as the runs of a sweep: wrappers of ``concurrent.futures`` executors.
 
 =========== =================================================================================
 inline      this process, one run after the other
 processes   processes of this machine (``concurrent.futures.ProcessPoolExecutor``)
 dask        a Dask cluster: an existing one by its address, or one on this machine
 =========== =================================================================================
+
+:func:`each_of` gives tasks to an engine, a few at a time, and collects the results. When a worker
+dies, the task that killed it is not known. The tasks in flight are then done one at a time: one
+that kills its worker again, :data:`TRIES` times, has failed; the others are completed.
 """
 
 from __future__ import annotations
@@ -15,9 +19,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from multiprocessing.connection import wait
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from multiprocessing import connection
 from typing import Any, override
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, check_choice, missing
@@ -234,13 +247,7 @@ class Dask(Engine):
 
 
 def _checked(workers: int) -> int:
-    """Return a number of processes.
-
-    Raises
-    ------
-    QuantityError
-        When it is not from 1 to :data:`~hpcrowd.environment.limits.numbers.MOST_WORKERS`.
-    """
+    """Return a number of processes, if it is from 1 to :data:`MOST_WORKERS`."""
     check_within("workers", workers, 1, MOST_WORKERS, "use as many as there are cores")
     return workers
 
@@ -253,15 +260,7 @@ def cores() -> int:
 
 
 def engine_of(name: str, *, address: str | None = None, workers: int | None = None) -> Engine:
-    """Return an engine by its name; see the module's table.
-
-    Raises
-    ------
-    QuantityError
-        When there is no such engine, or it has no such option.
-    HpcrowdError
-        When it cannot be started.
-    """
+    """Return an engine by its name, see the module's table; a wrong option is refused."""
     check_choice("--executor", name, ENGINES)
     if address is not None and (name != "dask" or workers is not None):
         raise QuantityError(
@@ -324,5 +323,111 @@ def _begin(work: Callable[[Any], Any] | None) -> None:
 
 
 def _end_with(sentinel: int) -> None:
-    wait([sentinel])
+    connection.wait([sentinel])
     os._exit(1)
+
+
+#: Number of workers that a task may kill before it counts as failed.
+TRIES = 3
+
+
+class WorkerDied:
+    """The result of a task that kills its workers."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+
+def each_of[Task, Result](
+    engine: Engine, work: Callable[[Task], Result], tasks: Iterable[Task]
+) -> Iterator[tuple[Task, Result | WorkerDied]]:
+    """Yield each task with its result, as they finish; only a few tasks are read ahead.
+
+    ``work`` does one task, and raises only errors that concern all of them; it is imported by name
+    on other machines. An engine that cannot continue is an HpcrowdError.
+    """
+    coming = iter(tasks)
+    flying: dict[Future[Any], Task] = {}
+    suspects: deque[tuple[Task, int]] = deque()
+    deaths = 0  # of the suspect in flight
+    done: set[Future[Any]]
+    more = True
+    while True:
+        lost: list[Task] = []
+        while not lost:
+            if suspects:
+                if flying:
+                    break
+                task, deaths = suspects.popleft()
+            elif more and len(flying) < engine.room():
+                try:
+                    task = next(coming)
+                except StopIteration:
+                    more = False
+                    continue
+                deaths = 0
+            else:
+                break
+            try:
+                flying[engine.submit(work, task)] = task
+            except BrokenExecutor:
+                lost.append(task)
+        if not flying and not lost:
+            if suspects or more:
+                continue
+            return
+        done, _ = wait(flying, return_when=FIRST_COMPLETED) if flying else (set(), None)
+        alone = len(flying) == 1 and not lost
+        for future in done:
+            task = flying.pop(future)
+            try:
+                result = future.result()
+            except BrokenExecutor:
+                lost.append(task)
+            except engine.fatal:
+                yield task, WorkerDied(TRIES)
+            except HpcrowdError:
+                raise
+            except CancelledError as error:
+                raise HpcrowdError(
+                    "the cluster has ended, or cancelled a run; continue with --resume"
+                ) from error
+            except Exception as error:
+                # Errors in a run are its result; this is an error of the worker.
+                raise HpcrowdError(
+                    f"a worker cannot do runs: {type(error).__name__}: {error}; workers need the "
+                    "same environment and folders as this process"
+                ) from error
+            else:
+                yield task, result
+        if lost:
+            lost += flying.values()
+            flying.clear()
+            engine.restart()
+            if not alone:
+                suspects.extend((one, 0) for one in lost)
+            elif deaths + 1 < TRIES:
+                suspects.appendleft((lost[0], deaths + 1))
+            else:
+                yield lost[0], WorkerDied(TRIES)
+
+
+def each_in_processes[Task, Result](
+    work: Callable[[Task], Result], tasks: Sequence[Task], processes: int
+) -> Iterator[tuple[Task, Result]]:
+    """Yield each task with its result, in the order in which they finish.
+
+    With several processes ``work`` is sent to each of them once, so that it may hold large tables;
+    it and the tasks have to be picklable then. One process is this one, which does everything in
+    order. They end with the loop, even if it is left early. A task that kills its process again and
+    again is an HpcrowdError.
+    """
+    alone = min(processes, len(tasks)) <= 1
+    engine = Inline() if alone else Processes(min(processes, len(tasks)), work)
+    try:
+        for task, result in each_of(engine, work if alone else do_own_work, tasks):
+            if isinstance(result, WorkerDied):
+                raise HpcrowdError(f"{task}: its process died {result.times} times")
+            yield task, result
+    finally:
+        engine.close()
