@@ -30,31 +30,16 @@ from hpcrowd.environment.errors import QuantityError
 
 @dataclass(frozen=True)
 class Option:
-    """Details of an option on the command line, in addition to its name, type and default.
+    """Details of an option on the command line, in addition to its name, type and default."""
 
-    Attributes
-    ----------
-    help
-        One line.
-    least
-        Smallest number; None for any.
-    name
-        Its name, if not that of the parameter.
-    kind
-        Its type on the command line, if not that of the parameter.
-    parse, shown
-        Convert a text to a value, and the default to a text, if the command line takes a text.
-    metavar
-        Form of the text.
-    """
-
-    help: str
-    least: int | None = None
-    name: str = ""
-    kind: Any = None
+    help: str  #: One line.
+    least: int | None = None  #: Smallest number; None for any.
+    name: str = ""  #: Its name, if not that of the parameter.
+    kind: Any = None  #: Its type on the command line, if not that of the parameter.
+    #: Convert a text to a value, and the default to a text, if the command line takes a text.
     parse: Callable[[str], Any] | None = None
     shown: Callable[[Any], str] = str
-    metavar: str | None = None
+    metavar: str | None = None  #: Form of the text.
 
 
 #: Folder of the traces.
@@ -93,23 +78,13 @@ def loads_option(words: str) -> Option:
 
 
 class Given(NamedTuple):
-    """An option of a command.
+    """An option of a command."""
 
-    Attributes
-    ----------
-    parameter
-        The parameter of the study's function that it belongs to.
-    plan
-        The class of the plan that the parameter takes; None if the option is the parameter.
-    field
-        The field of that plan; empty without a plan.
-    option, kind, default
-        See :class:`Option`; the default is ``inspect.Parameter.empty`` if it is required.
-    """
-
-    parameter: str
+    parameter: str  #: The parameter of the study's function that it belongs to.
+    #: The class of the plan that the parameter takes; None if the option is the parameter.
     plan: type[Any] | None
-    field: str
+    field: str  #: The field of that plan; empty without a plan.
+    #: See :class:`Option`; the default is ``inspect.Parameter.empty`` if it is required.
     option: Option
     kind: Any
     default: Any

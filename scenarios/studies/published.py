@@ -21,15 +21,9 @@ MINH = (
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as printed in a paper.
+    """A number as printed in a paper."""
 
-    Attributes
-    ----------
-    text
-        Its digits.
-    """
-
-    text: str
+    text: str  #: Its digits.
 
     @property
     def value(self) -> float:

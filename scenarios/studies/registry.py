@@ -21,18 +21,10 @@ FOLDER = Path(__file__).parent
 
 
 class Entry(NamedTuple):
-    """A study of the registry.
+    """A study of the registry."""
 
-    Attributes
-    ----------
-    run
-        Its function.
-    study
-        The class that it returns.
-    """
-
-    run: Callable[..., Any]
-    study: Any
+    run: Callable[..., Any]  #: Its function.
+    study: Any  #: The class that it returns.
 
 
 def study_names() -> list[str]:

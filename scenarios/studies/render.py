@@ -44,61 +44,34 @@ def record_rows(records: Sequence[Mapping[str, Any]]) -> Rows:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a study.
+    """A table of a study."""
 
-    Attributes
-    ----------
-    title
-        Its title on a terminal and on an HTML page.
-    heading, rows
-        Texts, perhaps in Markdown; bold ones and a ``no`` in the last column are highlighted.
-    left
-        Number of columns of words at the left; the others are numbers, aligned right.
-    part
-        The generated part of the study's page that contains it; empty if the page does not. If
-        several tables share one, each has its title.
-    terminal, html
-        Whether a terminal and the HTML page show it.
-    columns
-        On a terminal: numbers of the columns to show, with their headings; all by default.
-    once
-        On a terminal, whether the first column shows repeated values only once.
-    wrap
-        On a terminal, whether numbers may be broken into lines.
-    """
-
-    title: str
+    title: str  #: Its title on a terminal and on an HTML page.
+    #: Texts, perhaps in Markdown; bold ones and a ``no`` in the last column are highlighted.
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
-    left: int = 1
+    left: int = 1  #: Number of columns of words at the left; the others are numbers, aligned right.
+    #: The generated part of the study's page that contains it; empty if the page does not. If
+    #: several tables share one, each has its title.
     part: str = ""
+    #: Whether a terminal and the HTML page show it.
     terminal: bool = True
     html: bool = True
+    #: On a terminal: numbers of the columns to show, with their headings; all by default.
     columns: Mapping[int, str] | None = None
-    once: bool = False
-    wrap: bool = False
+    once: bool = False  #: On a terminal, whether the first column shows repeated values only once.
+    wrap: bool = False  #: On a terminal, whether numbers may be broken into lines.
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a study.
+    """A picture of a study."""
 
-    Attributes
-    ----------
-    name
-        Its file, without ``.png``.
-    words
-        A sentence that describes it.
-    draw
-        Draws it.
-    dpi
-        Dots per inch of its file, which matplotlib then writes directly; None writes it like all
-        other pictures, see :func:`~hpcrowd.analysis.pictures.plots.figure_png`.
-    """
-
-    name: str
-    words: str
-    draw: Callable[[], Figure]
+    name: str  #: Its file, without ``.png``.
+    words: str  #: A sentence that describes it.
+    draw: Callable[[], Figure]  #: Draws it.
+    #: Dots per inch of its file, which matplotlib then writes directly; None writes it like all
+    #: other pictures, see :func:`~hpcrowd.analysis.pictures.plots.figure_png`.
     dpi: int | None = None
 
     @classmethod

@@ -32,18 +32,10 @@ ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 
 @dataclass(frozen=True)
 class Log:
-    """A log of the Parallel Workloads Archive.
+    """A log of the Parallel Workloads Archive."""
 
-    Attributes
-    ----------
-    pattern
-        Name of its file there, without ``.gz``; a star stands for versions.
-    page
-        Address of its page there.
-    """
-
-    pattern: str
-    page: str
+    pattern: str  #: Name of its file there, without ``.gz``; a star stands for versions.
+    page: str  #: Address of its page there.
 
 
 #: Logs by the names that studies give them; one has two.

@@ -48,46 +48,28 @@ class PublishedStudy(ABC):
 
     Attributes
     ----------
-    name
-        Its name on the command line and in the names of its files.
-    about
-        One line for the list of studies.
-    title
-        Title of the HTML page.
-    source
-        The paper, without a full stop.
-    published
-        Source of each table of its folder ``published``.
-    setting
-        Name, in its data, of the setting of a statement or a requirement.
-    rules
-        Statements of the text that are checked on every trace.
-    listed
-        The logs or traces of the paper.
     written
         What its data consist of, see :func:`plain`.
-    unreadable
-        Why logs or traces of the paper cannot be read, by name.
-    stored_digits
-        Significant digits of the runs that are stored next to its page, for a study that takes
-        hours; None for one that is run again whenever its page is refreshed.
-    picture_colours
-        Colours of the pictures on its page; None keeps all.
-    counted_in
-        Where the paper gives the numbers of jobs of :meth:`versions`.
     """
 
-    name: ClassVar[str]
-    about: ClassVar[str]
-    title: ClassVar[str]
-    source: ClassVar[str]
+    name: ClassVar[str]  #: Its name on the command line and in the names of its files.
+    about: ClassVar[str]  #: One line for the list of studies.
+    title: ClassVar[str]  #: Title of the HTML page.
+    source: ClassVar[str]  #: The paper, without a full stop.
+    #: Source of each table of its folder ``published``.
     published: ClassVar[Mapping[str, str]] = {}
+    #: Name, in its data, of the setting of a statement or a requirement.
     setting: ClassVar[str] = "setting"
-    rules: ClassVar[Sequence[Rule]] = ()
-    listed: ClassVar[Collection[str]] = ()
+    rules: ClassVar[Sequence[Rule]] = ()  #: Statements of the text that are checked on every trace.
+    listed: ClassVar[Collection[str]] = ()  #: The logs or traces of the paper.
+    #: Why logs or traces of the paper cannot be read, by name.
     unreadable: ClassVar[Mapping[str, str]] = {}
+    #: Significant digits of the runs that are stored next to its page, for a study that takes
+    #: hours; None for one that is run again whenever its page is refreshed.
     stored_digits: ClassVar[int | None] = None
+    #: Colours of the pictures on its page; None keeps all.
     picture_colours: ClassVar[int | None] = None
+    #: Where the paper gives the numbers of jobs of :meth:`versions`.
     counted_in: ClassVar[str] = "the paper"
 
     traces: Mapping[str, Any]
@@ -272,75 +254,43 @@ class PublishedStudy(ABC):
 
 @dataclass(frozen=True)
 class Requirement:
-    """A figure that has to be reached.
+    """A figure that has to be reached."""
 
-    Attributes
-    ----------
-    setting
-        The log or the trace; empty if a study has only one.
-    what
-        The figure.
-    ours, required
-        As texts.
-    holds
-        Whether it is reached.
-    """
-
-    setting: str
-    what: str
+    setting: str  #: The log or the trace; empty if a study has only one.
+    what: str  #: The figure.
+    #: As texts.
     ours: str
     required: str
-    holds: bool
+    holds: bool  #: Whether it is reached.
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the text in one setting.
+    """A statement of the text in one setting."""
 
-    Attributes
-    ----------
-    name, section, what
-        Its name, its section in the text, and its words with the rule.
-    setting
-        The log, the load or the kind of workload it was checked on.
-    numbers
-        The measures, by name.
-    text
-        The same as text.
-    holds
-        Whether the rule holds; None if that is open.
-    """
-
+    #: Its name, its section in the text, and its words with the rule.
     name: str
     section: str
     what: str
-    setting: str
-    numbers: dict[str, float]
-    text: str
-    holds: bool | None
+    setting: str  #: The log, the load or the kind of workload it was checked on.
+    numbers: dict[str, float]  #: The measures, by name.
+    text: str  #: The same as text.
+    holds: bool | None  #: Whether the rule holds; None if that is open.
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How a statement is checked.
+    """How a statement is checked."""
 
-    Attributes
-    ----------
-    name, section, what
-        As in :class:`Claim`.
-    check
-        Measures the findings on a setting; may raise :class:`UnavailableError`.
-    settings
-        Settings that the statement is about, such as logs; None for all.
-    applies
-        Returns whether the statement is about the findings on a setting; None for all.
-    """
-
+    #: As in :class:`Claim`.
     name: str
     section: str
     what: str
+    #: Measures the findings on a setting; may raise :class:`UnavailableError`.
     check: Callable[..., Finding]
+    #: Settings that the statement is about, such as logs; None for all.
     settings: Collection[str] | None = None
+    #: Returns whether the statement is about the findings on a setting; None for all.
     applies: Callable[..., bool] | None = None
 
     def claim(self, setting: str, *found: Any) -> Claim:

@@ -20,17 +20,10 @@ MARK = "\N{DAGGER}"
 
 @dataclass(frozen=True)
 class Version:
-    """The number of jobs of a log here and in the paper.
+    """The number of jobs of a log here and in the paper."""
 
-    Attributes
-    ----------
-    log
-        Its name in the study.
-    jobs, printed
-        Jobs that are used here, and the number in the paper.
-    """
-
-    log: str
+    log: str  #: Its name in the study.
+    #: Jobs that are used here, and the number in the paper.
     jobs: int
     printed: int
 

@@ -133,40 +133,21 @@ USUAL = "as usual"
 
 @dataclass(frozen=True)
 class Measured:
-    """One run between two seconds, the same for all measures.
+    """One run between two seconds, the same for all measures."""
 
-    Attributes
-    ----------
-    kwh, wasted_kwh
-        Energy, and the part that brought nobody a result.
-    kg
-        Carbon.
-    cost
-        Price of the energy, without that of monthly peaks.
-    peak_kw
-        Highest power.
-    wait_h, slowdown
-        Mean wait and mean bounded slowdown of the jobs submitted between the two seconds.
-    work_h
-        Processor-hours of jobs that ran to their end, within the two seconds.
-    lost
-        Part of the work of all users that they gave up, less what came back.
-    asked
-        Jobs that users changed, as a part of all.
-    window_kwh, after_kwh
-        Energy in the windows of a call for less load, and in the 24 h after each.
-    """
-
+    #: Energy, and the part that brought nobody a result.
     kwh: float
     wasted_kwh: float
-    kg: float
-    cost: float
-    peak_kw: float
+    kg: float  #: Carbon.
+    cost: float  #: Price of the energy, without that of monthly peaks.
+    peak_kw: float  #: Highest power.
+    #: Mean wait and mean bounded slowdown of the jobs submitted between the two seconds.
     wait_h: float
     slowdown: float
-    work_h: float
-    lost: float
-    asked: float
+    work_h: float  #: Processor-hours of jobs that ran to their end, within the two seconds.
+    lost: float  #: Part of the work of all users that they gave up, less what came back.
+    asked: float  #: Jobs that users changed, as a part of all.
+    #: Energy in the windows of a call for less load, and in the 24 h after each.
     window_kwh: float = 0.0
     after_kwh: float = 0.0
 
@@ -198,24 +179,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Savings:
-    """The runs of one log by measure, one for each population.
+    """The runs of one log by measure, one for each population."""
 
-    Attributes
-    ----------
-    log
-        Name of the log.
-    runs
-        By measure, in the order of the populations; :data:`USUAL` is among them.
-    calls
-        The same for calls for less load, by what users do; :data:`USUAL` is among them.
-    facts
-        Of the log and its machine.
-    """
-
-    log: str
+    log: str  #: Name of the log.
+    #: By measure, in the order of the populations; :data:`USUAL` is among them.
     runs: Mapping[str, Sequence[Measured]]
+    #: The same for calls for less load, by what users do; :data:`USUAL` is among them.
     calls: Mapping[str, Sequence[Measured]]
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any]  #: Of the log and its machine.
 
     def saved(self, measure: str, what: str, *, call: bool = False) -> Estimate:
         """Return by how much less of something there is than as usual, percent, with interval.

@@ -47,23 +47,16 @@ ROUNDING = (
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of a published table.
+    """A column of a published table."""
 
-    Attributes
-    ----------
-    table, column
-        Where it is printed: the name of the table, and the end of the column's name, after that
-        of the log.
-    metric, per
-        Our metric, and what to divide it by to get the unit.
-    unit, title
-        Texts for output.
-    """
-
+    #: Where it is printed: the name of the table, and the end of the column's name, after that of
+    #: the log.
     table: str
     column: str
+    #: Our metric, and what to divide it by to get the unit.
     metric: str
     per: int
+    #: Texts for output.
     unit: str
     title: str
 
@@ -150,52 +143,32 @@ BOUND_LOG = "KTH"
 
 @dataclass(frozen=True)
 class Cell:
-    """One published figure and ours.
+    """One published figure and ours."""
 
-    Attributes
-    ----------
-    table, log, experiment, replay, quantity, unit
-        Its place.
-    ours, published
-        In ``unit``; ours is None if it cannot be computed.
-    printed
-        The digits in the paper.
-    deviation, relative_deviation
-        Ours minus published, and that over its size (None for a published 0).
-    tolerance
-        Largest deviation that we accept, rounding included; None: no bound.
-    holds
-        Whether the deviation is within the tolerance; None without a bound.
-    """
-
+    #: Its place.
     table: str
     log: str
     experiment: str
     replay: str
     quantity: str
     unit: str
+    #: In ``unit``; ours is None if it cannot be computed.
     ours: float | None
     published: float
-    printed: str
+    printed: str  #: The digits in the paper.
+    #: Ours minus published, and that over its size (None for a published 0).
     deviation: float | None
     relative_deviation: float | None
-    tolerance: float | None
-    holds: bool | None
+    tolerance: float | None  #: Largest deviation that we accept, rounding included; None: no bound.
+    holds: bool | None  #: Whether the deviation is within the tolerance; None without a bound.
 
 
 @dataclass
 class LogRuns:
-    """The simulations of one log.
+    """The simulations of one log."""
 
-    Attributes
-    ----------
-    log
-        KTH or SDSC.
-    runs
-        By experiment of :data:`EXPERIMENTS` and replay of :data:`REPLAYS`.
-    """
-
-    log: str
+    log: str  #: KTH or SDSC.
+    #: By experiment of :data:`EXPERIMENTS` and replay of :data:`REPLAYS`.
     runs: dict[tuple[str, str], Run]
 
     @property
@@ -280,21 +253,11 @@ class LogRuns:
 
 @dataclass(frozen=True)
 class Window:
-    """Throughput and utilization of a run in one window (Fig. 9).
+    """Throughput and utilization of a run in one window (Fig. 9)."""
 
-    Attributes
-    ----------
-    months
-        Length.
-    throughput_jobs_per_day
-        Jobs that ended in it, per day.
-    utilization
-        Share of its processor-seconds in use.
-    """
-
-    months: int
-    throughput_jobs_per_day: float
-    utilization: float
+    months: int  #: Length.
+    throughput_jobs_per_day: float  #: Jobs that ended in it, per day.
+    utilization: float  #: Share of its processor-seconds in use.
 
 
 def window_of(run: Run, months: int) -> Window:
@@ -336,25 +299,16 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 @dataclass(frozen=True)
 class Reading:
-    """One reading of Fig. 5c and its distance from the published figures.
+    """One reading of Fig. 5c and its distance from the published figures."""
 
-    Attributes
-    ----------
-    log, singles, divisor, jobs, method
-        The reading.
-    distance
-        Mean over the cells of |ours - published| / max(|published|, 100 s).
-    exact
-        Cells equal at the printed precision.
-    """
-
+    #: The reading.
     log: str
     singles: str
     divisor: str
     jobs: str
     method: str
-    distance: float
-    exact: int
+    distance: float  #: Mean over the cells of |ours - published| / max(|published|, 100 s).
+    exact: int  #: Cells equal at the printed precision.
 
 
 def figure5c_readings(logs: Iterable[LogRuns]) -> list[Reading]:
@@ -405,23 +359,16 @@ def _additional(run: Run, singles: str, divisor: str, which: str) -> NDArray[Any
 
 @dataclass(frozen=True)
 class Statement:
-    """A range given in the text, and ours.
+    """A range given in the text, and ours."""
 
-    Attributes
-    ----------
-    what, place, unit
-        The statement, its place, and its unit.
-    low, high
-        Published.
-    our_low, our_high
-        Ours, over the named runs and, for Fig. 9, its three windows.
-    """
-
+    #: The statement, its place, and its unit.
     what: str
     place: str
     unit: str
+    #: Published.
     low: float
     high: float
+    #: Ours, over the named runs and, for Fig. 9, its three windows.
     our_low: float
     our_high: float
 

@@ -127,20 +127,11 @@ def _printed(experiment: str, replay: str, quantity: Quantity) -> Printed | None
 
 @dataclass(frozen=True)
 class Reading:
-    """Another reading of the text.
+    """Another reading of the text."""
 
-    Attributes
-    ----------
-    words
-        The reading in words.
-    changes
-        Fields of the configuration.
-    kinds, experiments
-        The simulations that it changes; the others stay the same.
-    """
-
-    words: str
-    changes: dict[str, Any] = field(default_factory=dict)
+    words: str  #: The reading in words.
+    changes: dict[str, Any] = field(default_factory=dict)  #: Fields of the configuration.
+    #: The simulations that it changes; the others stay the same.
     kinds: tuple[str, ...] = REPLAYS
     experiments: tuple[str, ...] = EXPERIMENTS
 

@@ -387,13 +387,7 @@ READING = ("users with one job", "divisor", "jobs", "method", "distance", "equal
 
 @dataclass
 class Madon2024(PublishedStudy):
-    """Our simulations compared with the published figures.
-
-    Attributes
-    ----------
-    logs
-        The simulations by log, KTH first.
-    """
+    """Our simulations compared with the published figures."""
 
     name = "madon2024"
     about = (
@@ -410,7 +404,7 @@ class Madon2024(PublishedStudy):
     setting = "log"
     counted_in = "section 5.1"
 
-    logs: dict[str, LogRuns]
+    logs: dict[str, LogRuns]  #: The simulations by log, KTH first.
 
     @cached_property
     def cells(self) -> list[Cell]:

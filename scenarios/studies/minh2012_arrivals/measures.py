@@ -73,50 +73,31 @@ ALIKE = 1.1
 
 @dataclass(frozen=True)
 class ClusterRuns(Runs):
-    """The runs on a single cluster (section 6.4.1).
-
-    Attributes
-    ----------
-    machine
-        Processors.
-    policies, loads, patterns
-        The varied settings; names of :data:`POLICIES` and of ``workloads.PATTERNS``.
-    slowdown
-        Shape (policies, loads, patterns, replications). Replication r has the same run times and
-        processors everywhere.
-    """
+    """The runs on a single cluster (section 6.4.1)."""
 
     axes = ("policies", "loads", "patterns")
 
-    machine: int
+    machine: int  #: Processors.
+    #: The varied settings; names of :data:`POLICIES` and of ``workloads.PATTERNS``.
     policies: tuple[str, ...]
     loads: tuple[float, ...]
     patterns: tuple[str, ...]
+    #: Shape (policies, loads, patterns, replications). Replication r has the same run times and
+    #: processors everywhere.
     slowdown: Floats
 
 
 @dataclass(frozen=True)
 class GridRuns(Runs):
-    """The runs on DAS-3 (section 6.4.2).
-
-    Attributes
-    ----------
-    measures
-        See :data:`MEASURES`.
-    loads
-        Grid loads.
-    patterns
-        Patterns of the grid's jobs, and of the background.
-    slowdown
-        Shape (measures, loads, grid patterns, background patterns, replications). Replication r has
-        the same run times and processors everywhere.
-    """
+    """The runs on DAS-3 (section 6.4.2)."""
 
     axes = ("measures", "loads", "patterns", "patterns")
 
-    measures: tuple[str, ...]
-    loads: tuple[float, ...]
-    patterns: tuple[str, ...]
+    measures: tuple[str, ...]  #: See :data:`MEASURES`.
+    loads: tuple[float, ...]  #: Grid loads.
+    patterns: tuple[str, ...]  #: Patterns of the grid's jobs, and of the background.
+    #: Shape (measures, loads, grid patterns, background patterns, replications). Replication r has
+    #: the same run times and processors everywhere.
     slowdown: Floats
 
 
@@ -140,15 +121,10 @@ LONGEST_S = 7_200
 
 @dataclass(frozen=True)
 class PatternWorkload(RandomJobs):
-    """Jobs that arrive in several patterns, one of which is chosen when they are submitted.
+    """Jobs that arrive in several patterns, one of which is chosen when they are submitted."""
 
-    Attributes
-    ----------
-    arrivals
-        Arrival times by pattern, in mean times between arrivals, rising, shape (jobs,); the last
-        one is the number of jobs.
-    """
-
+    #: Arrival times by pattern, in mean times between arrivals, rising, shape (jobs,); the last one
+    #: is the number of jobs.
     arrivals: Mapping[str, NDArray[np.float64]]
 
     def submits(self, pattern: str, mean_gap: float) -> Int64s:
@@ -225,18 +201,10 @@ STORED = Path(__file__).with_name("Thunder-arrivals.json")
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Models of the arrivals of each pattern.
+    """Models of the arrivals of each pattern."""
 
-    Attributes
-    ----------
-    models
-        By name of :data:`PATTERNS`.
-    log
-        The log that they were fitted to: its name, file and checksum.
-    """
-
-    models: Mapping[str, ArrivalModel]
-    log: Mapping[str, Any]
+    models: Mapping[str, ArrivalModel]  #: By name of :data:`PATTERNS`.
+    log: Mapping[str, Any]  #: The log that they were fitted to: its name, file and checksum.
 
     def to_json(self) -> dict[str, Any]:
         """Return them as plain data."""
@@ -353,24 +321,9 @@ BROKER = "first-fit"
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of the experiments; see :class:`~.study.Minh2012Arrivals`.
+    """The plan of the experiments; see :class:`~.study.Minh2012Arrivals`."""
 
-    Attributes
-    ----------
-    cluster_replications, grid_replications, jobs
-        Workloads of each kind, and jobs of each.
-    seed
-        Seed of everything random.
-    loads, machine, widest
-        For the single cluster: system loads, processors, and the widest job; None for a job as wide
-        as the machine.
-    grid_loads, local_load, local_widest, grid_widest
-        For the grid: grid loads, load of each cluster by local jobs, widest local job as a share of
-        its cluster, widest grid job in processors; None for one as wide as the smallest cluster.
-    quick
-        Whether there are fewer workloads if their number is not given.
-    """
-
+    #: Workloads of each kind, and jobs of each.
     cluster_replications: Annotated[
         int,
         Option(
@@ -384,12 +337,16 @@ class Plan:
         Option("Sets of workloads on the grid; 25, quick 6.", name="grid_seeds", kind=int | None),
     ] = None  # type: ignore[assignment]  # likewise
     jobs: Annotated[int, Option("Jobs of a workload.")] = WORKLOAD_JOBS
-    seed: Annotated[int, SEED] = 0
+    seed: Annotated[int, SEED] = 0  #: Seed of everything random.
+    #: For the single cluster: system loads, processors, and the widest job; None for a job as wide
+    #: as the machine.
     loads: Annotated[tuple[float, ...], loads_option("System loads of the cluster.")] = LOADS
     machine: int = MACHINE
     widest: Annotated[int | None, Option("Processors of the widest job on a cluster; all 64.")] = (
         None
     )
+    #: For the grid: grid loads, load of each cluster by local jobs, widest local job as a share of
+    #: its cluster, widest grid job in processors; None for one as wide as the smallest cluster.
     grid_loads: Annotated[tuple[float, ...], loads_option("Grid loads.")] = GRID_LOADS
     local_load: Annotated[float, Option("Load of each cluster of the grid by local jobs.")] = (
         LOCAL_LOAD
@@ -398,6 +355,7 @@ class Plan:
         float, Option("Widest local job of the grid, a share of its cluster.")
     ] = LOCAL_WIDEST
     grid_widest: int | None = None
+    #: Whether there are fewer workloads if their number is not given.
     quick: Annotated[bool, Option("Fewer workloads of as many jobs: some minutes.")] = False
 
     def __post_init__(self) -> None:
@@ -454,18 +412,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Work:
-    """What every process needs to run any task.
+    """What every process needs to run any task."""
 
-    Attributes
-    ----------
-    plan
-        The plan of the experiments.
-    arrivals
-        Models of the arrivals of each pattern.
-    """
-
-    plan: Plan
-    arrivals: Arrivals
+    plan: Plan  #: The plan of the experiments.
+    arrivals: Arrivals  #: Models of the arrivals of each pattern.
 
     def tasks(self) -> list[Task]:
         """Return every task; those on the grid, which are longer, first."""

@@ -279,19 +279,7 @@ GRID_TABLES = {
 
 @dataclass
 class Minh2012Arrivals(PublishedStudy):
-    """All experiments of chapter 6.
-
-    Attributes
-    ----------
-    jobs, seed
-        Jobs of each workload, and the seed of everything.
-    settings
-        All other settings, by name.
-    log
-        The log that arrivals were fitted to.
-    cluster, grid
-        Sections 6.4.1 and 6.4.2.
-    """
+    """All experiments of chapter 6."""
 
     name = "minh2012-arrivals"
     about = "Minh 2012, chapter 6: effects of arrivals on a cluster and on the grid DAS-3."
@@ -299,10 +287,12 @@ class Minh2012Arrivals(PublishedStudy):
     source = f"{MINH}, chapter 6"
     stored_digits = 5
 
+    #: Jobs of each workload, and the seed of everything.
     jobs: int
     seed: int
-    settings: Mapping[str, Any]
-    log: Mapping[str, Any]
+    settings: Mapping[str, Any]  #: All other settings, by name.
+    log: Mapping[str, Any]  #: The log that arrivals were fitted to.
+    #: Sections 6.4.1 and 6.4.2.
     cluster: ClusterRuns
     grid: GridRuns
 

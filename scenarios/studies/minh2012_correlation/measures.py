@@ -114,14 +114,9 @@ def number(value: float) -> str:
 
 
 class Runs:
-    """Slowdowns of many runs.
+    """Slowdowns of many runs."""
 
-    Attributes
-    ----------
-    axes
-        Fields with the varied settings along the first axes of the slowdowns.
-    """
-
+    #: Fields with the varied settings along the first axes of the slowdowns.
     axes: ClassVar[tuple[str, ...]]
     slowdown: Floats
 
@@ -140,57 +135,35 @@ class Runs:
 
 @dataclass(frozen=True)
 class CorrelationRuns(Runs):
-    """The runs without locality, at every degree of correlation (section 7.3.1).
-
-    Attributes
-    ----------
-    degrees, loads, policies
-        The varied settings; policies are names of :data:`POLICIES`.
-    correlation
-        Spearman's of each workload, shape (degrees, replications).
-    slowdown
-        Shape (policies, loads, degrees, replications). Replication r has the same run times and the
-        same gaps between arrivals, but for their scale, everywhere.
-    """
+    """The runs without locality, at every degree of correlation (section 7.3.1)."""
 
     axes = ("policies", "loads", "degrees")
 
+    #: The varied settings; policies are names of :data:`POLICIES`.
     degrees: tuple[float, ...]
     loads: tuple[float, ...]
     policies: tuple[str, ...]
-    correlation: Floats
+    correlation: Floats  #: Spearman's of each workload, shape (degrees, replications).
+    #: Shape (policies, loads, degrees, replications). Replication r has the same run times and the
+    #: same gaps between arrivals, but for their scale, everywhere.
     slowdown: Floats
 
 
 @dataclass(frozen=True)
 class LocalityRuns:
-    """The runs with and without locality of one kind of workload (section 7.3.2).
+    """The runs with and without locality of one kind of workload (section 7.3.2)."""
 
-    Attributes
-    ----------
-    name
-        Name for output.
-    log
-        The log of the jobs.
-    degree
-        Spearman's correlation to set by Control_Correlation; None leaves it as modelled.
-    machine
-        Processors.
-    loads, policies
-        The varied settings.
-    correlation
-        Spearman's of each workload, shape (replications,); the same with and without locality.
-    slowdown
-        Shape (policies, 2, loads, replications), first with locality, then without.
-    """
-
-    name: str
-    log: str
+    name: str  #: Name for output.
+    log: str  #: The log of the jobs.
+    #: Spearman's correlation to set by Control_Correlation; None leaves it as modelled.
     degree: float | None
-    machine: int
+    machine: int  #: Processors.
+    #: The varied settings.
     loads: tuple[float, ...]
     policies: tuple[str, ...]
+    #: Spearman's of each workload, shape (replications,); the same with and without locality.
     correlation: Floats
+    #: Shape (policies, 2, loads, replications), first with locality, then without.
     slowdown: Floats
 
     def of(self, policy: str) -> tuple[Floats, Floats]:
@@ -289,18 +262,10 @@ def foretold_signs(submit: Int64s, run_time: Int64s, processors: Int64s) -> Fore
 
 @dataclass(frozen=True)
 class RandomJobs:
-    """Jobs whose arrivals are chosen when they are submitted.
+    """Jobs whose arrivals are chosen when they are submitted."""
 
-    Attributes
-    ----------
-    run_time
-        s on nodes of speed 1, shape (jobs,).
-    processors
-        Of the same jobs.
-    """
-
-    run_time: Int64s
-    processors: Int64s
+    run_time: Int64s  #: s on nodes of speed 1, shape (jobs,).
+    processors: Int64s  #: Of the same jobs.
 
     def __len__(self) -> int:
         return len(self.run_time)
@@ -349,15 +314,9 @@ class RandomJobs:
 
 @dataclass(frozen=True)
 class Workload(RandomJobs):
-    """Jobs that arrive at random, at a rate given by a load.
+    """Jobs that arrive at random, at a rate given by a load."""
 
-    Attributes
-    ----------
-    gaps
-        Times between arrivals in units of their mean, shape (jobs,).
-    """
-
-    gaps: NDArray[np.float64]
+    gaps: NDArray[np.float64]  #: Times between arrivals in units of their mean, shape (jobs,).
 
     def jobs(self, load: float, machine: int) -> JobTable:
         """Return the table of jobs that arrive at a system load on a machine of this size.
@@ -451,30 +410,21 @@ CASES = (
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of the experiments; see :class:`~.study.Minh2012Correlation`.
+    """The plan of the experiments; see :class:`~.study.Minh2012Correlation`."""
 
-    Attributes
-    ----------
-    replications, jobs
-        Workloads of each kind, and jobs of each.
-    loads, degrees, policies
-        Settings of the first experiment.
-    seed
-        Seed of everything random.
-    locality_loads, locality_policies, cases
-        Settings of the second one.
-    """
-
+    #: Workloads of each kind, and jobs of each.
     replications: Annotated[
         int, Option("Workloads at each degree of correlation.", name="seeds")
     ] = REPLICATIONS
     jobs: Annotated[int, Option("Jobs of a workload.")] = WORKLOAD_JOBS
+    #: loads, degrees, policies: Settings of the first experiment.
     loads: Annotated[tuple[float, ...], loads_option("System loads, 1 is all of the machine.")] = (
         LOADS
     )
-    seed: Annotated[int, SEED] = 0
+    seed: Annotated[int, SEED] = 0  #: Seed of everything random.
     degrees: tuple[float, ...] = DEGREES
     policies: tuple[str, ...] = tuple(POLICIES)
+    #: Settings of the second one.
     locality_loads: tuple[float, ...] = LOCALITY_LOADS
     locality_policies: tuple[str, ...] = LOCALITY_POLICIES
     cases: tuple[Case, ...] = CASES
@@ -522,22 +472,13 @@ def array_of(results: Mapping[str, Any], tasks: Sequence[Task]) -> np.ndarray[An
 
 @dataclass(frozen=True)
 class Work:
-    """What every process needs to run any task.
+    """What every process needs to run any task."""
 
-    Attributes
-    ----------
-    plan
-        The plan of the experiments.
-    models, machines
-        Models and processors of the logs, by name.
-    cases
-        Cases of the plan whose log is available.
-    """
-
-    plan: Plan
+    plan: Plan  #: The plan of the experiments.
+    #: Models and processors of the logs, by name.
     models: dict[str, Locality]
     machines: dict[str, int]
-    cases: tuple[Case, ...]
+    cases: tuple[Case, ...]  #: Cases of the plan whose log is available.
 
     def tasks(self) -> list[Task]:
         """Return every workload to simulate."""

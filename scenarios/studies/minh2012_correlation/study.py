@@ -236,21 +236,7 @@ SIMULATION = ("workload", "policy", "load", "locality", "replication", "correlat
 
 @dataclass
 class Minh2012Correlation(PublishedStudy):
-    """All experiments of chapter 7.
-
-    Attributes
-    ----------
-    correlation
-        Section 7.3.1.
-    locality
-        Section 7.3.2.
-    weeks
-        Section 7.4, by log.
-    jobs, seed
-        Jobs of each workload, and the seed of everything.
-    traces
-        Facts about each log, by name.
-    """
+    """All experiments of chapter 7."""
 
     name = "minh2012-correlation"
     about = (
@@ -266,11 +252,13 @@ class Minh2012Correlation(PublishedStudy):
     counted_in = "Table 3.1"
     written = ("replications", "jobs", "seed", "traces", "correlation", "locality", "weeks")
 
-    correlation: CorrelationRuns
-    locality: Sequence[LocalityRuns]
-    weeks: Mapping[str, ForetoldSigns]
+    correlation: CorrelationRuns  #: Section 7.3.1.
+    locality: Sequence[LocalityRuns]  #: Section 7.3.2.
+    weeks: Mapping[str, ForetoldSigns]  #: Section 7.4, by log.
+    #: Jobs of each workload, and the seed of everything.
     jobs: int
     seed: int
+    #: Facts about each log, by name.
     traces: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     @property

@@ -40,24 +40,12 @@ FIT_DIGITS = {"gamma_scale_s": 0}
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a table.
+    """A figure of a table."""
 
-    Attributes
-    ----------
-    name
-        Name of the row of published figures.
-    feature
-        Name of our feature for it.
-    title
-        Text for output.
-    unit
-        As printed: ``%``, ``min`` or none.
-    """
-
-    name: str
-    feature: str
-    title: str
-    unit: str = ""
+    name: str  #: Name of the row of published figures.
+    feature: str  #: Name of our feature for it.
+    title: str  #: Text for output.
+    unit: str = ""  #: As printed: ``%``, ``min`` or none.
 
     def in_unit(self, number: float) -> float:
         """Return our number in the unit of the table."""
@@ -66,38 +54,24 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the thesis, and the requirements on ours.
+    """A table of the thesis, and the requirements on ours."""
 
-    Attributes
-    ----------
-    number, title
-        Of the table.
-    figures
-        Its figures of each trace.
-    required
-        Names of traces on which it is required, if available; None for all, empty for none.
-    reason
-        Reason for that.
-    within
-        Accepted deviation, in the unit of the table; None: all printed digits have to agree.
-    by_order
-        Whether it depends on the order of jobs of the same second, which logs do not contain, so
-        that the printed figure may lie in the range over orders.
-    slack
-        Extension of that range, chosen by us: orders within a second can change a correlation of
-        bags by this much more than the orders that are tried show.
-    strict
-        Whether the range does not count: ours has to agree in the order of job numbers.
-    """
-
+    #: Of the table.
     number: str
     title: str
-    figures: tuple[Figure, ...]
+    figures: tuple[Figure, ...]  #: Its figures of each trace.
+    #: Names of traces on which it is required, if available; None for all, empty for none.
     required: tuple[str, ...] | None
-    reason: str
+    reason: str  #: Reason for that.
+    #: Accepted deviation, in the unit of the table; None: all printed digits have to agree.
     within: float | None = None
+    #: Whether it depends on the order of jobs of the same second, which logs do not contain, so
+    #: that the printed figure may lie in the range over orders.
     by_order: bool = False
+    #: Extension of that range, chosen by us: orders within a second can change a correlation of
+    #: bags by this much more than the orders that are tried show.
     slack: float = 0.0
+    #: Whether the range does not count: ours has to agree in the order of job numbers.
     strict: bool = False
 
     def requires(self, trace: str) -> bool:
@@ -246,22 +220,7 @@ def published_jobs(trace: str) -> int:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of a trace with ours.
-
-    Attributes
-    ----------
-    trace, table, figure
-        Its place.
-    published
-        As printed.
-    ours
-        Our value, in the unit of the table.
-    least, most
-        Smallest and largest over orders of the jobs of the same second; None if the order does not
-        matter.
-    required
-        Whether it has to be reached.
-    """
+    """A figure of a trace with ours."""
 
     written: ClassVar[Mapping[str, str]] = {
         "table": "table.number", "figure": "figure.name", "unit": "figure.unit", "trace": "trace",
@@ -270,14 +229,17 @@ class Cell:
         "reached": "reached", "met": "met",
     }  # fmt: skip
 
+    #: Its place.
     trace: str
     table: Table
     figure: Figure
-    published: Printed
-    ours: Value
+    published: Printed  #: As printed.
+    ours: Value  #: Our value, in the unit of the table.
+    #: Smallest and largest over orders of the jobs of the same second; None if the order does not
+    #: matter.
     least: float | None
     most: float | None
-    required: bool
+    required: bool  #: Whether it has to be reached.
 
     @property
     def reached(self) -> str:
@@ -329,22 +291,13 @@ class Cell:
 
 @dataclass(kw_only=True)
 class ThesisTrace:
-    """A trace of the thesis.
-
-    Attributes
-    ----------
-    trace
-        Its abbreviation in Table 3.1.
-    workload
-        Its completed jobs.
-    file
-        Its file, and the other available versions.
-    """
+    """A trace of the thesis."""
 
     written: ClassVar[Sequence[str] | Mapping[str, str]] = ("facts",)
 
-    trace: str
-    workload: Workload
+    trace: str  #: Its abbreviation in Table 3.1.
+    workload: Workload  #: Its completed jobs.
+    #: Its file, and the other available versions.
     file: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -381,17 +334,10 @@ def nothing_required(traces: Mapping[str, ThesisTrace]) -> list[str]:
 
 @dataclass(kw_only=True)
 class TraceOutcomes(ThesisTrace):
-    """What was measured on one trace.
+    """What was measured on one trace."""
 
-    Attributes
-    ----------
-    features
-        Its features.
-    orders
-        Smallest and largest value of features over orders of the jobs of the same second.
-    """
-
-    features: Features
+    features: Features  #: Its features.
+    #: Smallest and largest value of features over orders of the jobs of the same second.
     orders: dict[str, tuple[float, float]]
 
     @cached_property

@@ -288,13 +288,7 @@ FITS = ("3.9", "3.10")
 
 @dataclass
 class Minh2012Features(PublishedStudy):
-    """Features of the traces of Table 3.1.
-
-    Attributes
-    ----------
-    traces
-        The results by the abbreviation of the trace.
-    """
+    """Features of the traces of Table 3.1."""
 
     counted_in = "Table 3.1"
     name = "minh2012-features"
@@ -312,7 +306,7 @@ class Minh2012Features(PublishedStudy):
     unreadable = UNREADABLE
     written: ClassVar = {"traces": "traces", "rules": "tables_required", "figures": "cells"}
 
-    traces: dict[str, TraceOutcomes]
+    traces: dict[str, TraceOutcomes]  #: The results by the abbreviation of the trace.
 
     @cached_property
     def cells(self) -> list[Cell]:

@@ -88,28 +88,16 @@ def published(table: str, figure: str, trace: str, series: str) -> list[Printed]
 
 @dataclass(kw_only=True)
 class TraceModels(ThesisTrace):
-    """The results of one trace.
-
-    Attributes
-    ----------
-    arrivals
-        By time scale, s.
-    jobs
-        By way, a name of :data:`~.experiments.PLANNED`.
-    schedules
-        By way; Fig. 5.3.
-    notes
-        Notes of the fits, by way.
-    """
+    """The results of one trace."""
 
     written: ClassVar = {
         "facts": "facts", "arrivals": "arrivals", "jobs": "jobs", "slowdown": "schedules",
     }  # fmt: skip
 
-    arrivals: Mapping[float, ArrivalRuns]
-    jobs: Mapping[str, JobRuns]
-    schedules: Mapping[str, Schedule]
-    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    arrivals: Mapping[float, ArrivalRuns]  #: By time scale, s.
+    jobs: Mapping[str, JobRuns]  #: By way, a name of :data:`~.experiments.PLANNED`.
+    schedules: Mapping[str, Schedule]  #: By way; Fig. 5.3.
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)  #: Notes of the fits, by way.
 
     @property
     def is_required(self) -> bool:
@@ -203,33 +191,16 @@ class TraceModels(ThesisTrace):
 
 @dataclass(frozen=True)
 class Way:
-    """A way to make the comprehensive model, or to simulate its workloads.
+    """A way to make the comprehensive model, or to simulate its workloads."""
 
-    Attributes
-    ----------
-    words
-        Its description.
-    arrivals
-        A name of :data:`~analysis.models.model.ARRIVALS`; chapter 5 uses those of chapter 4.
-    options
-        Options of the fit of its jobs.
-    time_scale_s
-        s; T, of the arrivals.
-    widest
-        Processors beyond which jobs are left out of all simulations.
-    times
-        Number of workloads, as a multiple of that of the others.
-    jobs
-        Whether its jobs are measured; the others are simulated only.
-    """
-
-    words: str
+    words: str  #: Its description.
+    #: A name of :data:`~analysis.models.model.ARRIVALS`; chapter 5 uses those of chapter 4.
     arrivals: str = "wavelet-zeros"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    time_scale_s: float | None = None
-    widest: int | None = None
-    times: int = 1
-    jobs: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)  #: Options of the fit of its jobs.
+    time_scale_s: float | None = None  #: s; T, of the arrivals.
+    widest: int | None = None  #: Processors beyond which jobs are left out of all simulations.
+    times: int = 1  #: Number of workloads, as a multiple of that of the others.
+    jobs: bool = False  #: Whether its jobs are measured; the others are simulated only.
 
 
 #: The ways by name; the requirements are for the first one.
@@ -258,21 +229,11 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """What every process needs to do any task.
+    """What every process needs to do any task."""
 
-    Attributes
-    ----------
-    workloads
-        By trace.
-    models
-        By trace and way; empty while they are fitted.
-    seeds
-        Of generated arrivals.
-    """
-
-    workloads: dict[str, Workload]
-    models: dict[tuple[str, str], WorkloadModel]
-    seeds: Sequence[int]
+    workloads: dict[str, Workload]  #: By trace.
+    models: dict[tuple[str, str], WorkloadModel]  #: By trace and way; empty while they are fitted.
+    seeds: Sequence[int]  #: Of generated arrivals.
 
     def __call__(self, task: Task) -> Any:
         """Return the result of a task."""

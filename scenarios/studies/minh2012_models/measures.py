@@ -51,37 +51,23 @@ Curve = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Measures of arrivals.
-
-    Attributes
-    ----------
-    cv
-        Coefficient of variation of interarrival times.
-    zeros
-        Share of zeros in the rate process: in the counts of a trace, or in the rates that a model
-        draws before jobs arrive. None if a model has no such process.
-    empty
-        Share of intervals without an arrival.
-    hurst, hurst_sd
-        Mean and standard deviation of three estimators of the Hurst parameter; None if they are not
-        available.
-    ks
-        Kolmogorov-Smirnov distance of the interarrival times to those of the trace.
-    gaps
-        Fig. 4.6: share of the interarrival times longer than x s; None if all are short.
-    correlation
-        Fig. 4.5: autocorrelation of the counts at lags 1 to :data:`LAGS`; None of short ones.
-    """
+    """Measures of arrivals."""
 
     written: ClassVar = ("cv", "zeros", "empty", "hurst", "hurst_sd", "ks")
 
-    cv: float
+    cv: float  #: Coefficient of variation of interarrival times.
+    #: Share of zeros in the rate process: in the counts of a trace, or in the rates that a model
+    #: draws before jobs arrive. None if a model has no such process.
     zeros: float | None
-    empty: float
+    empty: float  #: Share of intervals without an arrival.
+    #: Mean and standard deviation of three estimators of the Hurst parameter; None if they are not
+    #: available.
     hurst: float | None
     hurst_sd: float | None
-    ks: float
+    ks: float  #: Kolmogorov-Smirnov distance of the interarrival times to those of the trace.
+    #: Fig. 4.6: share of the interarrival times longer than x s; None if all are short.
     gaps: Curve | None
+    #: Fig. 4.5: autocorrelation of the counts at lags 1 to :data:`LAGS`; None of short ones.
     correlation: Floats | None
 
 
@@ -131,31 +117,18 @@ def or_none[Found](find: Callable[[], Found]) -> Found | None:
 
 @dataclass(frozen=True)
 class ArrivalRuns:
-    """A trace at a time scale, and arrivals generated from the models fitted to it.
-
-    Attributes
-    ----------
-    scale_s
-        T.
-    trace
-        The recorded arrivals.
-    models
-        The generated arrivals for each seed, by name of :data:`FITS`, and :data:`CHOSEN`.
-    choice
-        The model that ``auto`` chooses.
-    reasons
-        Why models could not be fitted, by name.
-    """
+    """A trace at a time scale, and arrivals generated from the models fitted to it."""
 
     written: ClassVar = {
         "chosen": "choice", "not_fitted": "reasons", "trace": "trace", "models": "spreads",
     }  # fmt: skip
 
-    scale_s: float
-    trace: Arrivals
+    scale_s: float  #: T.
+    trace: Arrivals  #: The recorded arrivals.
+    #: The generated arrivals for each seed, by name of :data:`FITS`, and :data:`CHOSEN`.
     models: Mapping[str, Sequence[Arrivals]]
-    choice: str
-    reasons: Mapping[str, str]
+    choice: str  #: The model that ``auto`` chooses.
+    reasons: Mapping[str, str]  #: Why models could not be fitted, by name.
 
     def spread(self, model: str, figure: str) -> Spread | None:
         """Return mean and spread over seeds of a figure of a model; None if there is none."""
@@ -273,21 +246,13 @@ DISTANCES = {
 
 @dataclass(frozen=True)
 class Jobs:
-    """Measures of jobs.
+    """Measures of jobs."""
 
-    Attributes
-    ----------
-    figures
-        By name of :data:`TITLES`; those not available are left out.
-    distances
-        Kolmogorov-Smirnov distance to the trace by name of :data:`DISTANCES`; likewise.
-    curves
-        Figs. 5.1 and 5.2, by name of :data:`DISTANCES`: share of bags larger than x, share of jobs
-        with at most x.
-    """
-
-    figures: Mapping[str, float]
+    figures: Mapping[str, float]  #: By name of :data:`TITLES`; those not available are left out.
+    #: Kolmogorov-Smirnov distance to the trace by name of :data:`DISTANCES`; likewise.
     distances: Mapping[str, float]
+    #: Figs. 5.1 and 5.2, by name of :data:`DISTANCES`: share of bags larger than x, share of jobs
+    #: with at most x.
     curves: Mapping[str, Curve]
 
 
@@ -387,29 +352,17 @@ def study_jobs(model: WorkloadModel, trace: Workload, seed: int) -> tuple[Jobs, 
 
 @dataclass(frozen=True)
 class JobRuns:
-    """A trace, and workloads generated from the model fitted to it.
-
-    Attributes
-    ----------
-    trace
-        The recorded jobs.
-    model
-        The generated jobs for each seed.
-    uniform
-        Normalized entropies of the naive model.
-    arrivals
-        The arrivals of the model.
-    """
+    """A trace, and workloads generated from the model fitted to it."""
 
     written: ClassVar = {
         "arrivals": "arrivals", "trace": "trace.figures", "generated": "generated",
         "ks": "distances", "uniform_entropy": "uniform",
     }  # fmt: skip
 
-    trace: Jobs
-    model: Sequence[Jobs]
-    uniform: Sequence[float]
-    arrivals: str
+    trace: Jobs  #: The recorded jobs.
+    model: Sequence[Jobs]  #: The generated jobs for each seed.
+    uniform: Sequence[float]  #: Normalized entropies of the naive model.
+    arrivals: str  #: The arrivals of the model.
 
     def spread(self, figure: str) -> Spread | None:
         """Return mean and spread over seeds of a figure or a distance; None if there is none."""
@@ -532,15 +485,7 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """A trace and generated workloads in simulations.
-
-    Attributes
-    ----------
-    trace
-        Results of the trace.
-    workloads
-        Results of each generated workload.
-    """
+    """A trace and generated workloads in simulations."""
 
     written: ClassVar = {
         "processors": "trace.processors", "jobs_left_out_share": "trace.left_out",
@@ -548,8 +493,8 @@ class Schedule:
         "known": "known", "inside": "inside",
     }  # fmt: skip
 
-    trace: Points
-    workloads: Sequence[Points]
+    trace: Points  #: Results of the trace.
+    workloads: Sequence[Points]  #: Results of each generated workload.
 
     @property
     def slowdowns(self) -> Floats:

@@ -283,15 +283,7 @@ TABLES = {
 
 @dataclass
 class Minh2012Models(PublishedStudy):
-    """The models next to the traces, and to the published figures.
-
-    Attributes
-    ----------
-    traces
-        The results by abbreviation of the trace.
-    seeds
-        Number of workloads drawn from every model.
-    """
+    """The models next to the traces, and to the published figures."""
 
     counted_in = "Table 3.1"
     name = "minh2012-models"
@@ -313,8 +305,8 @@ class Minh2012Models(PublishedStudy):
     written = ("seeds", "loads", "policies", "traces")
     loads, policies = LOADS, tuple(POLICIES)
 
-    traces: dict[str, TraceModels]
-    seeds: int
+    traces: dict[str, TraceModels]  #: The results by abbreviation of the trace.
+    seeds: int  #: Number of workloads drawn from every model.
 
     def tables(self) -> Sequence[Table]:
         """Return the published tables with ours."""

@@ -26,21 +26,11 @@ FITNESS_RATIO = 0.97
 
 @dataclass(frozen=True)
 class Cut:
-    """The part of a log that is a trace of the thesis.
+    """The part of a log that is a trace of the thesis."""
 
-    Attributes
-    ----------
-    log
-        Name of the log.
-    years
-        Calendar years, first and last; None for all.
-    training
-        Number of jobs that train.
-    """
-
-    log: str
-    years: tuple[int, int] | None
-    training: int
+    log: str  #: Name of the log.
+    years: tuple[int, int] | None  #: Calendar years, first and last; None for all.
+    training: int  #: Number of jobs that train.
 
 
 #: The traces of the thesis (section 8.2). It says "the first part" trains; with these
@@ -87,54 +77,20 @@ READINGS: dict[str, tuple[str, float | None]] = {
 
 @dataclass
 class OwnTraining:
-    """Parameters that we trained, and their accuracy.
+    """Parameters that we trained, and their accuracy."""
 
-    Attributes
-    ----------
-    parameters
-        The parameters.
-    origin
-        Their origin, in words.
-    training, test
-        Their figures on the training part alone, and on the test part.
-    details
-        Seeds, evaluations and seconds of the search.
-    """
-
-    parameters: HistoryParameters
-    origin: str
+    parameters: HistoryParameters  #: The parameters.
+    origin: str  #: Their origin, in words.
+    #: Their figures on the training part alone, and on the test part.
     training: Accuracy
     test: Accuracy
+    #: Seeds, evaluations and seconds of the search.
     details: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class TraceOutcomes:
-    """The accuracy of the models on one trace.
-
-    Attributes
-    ----------
-    trace
-        A name of :data:`CUTS`.
-    jobs, training
-        Number of jobs, and how many of them train.
-    mean_run_min
-        Mean run time of the test part, min.
-    requested
-        Figures of the requested time on the test part.
-    test
-        Figures on the test part by :data:`MODELS`.
-    published_training
-        Figures of the published parameters on the training part alone.
-    own
-        Our own training; None if none is stored and none was asked for.
-    readings
-        Figures by :data:`READINGS`.
-    run_s
-        Run times of all jobs, s, for pictures.
-    facts
-        Description of the trace.
-    """
+    """The accuracy of the models on one trace."""
 
     written: ClassVar = {
         "trace": "facts", "jobs": "jobs", "training_jobs": "training",
@@ -143,17 +99,18 @@ class TraceOutcomes:
         "own_training": "own", "fitness": "fitness", "fitness_ratio": "fitness_ratio",
     }  # fmt: skip
 
-    trace: str
+    trace: str  #: A name of :data:`CUTS`.
+    #: Number of jobs, and how many of them train.
     jobs: int
     training: int
-    mean_run_min: float
-    requested: Accuracy
-    test: dict[str, Accuracy]
-    published_training: Accuracy
-    own: OwnTraining | None
-    readings: dict[str, Accuracy]
-    run_s: Any = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    mean_run_min: float  #: Mean run time of the test part, min.
+    requested: Accuracy  #: Figures of the requested time on the test part.
+    test: dict[str, Accuracy]  #: Figures on the test part by :data:`MODELS`.
+    published_training: Accuracy  #: Figures of the published parameters on the training part alone.
+    own: OwnTraining | None  #: Our own training; None if none is stored and none was asked for.
+    readings: dict[str, Accuracy]  #: Figures by :data:`READINGS`.
+    run_s: Any = None  #: Run times of all jobs, s, for pictures.
+    facts: dict[str, Any] = field(default_factory=dict)  #: Description of the trace.
 
     @property
     def fitness(self) -> dict[str, float]:
@@ -207,23 +164,14 @@ class TraceOutcomes:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of Tables 8.4 to 8.6 with ours.
+    """A figure of Tables 8.4 to 8.6 with ours."""
 
-    Attributes
-    ----------
-    trace, measure, predictor
-        Its place, by name of a column.
-    ours
-        Our figure in the unit of the table; None if it cannot be computed.
-    published
-        As printed.
-    """
-
+    #: Its place, by name of a column.
     trace: str
     measure: str
     predictor: str
-    ours: float | None
-    published: Printed
+    ours: float | None  #: Our figure in the unit of the table; None if it cannot be computed.
+    published: Printed  #: As printed.
 
 
 def published_row(trace: str) -> dict[str, str]:

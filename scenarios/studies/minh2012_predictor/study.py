@@ -205,13 +205,7 @@ TRAINING = (
 
 @dataclass
 class Minh2012Predictor(PublishedStudy):
-    """Predictors on the traces of Tables 8.4 to 8.6.
-
-    Attributes
-    ----------
-    traces
-        The results by trace.
-    """
+    """Predictors on the traces of Tables 8.4 to 8.6."""
 
     counted_in = "Table 8.1"
     name = "minh2012-predictor"
@@ -229,7 +223,7 @@ class Minh2012Predictor(PublishedStudy):
     listed = TABLED
     written: ClassVar = {"traces": "traces", "tables": "cells"}
 
-    traces: dict[str, TraceOutcomes]
+    traces: dict[str, TraceOutcomes]  #: The results by trace.
 
     @cached_property
     def cells(self) -> list[Cell]:

@@ -46,37 +46,19 @@ SHUFFLED = "draw, shuffled in the week"
 
 @dataclass(frozen=True)
 class Draw:
-    """The measures of one population.
+    """The measures of one population."""
 
-    Attributes
-    ----------
-    jobs_per_week
-        Submitted jobs per week.
-    week
-        Total variation distance of its weekly profile of submissions from the log's.
-    think
-        Kolmogorov-Smirnov distance of its think times between sessions from the log's.
-    """
-
-    jobs_per_week: float
-    week: float
-    think: float
+    jobs_per_week: float  #: Submitted jobs per week.
+    week: float  #: Total variation distance of its weekly profile of submissions from the log's.
+    think: float  #: Kolmogorov-Smirnov distance of its think times between sessions from the log's.
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Populations drawn from a trace.
+    """Populations drawn from a trace."""
 
-    Attributes
-    ----------
-    jobs_per_week
-        Jobs of the log in its calendar weeks.
-    kinds
-        Draws by kind, one for each seed.
-    """
-
-    jobs_per_week: float
-    kinds: Mapping[str, Sequence[Draw]]
+    jobs_per_week: float  #: Jobs of the log in its calendar weeks.
+    kinds: Mapping[str, Sequence[Draw]]  #: Draws by kind, one for each seed.
 
 
 def draws_of(

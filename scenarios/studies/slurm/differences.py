@@ -37,23 +37,15 @@ LIMITS = ("QOS", "Assoc", "JobArrayTaskLimit", "Partition")
 
 @dataclass(frozen=True)
 class Side:
-    """What one schedule did with a job.
+    """What one schedule did with a job."""
 
-    Attributes
-    ----------
-    start, how, nodes
-        Of its first try.
-    reasons
-        How many samples gave each reason, the most frequent first.
-    preempted
-        How many of its tries were preempted, and for whom.
-    """
-
+    #: Of its first try.
     start: int
     how: str
     nodes: tuple[str, ...]
+    #: How many samples gave each reason, the most frequent first.
     reasons: tuple[tuple[str, int], ...]
-    preempted: tuple[Key, ...]
+    preempted: tuple[Key, ...]  #: How many of its tries were preempted, and for whom.
 
     def __str__(self) -> str:
         said = ", ".join(f"{reason} {count}" for reason, count in self.reasons) or "no sample"
@@ -63,28 +55,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Difference:
-    """A job whose starts differ.
+    """A job whose starts differ."""
 
-    Attributes
-    ----------
-    line
-        What was submitted.
-    key
-        The job.
-    mine, theirs
-        What the two schedules did with it.
-    cause
-        A name of :data:`CAUSES`.
-    detail
-        The numbers or jobs behind it.
-    """
-
-    line: Submission
-    key: Key
+    line: Submission  #: What was submitted.
+    key: Key  #: The job.
+    #: What the two schedules did with it.
     mine: Side
     theirs: Side
-    cause: str
-    detail: str
+    cause: str  #: A name of :data:`CAUSES`.
+    detail: str  #: The numbers or jobs behind it.
 
     @property
     def later(self) -> int:

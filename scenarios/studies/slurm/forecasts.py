@@ -84,18 +84,10 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """A recorded run from whose samples one forecasts.
+    """A recorded run from whose samples one forecasts."""
 
-    Attributes
-    ----------
-    record
-        The run.
-    before
-        The run a week before; None for none.
-    """
-
-    record: Record
-    before: Record | None = None
+    record: Record  #: The run.
+    before: Record | None = None  #: The run a week before; None for none.
 
     @property
     def shift(self) -> int:
@@ -227,26 +219,14 @@ class Scene:
 
 @dataclass(frozen=True)
 class Case:
-    """Forecasts of one moment, and the starts that came; all times in s from that moment.
+    """Forecasts of one moment, and the starts that came; all times in s from that moment."""
 
-    Attributes
-    ----------
-    moment
-        s since the start of the plan.
-    keys
-        The jobs of which Slurm expected a start.
-    said
-        When Slurm expected it, shape (jobs,).
-    came
-        When it came; -1 if the record ends before, or the job was taken back, shape (jobs,).
-    futures
-        When it came in futures; infinite beyond the horizon, shape (futures, jobs).
-    """
-
-    moment: int
-    keys: tuple[Key, ...]
-    said: Int64s
+    moment: int  #: s since the start of the plan.
+    keys: tuple[Key, ...]  #: The jobs of which Slurm expected a start.
+    said: Int64s  #: When Slurm expected it, shape (jobs,).
+    #: When it came; -1 if the record ends before, or the job was taken back, shape (jobs,).
     came: Int64s
+    #: When it came in futures; infinite beyond the horizon, shape (futures, jobs).
     futures: NDArray[np.float64]
 
     @cached_property
@@ -257,48 +237,31 @@ class Case:
 
 @dataclass(frozen=True)
 class Score:
-    """How near forecasts of some jobs were; errors in s, of forecasts less starts.
+    """How near forecasts of some jobs were; errors in s, of forecasts less starts."""
 
-    Attributes
-    ----------
-    jobs, missing
-        Jobs at moments that count, and those that did not start within the record.
-    slurm, ours, recalibrated
-        Mean error without the sign, its median, and mean with the sign; of the median in futures,
-        raw and recalibrated.
-    cover50, cover90
-        Share of starts within bounds, raw and recalibrated.
-    width
-        Median width of the recalibrated 90 % bounds, s.
-    """
-
+    #: Jobs at moments that count, and those that did not start within the record.
     jobs: int
     missing: int
+    #: Mean error without the sign, its median, and mean with the sign; of the median in futures,
+    #: raw and recalibrated.
     slurm: tuple[float, float, float]
     ours: tuple[float, float, float]
     recalibrated: tuple[float, float, float]
+    #: Share of starts within bounds, raw and recalibrated.
     cover50: tuple[float, float]
     cover90: tuple[float, float]
-    width: float
+    width: float  #: Median width of the recalibrated 90 % bounds, s.
 
 
 @dataclass
 class Forecasts:
-    """Forecasts of recorded runs.
+    """Forecasts of recorded runs."""
 
-    Attributes
-    ----------
-    cases
-        By forecaster and run.
-    week_before
-        The run that each run has before it.
-    futures
-        Futures at each moment.
-    """
-
+    #: By forecaster and run.
     cases: dict[tuple[str, str], list[Case]] = field(default_factory=dict)
+    #: The run that each run has before it.
     week_before: dict[str, str] = field(default_factory=dict)
-    futures: int = FUTURES
+    futures: int = FUTURES  #: Futures at each moment.
 
     def scores(self, forecaster: str) -> dict[tuple[str, str], Score]:
         """Return the scores of a forecaster by run and class; those of all runs are the last.

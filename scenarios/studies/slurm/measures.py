@@ -31,96 +31,55 @@ PRIORITY_SHARE, PRIORITY_POINTS = 0.01, 2.0
 
 @dataclass(frozen=True)
 class Distance:
-    """Starts and waits of the same jobs in two schedules.
+    """Starts and waits of the same jobs in two schedules."""
 
-    Attributes
-    ----------
-    jobs
-        Jobs that started in both.
-    only
-        Jobs that started in one, or in none though one of the schedules knows them.
-    mean, median, p90, most
-        s between the starts, without the sign; nan without jobs.
-    within
-        Share of the starts that are at most :data:`WITHIN` apart.
-    shift
-        s by which the second schedule starts later in the mean.
-    waits, median_waits
-        s from the submission to the start in the first and in the second schedule.
-    pearson, spearman
-        Correlation of the waits; nan if one has only one value.
-    nodes, states
-        Share of the jobs that had the same nodes, and the same final state.
-    """
-
-    jobs: int
-    only: int
+    jobs: int  #: Jobs that started in both.
+    only: int  #: Jobs that started in one, or in none though one of the schedules knows them.
+    #: s between the starts, without the sign; nan without jobs.
     mean: float
     median: float
     p90: float
     most: float
-    within: tuple[float, ...]
-    shift: float
+    within: tuple[float, ...]  #: Share of the starts that are at most :data:`WITHIN` apart.
+    shift: float  #: s by which the second schedule starts later in the mean.
+    #: s from the submission to the start in the first and in the second schedule.
     waits: tuple[float, float]
     median_waits: tuple[float, float]
+    #: Correlation of the waits; nan if one has only one value.
     pearson: float
     spearman: float
+    #: Share of the jobs that had the same nodes, and the same final state.
     nodes: float
     states: float
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two schedules of one plan.
-
-    Attributes
-    ----------
-    first, second
-        Their names.
-    starts
-        The first tries of all jobs.
-    tries
-        All tries of all jobs: first tries with first tries, second with second, and so on.
-    partitions
-        The first tries by partition.
-    reasons
-        The pending reasons in the samples.
-    starts_of
-        Both starts of each job's first try, s.
-    """
+    """Two schedules of one plan."""
 
     written: ClassVar = ("first", "second", "starts", "tries", "partitions", "reasons")
 
+    #: Their names.
     first: str
     second: str
-    starts: Distance
+    starts: Distance  #: The first tries of all jobs.
+    #: All tries of all jobs: first tries with first tries, second with second, and so on.
     tries: Distance
-    partitions: Mapping[str, Distance]
-    reasons: Agreement
-    starts_of: tuple[tuple[int, int], ...]
+    partitions: Mapping[str, Distance]  #: The first tries by partition.
+    reasons: Agreement  #: The pending reasons in the samples.
+    starts_of: tuple[tuple[int, int], ...]  #: Both starts of each job's first try, s.
 
 
 @dataclass
 class Agreement:
-    """How often two schedules say the same of the same job at the same moment.
-
-    Attributes
-    ----------
-    compared
-        Waiting jobs at the samples' moments that waited in both.
-    same
-        Those of them of which both say the same.
-    others
-        Jobs that waited only in the second schedule.
-    pairs
-        How often each pair of words was said.
-    """
+    """How often two schedules say the same of the same job at the same moment."""
 
     written: ClassVar = {"compared": "compared", "same": "same", "only_recorded": "others"}
 
-    compared: int = 0
-    same: int = 0
-    others: int = 0
+    compared: int = 0  #: Waiting jobs at the samples' moments that waited in both.
+    same: int = 0  #: Those of them of which both say the same.
+    others: int = 0  #: Jobs that waited only in the second schedule.
+    #: How often each pair of words was said.
     pairs: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
@@ -246,23 +205,12 @@ def agreement(first: At[str], second: At[str], only: Collection[Key] = ()) -> Ag
 
 @dataclass(frozen=True)
 class Reproduced:
-    """How well a number of waiting jobs is reproduced, such as a part of their priority.
+    """How well a number of waiting jobs is reproduced, such as a part of their priority."""
 
-    Attributes
-    ----------
-    name
-        The number, as in ``sprio``.
-    compared
-        Jobs at the samples' moments.
-    near
-        Share within :data:`PRIORITY_SHARE` or :data:`PRIORITY_POINTS`.
-    mean, most
-        Difference, without the sign.
-    """
-
-    name: str
-    compared: int
-    near: float
+    name: str  #: The number, as in ``sprio``.
+    compared: int  #: Jobs at the samples' moments.
+    near: float  #: Share within :data:`PRIORITY_SHARE` or :data:`PRIORITY_POINTS`.
+    #: Difference, without the sign.
     mean: float
     most: float
 

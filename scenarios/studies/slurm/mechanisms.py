@@ -31,28 +31,16 @@ EFFECT_TABLE = ("plan", "mechanism", "mean apart (s)", "median", "Pearson", "mea
 
 
 class Mechanism(NamedTuple):
-    """A mechanism, and how it is switched off.
+    """A mechanism, and how it is switched off."""
 
-    Attributes
-    ----------
-    name
-        What tables call the run without it.
-    scheduling, priority
-        Settings of the machine that switch it off.
-    machine
-        Returns the machine without it, for what is not a setting.
-    workload
-        Returns the jobs without it.
-    placement
-        The rule of placement.
-    """
-
-    name: str
+    name: str  #: What tables call the run without it.
+    #: Settings of the machine that switch it off.
     scheduling: Mapping[str, object] = {}
     priority: Mapping[str, object] = {}
+    #: Returns the machine without it, for what is not a setting.
     machine: Callable[[Machine], Machine] | None = None
-    workload: Callable[[Workload], Workload] | None = None
-    placement: str = "slurm"
+    workload: Callable[[Workload], Workload] | None = None  #: Returns the jobs without it.
+    placement: str = "slurm"  #: The rule of placement.
 
     def without(self, machine: Machine) -> Machine:
         """Return a machine without it."""
@@ -126,28 +114,15 @@ MECHANISMS = (
 
 @dataclass(frozen=True)
 class Effect:
-    """What a plan's schedule is with a mechanism switched off, over several draws of phases.
+    """What a plan's schedule is with a mechanism switched off, over several draws of phases."""
 
-    Attributes
-    ----------
-    plan
-        The names of the plan's recorded runs.
-    mechanism
-        The name of the run.
-    mean, median
-        s between starts, as in :class:`~hpcrowd.scenarios.studies.slurm.measures.Distance`.
-    pearson
-        Correlation of waits.
-    wait
-        Simulated mean wait, s.
-    """
-
-    plan: str
-    mechanism: str
+    plan: str  #: The names of the plan's recorded runs.
+    mechanism: str  #: The name of the run.
+    #: s between starts, as in :class:`~hpcrowd.scenarios.studies.slurm.measures.Distance`.
     mean: Spread
     median: Spread
-    pearson: Spread
-    wait: Spread
+    pearson: Spread  #: Correlation of waits.
+    wait: Spread  #: Simulated mean wait, s.
 
 
 def effects_of(

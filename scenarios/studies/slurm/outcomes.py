@@ -45,18 +45,11 @@ LOG_PEARSON, LOG_MEDIAN = 0.97, 4.0
 
 
 class Simulated(NamedTuple):
-    """A simulation of a plan.
+    """A simulation of a plan."""
 
-    Attributes
-    ----------
-    schedule
-        Its outcome.
-    on_record
-        Priorities and fair-share factors at the record's samples if all jobs start and end as
-        recorded; None if that was not simulated.
-    """
-
-    schedule: Schedule
+    schedule: Schedule  #: Its outcome.
+    #: Priorities and fair-share factors at the record's samples if all jobs start and end as
+    #: recorded; None if that was not simulated.
     on_record: Schedule | None = None
 
 
@@ -112,39 +105,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A plan.
-
-    Attributes
-    ----------
-    name
-        The names of its runs.
-    log
-        Whether the record is an accounting, not runs of a plan.
-    draws
-        Each simulation compared with each recorded run.
-    among
-        How far the starts of each two simulations are apart.
-    typical
-        The place of the simulation whose mean difference is the median one.
-    own
-        The recorded runs compared with each other; if there is only one, the pairs of other plans.
-    borrowed
-        Whether they are of other plans.
-    partitions, users
-        Mean waits by name.
-    order
-        Pairs of users in the recorded order, pairs that count, and those in another order.
-    parts
-        Priorities and their parts compared with ``sprio``; ``FairShare`` with ``sshare``.
-    on_record
-        Whether these are of a simulation in which all jobs start as recorded.
-    differences
-        The jobs whose starts in the typical simulation differ from the nearest run.
-    nearest
-        The name of that run.
-    facts
-        Where the records are from.
-    """
+    """A plan."""
 
     written: ClassVar = {
         "simulated": "compared", "recorded": "own", "simulated_apart": "among",
@@ -154,21 +115,26 @@ class Outcome:
         "jobs_that_differ": "differences.__len__",
     }  # fmt: skip
 
-    name: str
-    log: bool
-    draws: tuple[tuple[Comparison, ...], ...]
-    among: tuple[Distance, ...]
-    typical: int
+    name: str  #: The names of its runs.
+    log: bool  #: Whether the record is an accounting, not runs of a plan.
+    draws: tuple[tuple[Comparison, ...], ...]  #: Each simulation compared with each recorded run.
+    among: tuple[Distance, ...]  #: How far the starts of each two simulations are apart.
+    typical: int  #: The place of the simulation whose mean difference is the median one.
+    #: The recorded runs compared with each other; if there is only one, the pairs of other plans.
     own: tuple[Comparison, ...]
-    borrowed: bool
+    borrowed: bool  #: Whether they are of other plans.
+    #: Mean waits by name.
     partitions: Mapping[str, Waits]
     users: Mapping[str, Waits]
+    #: Pairs of users in the recorded order, pairs that count, and those in another order.
     order: tuple[int, int, Sequence[tuple[str, str]]]
+    #: Priorities and their parts compared with ``sprio``; ``FairShare`` with ``sshare``.
     parts: Mapping[str, Reproduced]
-    on_record: bool
+    on_record: bool  #: Whether these are of a simulation in which all jobs start as recorded.
+    #: The jobs whose starts in the typical simulation differ from the nearest run.
     differences: Sequence[Difference]
-    nearest: str
-    facts: Mapping[str, Any]
+    nearest: str  #: The name of that run.
+    facts: Mapping[str, Any]  #: Where the records are from.
 
     @property
     def ours(self) -> tuple[Comparison, ...]:

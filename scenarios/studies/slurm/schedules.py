@@ -197,30 +197,18 @@ type At[Value] = Mapping[int, Mapping[Key, Value]]
 
 @dataclass(frozen=True)
 class Schedule:
-    """The outcome of a plan; times are s since its start.
+    """The outcome of a plan; times are s since its start."""
 
-    Attributes
-    ----------
-    name
-        What tables call it.
-    tries
-        Every try of every job, by job, then by try.
-    reasons
-        By moment: the reason, as one word, of each job that waited then.
-    priorities
-        By moment: the parts of each waiting job's priority in points, named as in ``sprio``, and
-        :data:`TOTAL`. Tasks of an array that wait together may have the task -1.
-    shares
-        By moment: the fair-share factor of each user, by account and user.
-    preempted_for
-        For whom a job was preempted, by job and number of the try.
-    """
-
-    name: str
-    tries: tuple[Try, ...]
+    name: str  #: What tables call it.
+    tries: tuple[Try, ...]  #: Every try of every job, by job, then by try.
+    #: By moment: the reason, as one word, of each job that waited then.
     reasons: At[str] = field(default_factory=dict)
+    #: By moment: the parts of each waiting job's priority in points, named as in ``sprio``, and
+    #: :data:`TOTAL`. Tasks of an array that wait together may have the task -1.
     priorities: At[Mapping[str, float]] = field(default_factory=dict)
+    #: By moment: the fair-share factor of each user, by account and user.
     shares: Mapping[int, Mapping[tuple[str, str], float]] = field(default_factory=dict)
+    #: For whom a job was preempted, by job and number of the try.
     preempted_for: Mapping[tuple[Key, int], Key] = field(default_factory=dict)
 
     @cached_property

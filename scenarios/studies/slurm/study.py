@@ -150,19 +150,7 @@ DIFFERENCE_TABLE = ("plan", "job", "partition", "user", "later (s)", "simulated"
 
 @dataclass
 class Slurm(PublishedStudy):
-    """Plans that a real Slurm ran, replayed.
-
-    Attributes
-    ----------
-    traces
-        What the simulations of each plan reached, by the names of its runs.
-    phases, seed
-        Simulations of each plan, and the seed of their phases.
-    effects
-        What mechanisms do that were switched off, if that was asked for.
-    forecasts
-        Forecasts at the samples, Slurm's and ours, if that was asked for.
-    """
+    """Plans that a real Slurm ran, replayed."""
 
     name = "slurm"
     about = "A real Slurm's recorded runs, replayed: starts, waits, reasons, priorities."
@@ -170,10 +158,14 @@ class Slurm(PublishedStudy):
     source = "Recorded runs of Slurm: plan, accounting, and samples of squeue, sprio and sshare"
     setting = "plan"
 
+    #: What the simulations of each plan reached, by the names of its runs.
     traces: dict[str, Outcome]
+    #: Simulations of each plan, and the seed of their phases.
     phases: int = 1
     seed: int = 0
+    #: What mechanisms do that were switched off, if that was asked for.
     effects: Sequence[Effect] = field(default_factory=list)
+    #: Forecasts at the samples, Slurm's and ours, if that was asked for.
     forecasts: Forecasts | None = None
 
     def tables(self) -> Sequence[Table]:

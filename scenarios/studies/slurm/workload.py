@@ -28,31 +28,17 @@ ARRIVED = 0.7
 
 @dataclass(frozen=True)
 class Workload:
-    """A plan as jobs; all arrays have shape (jobs,).
+    """A plan as jobs; all arrays have shape (jobs,)."""
 
-    Attributes
-    ----------
-    jobs
-        User, group (the account), partition as ``queue``, cores, submission, limit as
-        ``requested_time``, and ``run_time``: s that the job takes if it is not stopped at its
-        limit. Times are s since the start of the plan.
-    requests
-        What the jobs ask of the machine.
-    rules
-        Dependencies, throttles of arrays, and earliest starts.
-    keys
-        The job in the plan.
-    submitted
-        s since the start of the plan, with fractions.
-    cancel
-        s since the start of the plan, when the job is taken back if it still waits; -1 for never.
-    """
-
+    #: User, group (the account), partition as ``queue``, cores, submission, limit as
+    #: ``requested_time``, and ``run_time``: s that the job takes if it is not stopped at its limit.
+    #: Times are s since the start of the plan.
     jobs: JobTable
-    requests: Requests
-    rules: Rules
-    keys: tuple[Key, ...]
-    submitted: Float64s
+    requests: Requests  #: What the jobs ask of the machine.
+    rules: Rules  #: Dependencies, throttles of arrays, and earliest starts.
+    keys: tuple[Key, ...]  #: The job in the plan.
+    submitted: Float64s  #: s since the start of the plan, with fractions.
+    #: s since the start of the plan, when the job is taken back if it still waits; -1 for never.
     cancel: Float64s
 
     @cached_property

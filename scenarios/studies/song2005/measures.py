@@ -65,14 +65,9 @@ BORDER_MET = 300
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of a group, %.
+    """Shares of a group, %."""
 
-    Attributes
-    ----------
-    area, jobs, users
-        Share of run time x processors, of the jobs, and of the users.
-    """
-
+    #: Share of run time x processors, of the jobs, and of the users.
     area: float
     jobs: float
     users: float
@@ -80,30 +75,18 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Users in groups, by descending area.
-
-    Attributes
-    ----------
-    count
-        Requested number of groups.
-    label
-        Group of each user in the order of user numbers, from 0 on, shape (users,).
-    shares
-        Shares of each group.
-    samples
-        The same with medoids of random samples of run times, one entry for each sample.
-    staying
-        %; mean share of the jobs whose group stays when medoids come from a random sample.
-    """
+    """Users in groups, by descending area."""
 
     written: ClassVar = {
         "shares_percent": "shares", "samples_percent": "samples", "jobs_staying_percent": "staying",
     }  # fmt: skip
 
-    count: int
-    label: Int64s
-    shares: tuple[Shares, ...]
+    count: int  #: Requested number of groups.
+    label: Int64s  #: Group of each user in the order of user numbers, from 0 on, shape (users,).
+    shares: tuple[Shares, ...]  #: Shares of each group.
+    #: The same with medoids of random samples of run times, one entry for each sample.
     samples: tuple[tuple[Shares, ...], ...] = ()
+    #: %; mean share of the jobs whose group stays when medoids come from a random sample.
     staying: float | None = None
 
     def ranges(self, group: int, name: str) -> tuple[float, float] | None:
@@ -114,39 +97,24 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Quality:
-    """How close generated jobs are to those of the trace.
+    """How close generated jobs are to those of the trace."""
 
-    Attributes
-    ----------
-    ks_processors, ks_run_time
-        Kolmogorov-Smirnov distances.
-    correlation
-        Pearson's of processors and run time of the generated jobs, on raw values.
-    """
-
+    #: Kolmogorov-Smirnov distances.
     ks_processors: float
     ks_run_time: float
+    #: Pearson's of processors and run time of the generated jobs, on raw values.
     correlation: float
 
 
 @dataclass(eq=False)
 class Jobs:
-    """Jobs of a trace that MUGM is fitted to, and the groups of their users.
+    """Jobs of a trace that MUGM is fitted to, and the groups of their users."""
 
-    Attributes
-    ----------
-    workload
-        The trace.
-    user, processors
-        User and processors of each job.
-    run_time
-        s; run time of each job.
-    """
-
-    workload: Workload
+    workload: Workload  #: The trace.
+    #: User and processors of each job.
     user: Int64s = field(init=False)
     processors: Int64s = field(init=False)
-    run_time: Floats = field(init=False)
+    run_time: Floats = field(init=False)  #: s; run time of each job.
     _medoids: dict[tuple[int, int | None], Floats] = field(init=False, default_factory=dict)
     _groups: dict[tuple[int, int], Int64s] = field(init=False, default_factory=dict)
 
@@ -278,31 +246,19 @@ def published_quality(trace: str) -> dict[str, Printed]:
 
 @dataclass
 class TraceOutcomes:
-    """The results on one trace.
-
-    Attributes
-    ----------
-    trace
-        Its name in Table I.
-    jobs
-        Its jobs.
-    groupings
-        Users in groups, by the number of groups.
-    qualities
-        How close generated jobs are, by kind, a value for each seed.
-    file
-        Its file, and the other available versions.
-    """
+    """The results on one trace."""
 
     written: ClassVar = {
         "facts": "facts", "users_percent": "users_percent", "correlation": "jobs.correlation",
         "groups": "groupings", "generated": "qualities",
     }  # fmt: skip
 
-    trace: str
-    jobs: Jobs
-    groupings: dict[int, Grouping]
+    trace: str  #: Its name in Table I.
+    jobs: Jobs  #: Its jobs.
+    groupings: dict[int, Grouping]  #: Users in groups, by the number of groups.
+    #: How close generated jobs are, by kind, a value for each seed.
     qualities: dict[str, list[Quality]]
+    #: Its file, and the other available versions.
     file: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -28,26 +28,6 @@ class Outcome:
 
     A simulation is reduced to this as soon as it has ended, so that a study of many seeds and large
     logs fits into memory.
-
-    Attributes
-    ----------
-    seed
-        Seed of the simulation; -1 for the record.
-    wait_mean_s
-        Mean wait of the jobs that ran.
-    lateness_mean_s
-        Mean of simulated minus recorded submission.
-    profile
-        Share of submissions in each local hour of the week, shape (168,).
-    slot_share
-        Share of submissions within an hour of 7:30 or 17:30 local time, when windows open in the
-        distribution model.
-    after_last_share
-        Share of submissions after the last recorded submission of their user.
-    activity_s
-        Activity length of each user, last minus first submission, by user number, shape (users,).
-    queue
-        Share of time with 0, 1, ... jobs waiting, from the first to the last recorded submission.
     """
 
     written: ClassVar = {
@@ -55,13 +35,18 @@ class Outcome:
         "queue_mean_jobs": "queue_mean", "submitted_after_last_recorded": "after_last_share",
     }  # fmt: skip
 
-    seed: int
-    wait_mean_s: float | None
-    lateness_mean_s: float
-    profile: Floats
+    seed: int  #: Seed of the simulation; -1 for the record.
+    wait_mean_s: float | None  #: Mean wait of the jobs that ran.
+    lateness_mean_s: float  #: Mean of simulated minus recorded submission.
+    profile: Floats  #: Share of submissions in each local hour of the week, shape (168,).
+    #: Share of submissions within an hour of 7:30 or 17:30 local time, when windows open in the
+    #: distribution model.
     slot_share: float
+    #: Share of submissions after the last recorded submission of their user.
     after_last_share: float
+    #: Activity length of each user, last minus first submission, by user number, shape (users,).
     activity_s: Int64s
+    #: Share of time with 0, 1, ... jobs waiting, from the first to the last recorded submission.
     queue: Floats
 
     @property
@@ -187,37 +172,23 @@ REQUIRED_LOG, REQUIRED_WITHIN = "KTH", 0.05
 
 @dataclass
 class LogOutcomes:
-    """The simulations of one log.
-
-    Attributes
-    ----------
-    log
-        A name of :data:`COLUMNS`.
-    recorded
-        The log itself.
-    outcomes
-        Outcomes by :data:`SIMULATIONS`, one for each seed.
-    moved
-        Jobs of ``adjusted`` that were not submitted at their recorded second, although each job
-        waited as long as recorded (section VII: none).
-    user_jobs
-        Jobs of each user, by user number, shape (users,).
-    facts
-        The trace, and what was dropped or repaired.
-    settings
-        Settings of all simulations of the log.
-    """
+    """The simulations of one log."""
 
     written: ClassVar = {
         "trace": "facts", "settings": "settings", "seeds": "seeds", "simulations": "outcomes",
     }  # fmt: skip
 
-    log: str
-    recorded: Outcome
+    log: str  #: A name of :data:`COLUMNS`.
+    recorded: Outcome  #: The log itself.
+    #: Outcomes by :data:`SIMULATIONS`, one for each seed.
     outcomes: dict[tuple[str, str], list[Outcome]]
+    #: Jobs of ``adjusted`` that were not submitted at their recorded second, although each job
+    #: waited as long as recorded (section VII: none).
     moved: int
-    user_jobs: np.ndarray
+    user_jobs: np.ndarray  #: Jobs of each user, by user number, shape (users,).
+    #: The trace, and what was dropped or repaired.
     facts: dict[str, Any] = field(default_factory=dict)
+    #: Settings of all simulations of the log.
     settings: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -292,28 +263,17 @@ class Spread:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of Table I with ours.
+    """A figure of Table I with ours."""
 
-    Attributes
-    ----------
-    log, model
-        Its place.
-    ours
-        Mean wait over seeds, s.
-    published
-        As printed, s.
-    to_conventional, to_adjusted
-        Our ratio to the mean wait of these models.
-    published_to_conventional, published_to_adjusted
-        The same of the printed figures.
-    """
-
+    #: Its place.
     log: str
     model: str
-    ours: Spread
-    published: int
+    ours: Spread  #: Mean wait over seeds, s.
+    published: int  #: As printed, s.
+    #: Our ratio to the mean wait of these models.
     to_conventional: Spread
     to_adjusted: Spread
+    #: The same of the printed figures.
     published_to_conventional: float
     published_to_adjusted: float
 

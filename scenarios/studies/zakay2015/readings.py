@@ -140,20 +140,11 @@ def evenings(work: Work) -> Composed:
 
 @dataclass(frozen=True)
 class Reading:
-    """Another reading of the text, or another setting.
+    """Another reading of the text, or another setting."""
 
-    Attributes
-    ----------
-    words
-        The difference in words.
-    changes
-        Fields of the configuration.
-    models
-        The user models that it changes; the others are as chosen.
-    """
-
-    words: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    words: str  #: The difference in words.
+    changes: Mapping[str, Any] = field(default_factory=dict)  #: Fields of the configuration.
+    #: The user models that it changes; the others are as chosen.
     models: tuple[str, ...] = tuple(MODELS)
 
 

@@ -399,13 +399,7 @@ SIMULATION = (
 
 @dataclass
 class Zakay2015(PublishedStudy):
-    """User models on every available log of Table I.
-
-    Attributes
-    ----------
-    traces
-        The simulations by log.
-    """
+    """User models on every available log of Table I."""
 
     name = "zakay2015"
     about = "Zakay and Feitelson 2015: Table I, Figures 5 to 10 and the text's statements."
@@ -420,7 +414,7 @@ class Zakay2015(PublishedStudy):
     picture_colours = 64
     written: ClassVar = {"logs": "traces", "table1": "cells"}
 
-    traces: dict[str, LogOutcomes]
+    traces: dict[str, LogOutcomes]  #: The simulations by log.
 
     @cached_property
     def cells(self) -> list[Cell]:
