@@ -54,13 +54,7 @@ SEED = Option("Seed of everything random.", least=0)
 
 
 def parse_loads(text: str) -> tuple[float, ...]:
-    """Return the loads of a list such as ``0.7,0.9``.
-
-    Raises
-    ------
-    QuantityError
-        When one of them is not a number.
-    """
+    """Return the loads of a list such as ``0.7,0.9``; QuantityError when one is not a number."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:

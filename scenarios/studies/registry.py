@@ -45,13 +45,7 @@ def study_about(name: str) -> str:
 
 
 def study_entry(name: str) -> Entry:
-    """Return a study by name.
-
-    Raises
-    ------
-    QuantityError
-        When there is no such study.
-    """
+    """Return a study by name; QuantityError when there is no such study."""
     check_choice("study", name, study_names())
     folder = name.replace("-", "_")
     module = import_module(f"{__package__}.{folder}.study")

@@ -138,12 +138,8 @@ def study_page(study: PublishedStudy, pictures: Iterable[tuple[str, bytes]]) -> 
 def page_parts(summary: Iterable[str], tables: Iterable[Table]) -> dict[str, str]:
     """Return the generated parts of a page in Markdown, by name.
 
-    Parameters
-    ----------
-    summary
-        Sentences without the full stop.
-    tables
-        Those with a part are on the page; several of one part have their titles.
+    The summary has no full stops. Tables with a part are on the page; several of one part have
+    their titles.
     """
     texts: dict[str, dict[str, str]] = {}
     for table in tables:
@@ -173,14 +169,10 @@ def write_study(study: PublishedStudy, folder: Path) -> None:
 
 
 def write_pictures(pictures: Iterable[Picture], folder: Path, colours: int | None = None) -> None:
-    """Write pictures as PNG.
+    """Write pictures as PNG into an existing folder.
 
-    Parameters
-    ----------
-    pictures, folder
-        The pictures, and an existing folder.
-    colours
-        Number of colours to keep: pictures of lines need few, and the files are a third as large.
+    With a number of colours to keep, the files of pictures of lines, which need few, are a third as
+    large.
     """
     for picture in pictures:
         with whole_file(folder / f"{picture.name}.png") as path:
@@ -201,15 +193,7 @@ def _reduce_colours(path: Path, colours: int) -> None:
 
 
 def required_table(requirements: Sequence[Requirement], setting: str) -> Table:
-    """Return the requirements as a table.
-
-    Parameters
-    ----------
-    requirements
-        The requirements.
-    setting
-        Heading of the settings, such as ``log``; the column is left out if all are empty.
-    """
+    """Return the requirements as a table; ``setting`` heads their settings, if any has one."""
     first = 0 if any(one.setting for one in requirements) else 1
     heading = (setting, "what", "ours", "required", "reached")[first:]
     rows = [
@@ -222,14 +206,8 @@ def required_table(requirements: Sequence[Requirement], setting: str) -> Table:
 def statement_table(claims: Iterable[Claim], settings: Iterable[str], about: str = "") -> Table:
     """Return statements as a table for pages: a row each, verdict and text for each setting.
 
-    Parameters
-    ----------
-    claims
-        The statements, of which those in other settings are left out.
-    settings
-        The columns.
-    about
-        What these statements are about, if there are several tables.
+    Those in other settings are left out; ``about`` says what they are about, if there are several
+    tables.
     """
     columns = list(settings)
     rows: dict[str, dict[str, str]] = {}

@@ -60,10 +60,7 @@ def find_logs(
 ) -> dict[str, Path]:
     """Return the paths of the existing traces by log, in the order of ``logs``.
 
-    Raises
-    ------
-    TraceError
-        When a required one is missing, a log has several traces, or there is none at all.
+    Raises TraceError when a required one is missing, a log has several traces, or there is none.
     """
     place, found = Path(folder), {}
     for name, paths in find_versions(folder, logs, required).items():
@@ -79,10 +76,7 @@ def find_versions(
 ) -> dict[str, list[Path]]:
     """Return the paths of all existing traces by log, in the order of ``logs``.
 
-    Raises
-    ------
-    TraceError
-        When a required one is missing, or there is none at all.
+    Raises TraceError when a required one is missing, or there is none at all.
     """
     place, needed, found = Path(folder), set(required), {}
     for name, log in logs.items():
@@ -109,16 +103,8 @@ def nearest_versions(
 ) -> Iterator[tuple[str, Workload, dict[str, Any]]]:
     """Yield each existing log in the version whose number of jobs is nearest, and its file.
 
-    Parameters
-    ----------
-    folder, logs
-        See :func:`find_versions`.
-    jobs
-        Returns the number of jobs of a log in the paper.
-    progress
-        Called before each log is read.
-    which
-        The jobs that the paper counts.
+    ``jobs`` returns the number of jobs of a log in the paper, which counts the jobs ``which``.
+    Progress is called before each log is read.
     """
     found = find_versions(folder, logs)
     steps = Steps(len(found), progress)
@@ -155,19 +141,8 @@ def run_study(
 ) -> bool:
     """Run a study for the command line: print it, and write it to ``out`` if given.
 
-    Parameters
-    ----------
-    reproduce
-        Runs the study, with a progress callback.
-    out
-        Folder to write; None writes nothing.
-    as_json
-        Print exactly one JSON object instead of tables.
-
-    Returns
-    -------
-    bool
-        Whether every required figure was reached.
+    With ``as_json``, print exactly one JSON object instead of tables. Returns whether every
+    required figure was reached.
     """
     if out is not None:
         check_replaceable(out)
@@ -191,13 +166,8 @@ def study_script(
 ) -> Callable[..., int]:
     """Return the main function of a study without a paper, which prints tables of a trace.
 
-    Parameters
-    ----------
-    name
-        Its folder, whose module ``run`` is run.
-    measured
-        Measures a trace, with a progress callback, and returns tables; those for a terminal are
-        printed.
+    It is in the module ``run`` of the study's folder; ``measured`` returns the tables of a trace,
+    of which those for a terminal are printed.
     """
     from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
@@ -224,22 +194,10 @@ def run_tasks[Task, Result](
 ) -> Iterator[tuple[Task, Result]]:
     """Yield each task with its result, in the order in which they finish.
 
-    Parameters
-    ----------
-    work, tasks, processes
-        See :func:`~hpcrowd.scenarios.sweeps.loop.each_in_processes`.
-    progress
-        Called before the first task and after each.
-    label
-        Returns the progress label of a task.
-    unfinished
-        Results of finished tasks, by the ``name`` of the task; new results, plain data, are
-        added.
-
-    Raises
-    ------
-    Interrupted
-        When Ctrl-C ends it and results are kept.
+    Progress is called before the first task and after each, with its label. Results of finished
+    tasks may be kept in ``unfinished``, as plain data by the ``name`` of the task; Interrupted is
+    raised when Ctrl-C ends the work then. For the rest see
+    :func:`~hpcrowd.scenarios.sweeps.loop.each_in_processes`.
     """
     names = {} if unfinished is None else {task.name: task for task in tasks}  # type: ignore[attr-defined]
     kept = {} if unfinished is None else unfinished.results(names)
@@ -268,15 +226,7 @@ def run_tasks[Task, Result](
 
 
 class Steps:
-    """Counts steps and reports them.
-
-    Parameters
-    ----------
-    total
-        Number of steps.
-    progress
-        Called before each step.
-    """
+    """Counts steps and reports each before it begins."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total = total

@@ -131,25 +131,14 @@ class PublishedStudy(ABC):
         return {"traces": {name: one.facts for name, one in self.traces.items()}}
 
     def more_parts(self, traces: Path) -> dict[str, str]:
-        """Return generated parts of its page that need additional runs, in Markdown by name.
-
-        Parameters
-        ----------
-        traces
-            Folder with the traces.
-        """
+        """Return generated parts of its page that need additional runs, in Markdown by name."""
         return {}
 
     def stored(self, digits: int | None = None) -> dict[str, Any]:
-        """Return all runs as plain data that :meth:`of_stored` reads.
+        """Return all runs as plain data that :meth:`of_stored` reads, with significant digits.
 
         They are kept next to the study's page, so that its tables and pictures can be made again
         without thousands of simulations, and a test can run some of them again.
-
-        Parameters
-        ----------
-        digits
-            Significant digits of measured numbers; all unless given.
         """
         runs: dict[str, Any] = plain(self, digits)
         return runs
@@ -306,13 +295,9 @@ class Rule:
 def rules_of(study: str, checks: Mapping[str, Check]) -> tuple[Rule, ...]:
     """Return the statements of a study, in the order of the text.
 
-    Parameters
-    ----------
-    study
-        Its folder, whose ``statements.csv`` has a line for each: name, section, words with the
-        rule, and settings between spaces, none for all.
-    checks
-        How each is checked, by name, in the same order; see :class:`Rule`.
+    Its folder has a file ``statements.csv`` with a line for each: name, section, words with the
+    rule, and settings between spaces, none for all. How each is checked is by name, in the same
+    order; see :class:`Rule`.
     """
     rows = csv_rows(Path(__file__).parent / study / "statements.csv")
     assert [row["name"] for row in rows] == list(checks), f"{study}: other checks than statements"
@@ -328,12 +313,7 @@ def rules_of(study: str, checks: Mapping[str, Check]) -> tuple[Rule, ...]:
 def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:
     """Return every statement in every setting that it applies to, statement by statement.
 
-    Parameters
-    ----------
-    rules
-        The statements.
-    found
-        The findings, by setting; a tuple is several arguments of a check.
+    Findings are by setting; a tuple is several arguments of a check.
     """
     places = {name: one if isinstance(one, tuple) else (one,) for name, one in found.items()}
     return [
@@ -348,12 +328,7 @@ def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:
 def as_data(ones: Iterable[Any], setting: str) -> list[dict[str, Any]]:
     """Return requirements or claims as plain data, fit for JSON.
 
-    Parameters
-    ----------
-    ones
-        Requirements or claims. If all settings are empty, they are left out.
-    setting
-        Name of the settings in the study, such as ``log``.
+    Their settings have a name in the study, such as ``log``; if all are empty, they are left out.
     """
     found = [asdict(one) for one in ones]
     if not any(one["setting"] for one in found):
@@ -372,13 +347,7 @@ def plain(value: Any, digits: int | None = None) -> Any:
 
     Of a dataclass all fields are written, or else the fields, properties and methods that its
     ``written`` names; if that is a mapping, by other names. Several words of a key are joined.
-
-    Parameters
-    ----------
-    value
-        The value, which may be nested.
-    digits
-        Significant digits of the numbers in arrays; all unless given.
+    Numbers in arrays may be rounded to significant digits.
     """
     if isinstance(value, Printed):
         return value.value
@@ -413,13 +382,8 @@ def _numbers(value: Any, digits: int | None) -> Any:
 def of_plain(kind: Any, data: Any) -> Any:
     """Return a value of a type from what :func:`plain` wrote: its inverse, except for rounding.
 
-    Parameters
-    ----------
-    kind
-        A dataclass, a type of mapping, list or tuple, of numpy's arrays of numbers, or a plain
-        type.
-    data
-        What was written; names that are not fields of a dataclass are left out.
+    The type is a dataclass, one of mapping, list or tuple, of numpy's arrays of numbers, or a plain
+    one. Names that are not fields of a dataclass are left out.
     """
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)

@@ -53,15 +53,7 @@ SEED = 27
 
 
 def power_of(log: str, **policies: Any) -> dict[str, Any]:
-    """Return the description of power for a log, as a table, with policies.
-
-    Parameters
-    ----------
-    log
-        Name of the log.
-    **policies
-        Tables such as ``sleep``.
-    """
+    """Return the description of power for a log, as a table, with policies such as ``sleep``."""
     count = NODE_PROCESSORS[log]
     return {
         "name": "power",
@@ -97,15 +89,7 @@ def power_of(log: str, **policies: Any) -> dict[str, Any]:
 
 
 def carbon_signal(clock: Clock, until: int) -> Signal:
-    """Return the made-up carbon intensity of a run, hour by hour of local time.
-
-    Parameters
-    ----------
-    clock
-        Local time.
-    until
-        s of the run; it covers at least as long.
-    """
+    """Return a made-up carbon intensity by local hour, for a run that lasts ``until``, s."""
     times = np.arange((until + 2 * DAY) // HOUR) * HOUR - clock.wall(0) % HOUR
     walls = walls_of(clock, times)
     local, day = walls // HOUR % 24, walls // DAY - walls[0] // DAY
@@ -189,16 +173,9 @@ class Savings:
     facts: Mapping[str, Any]  #: Of the log and its machine.
 
     def saved(self, measure: str, what: str, *, call: bool = False) -> Estimate:
-        """Return by how much less of something there is than as usual, percent, with interval.
+        """Return by how much less there is of an attribute of :class:`Measured` than as usual.
 
-        Parameters
-        ----------
-        measure
-            Name of the measure.
-        what
-            Attribute of :class:`Measured`.
-        call
-            Whether it is a call for less load.
+        In percent, with an interval; ``call``: by calls for less load.
         """
         found = self.calls if call else self.runs
         pairs = zip(found[measure], found[USUAL], strict=True)

@@ -383,20 +383,10 @@ def run_energy(
     calls: bool = True,
     progress: Progress | None = None,
 ) -> Savings:
-    """Run every measure on every population of a log.
+    """Run every measure on every population of a log, a name of :data:`STUDIED`.
 
-    Parameters
-    ----------
-    log
-        Name of the log, see :data:`STUDIED`.
-    trace
-        The log.
-    seeds, weeks
-        Number of populations and of weeks; :data:`SEEDS` and :data:`WEEKS` unless given.
-    calls
-        Whether calls for less load are made too.
-    progress
-        Called before each run.
+    Numbers of populations and of weeks are those of :data:`SEEDS` and :data:`WEEKS` unless given;
+    without ``calls``, none are made for less load. Progress is called before each run.
     """
     from hpcrowd.agents.presets import Recipe
     from hpcrowd.scenarios.kinds.part_files import reaction_from

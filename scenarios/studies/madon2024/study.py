@@ -616,12 +616,7 @@ def reproduce_madon2024(
 def simulate(trace: Trace, experiment: str, kind: str, **changes: Any) -> Run:
     """Run one of the simulations; ``changes`` replace fields of the configuration.
 
-    Parameters
-    ----------
-    trace
-        The log.
-    experiment, kind
-        Names of :data:`SETTINGS` and :data:`USERS`.
+    Experiment and kind are names of :data:`SETTINGS` and :data:`USERS`.
     """
     choices: dict[str, Any] = {**COMMON, **SETTINGS[experiment], **USERS[kind], **changes}
     return replay(trace, **choices)

@@ -140,21 +140,10 @@ def drawn(
     streams: Streams,
     longest_s: int = LONGEST_S,
 ) -> PatternWorkload:
-    """Return a workload.
+    """Return a workload whose models of arrivals, by pattern, all draw from the same stream.
 
-    Parameters
-    ----------
-    models
-        Models of arrivals, by pattern. All draw from the same stream, so that the wavelet models
-        have the same coarse rates.
-    size
-        Jobs.
-    widest
-        Most processors of a job; they are uniform from 1 on.
-    streams
-        Where randomness comes from.
-    longest_s
-        s; the longest run time.
+    So the wavelet models have the same coarse rates. Processors are uniform from 1 to ``widest``,
+    run times from 1 s to the longest.
     """
     arrivals = {}
     for pattern, model in models.items():
@@ -213,13 +202,7 @@ class Arrivals:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], source: str) -> Arrivals:
-        """Return what :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ModelFileError
-            When it is damaged; ``source`` names it.
-        """
+        """Return what :meth:`to_json` wrote; ModelFileError when ``source`` is damaged."""
         try:
             models = {
                 name: pattern.model.model_validate(data["models"][name])
@@ -232,21 +215,10 @@ class Arrivals:
 
 
 def fit_arrivals(submit: NDArray[np.float64], log: Mapping[str, Any]) -> Arrivals:
-    """Return the arrivals of a log in all patterns.
+    """Return the arrivals of a log in all patterns, and the description of the log.
 
-    Parameters
-    ----------
-    submit
-        Submit times, s, rising, shape (jobs,), of the jobs that completed, as in all the thesis.
-    log
-        Description of the log.
-
-    Raises
-    ------
-    ModelFitError
-        When one cannot be fitted.
-    UnavailableError
-        When PyWavelets is not installed.
+    Submit times, s, rise, and are of the jobs that completed, as in all the thesis. Raises
+    ModelFitError when a pattern cannot be fitted, UnavailableError without PyWavelets.
     """
     workload = Workload.of(submit, 0, settings=Settings(time_scale_s=TIME_SCALE_S))
     models = {name: pattern.model.fit(workload) for name, pattern in PATTERNS.items()}
@@ -259,25 +231,10 @@ def stored_arrivals() -> Arrivals:
 
 
 def arrivals_of(traces: str | os.PathLike[str] | None, log: str = LOG) -> Arrivals:
-    """Return arrivals fitted to a log, or the stored ones without a folder of traces.
+    """Return arrivals fitted to a log of chapter 7, or the stored ones without a folder of traces.
 
-    Parameters
-    ----------
-    traces
-        Folder with the traces, plain or gzipped.
-    log
-        A name of :data:`hpcrowd.scenarios.studies.minh2012_correlation.measures.STUDIED`.
-
-    Raises
-    ------
-    QuantityError
-        When the log is not known, or is not stored and no folder is given.
-    TraceError
-        When its trace is missing or cannot be read.
-    ModelFitError
-        When its arrivals cannot be modelled.
-    UnavailableError
-        When PyWavelets is not installed.
+    Raises QuantityError when the log is not known, or is not stored and no folder is given,
+    TraceError when its trace is missing or cannot be read, and what :func:`fit_arrivals` raises.
     """
     check_choice("log", log, STUDIED)
     if traces is None:
@@ -490,27 +447,11 @@ def run_grid(
 
 
 class GridRun:
-    """A simulation of DAS-3, ready to run.
+    """A simulation of DAS-3 at a grid load: run ``model``, then call :meth:`slowdowns`.
 
-    Parameters
-    ----------
-    plan
-        The plan of the experiments.
-    workloads
-        Workloads by name of the cluster, and that of the grid.
-    load
-        Grid load.
-    own, background
-        Patterns of the grid's jobs and of local jobs.
-
-    Attributes
-    ----------
-    model
-        The simulation; run it, then call :meth:`slowdowns`.
-    rows
-        Rows of each workload by name.
-    together
-        Time until which all six workloads arrive, s.
+    Workloads are by name of the cluster, and that of the grid; ``own`` and ``background`` are the
+    patterns of the grid's jobs and of local jobs. ``rows`` has the rows of each workload,
+    ``together`` the time until which all six workloads arrive, s.
     """
 
     def __init__(
@@ -542,10 +483,8 @@ class GridRun:
     def slowdowns(self) -> list[float]:
         """Return the slowdowns in the order of :data:`MEASURES`.
 
-        Raises
-        ------
-        QuantityError
-            When the workloads are so short that one begins after another has ended.
+        Raises QuantityError when the workloads are so short that one begins after another has
+        ended.
         """
         jobs = self.model.jobs
         in_time = jobs.submit <= self.together

@@ -271,23 +271,11 @@ class RandomJobs:
         return len(self.run_time)
 
     def mean_gap(self, load: float, processors: float, speed: float = 1.0) -> float:
-        """Return the mean time between arrivals, s, that makes a load.
+        """Return the mean time between arrivals, s, that makes a load; 1 is all of the processors.
 
-        Load is arrival rate x E[run time x processors] / processors (sections 5.2.5 and 6.2).
-
-        Parameters
-        ----------
-        load
-            1 is all of the processors.
-        processors
-            Of the machine, or those free in all clusters of a grid.
-        speed
-            Of the nodes: run times are divided by it.
-
-        Raises
-        ------
-        QuantityError
-            When the load is not positive.
+        Load is arrival rate x E[run time x processors] / processors (sections 5.2.5 and 6.2);
+        processors are those of the machine, or those free in all clusters of a grid, and run times
+        are divided by the speed of the nodes. Raises QuantityError when the load is not positive.
         """
         if not 0 < load < float("inf"):
             raise QuantityError(f"load {load}: must be positive, for example 0.8")
@@ -321,10 +309,7 @@ class Workload(RandomJobs):
     def jobs(self, load: float, machine: int) -> JobTable:
         """Return the table of jobs that arrive at a system load on a machine of this size.
 
-        Raises
-        ------
-        QuantityError
-            When the load is not positive, or a job does not fit on the machine.
+        Raises QuantityError when the load is not positive, or a job does not fit on the machine.
         """
         arrivals = round_half_up(np.cumsum(self.gaps * self.mean_gap(load, machine)))
         largest = int(self.processors.max(initial=0))
@@ -347,19 +332,7 @@ class Workload(RandomJobs):
 
 
 def modelled(model: Locality, size: int, machine: int, streams: Streams) -> Workload:
-    """Return a workload of a model, with the locality and the correlation of its log.
-
-    Parameters
-    ----------
-    model
-        The model of a log.
-    size
-        Number of jobs to draw.
-    machine
-        Processors of the machine.
-    streams
-        Random streams.
-    """
+    """Return a workload of the model of a log, with its locality and correlation."""
     # The model does not use arrivals; they depend on the load.
     jobs = model.jobs(np.zeros(size), machine, streams)
     gaps = streams.generator("gaps").standard_exponential(size)
@@ -538,26 +511,12 @@ def with_degree(workload: Workload, degree: float, random: np.random.Generator) 
 
 
 def slowdown_of(workload: Workload, load: float, machine: int, policy: str) -> float:
-    """Run a workload at a system load and return its slowdown.
-
-    Parameters
-    ----------
-    workload, load, machine
-        See :meth:`~hpcrowd.scenarios.studies.minh2012_correlation.measures.Workload.jobs`.
-    policy
-        A name of :data:`~hpcrowd.scenarios.studies.minh2012_correlation.measures.POLICIES`.
-    """
+    """Run a workload at a system load under one of :data:`POLICIES`; return its slowdown."""
     return simulated_slowdown(workload.jobs(load, machine), machine, POLICIES[policy].scheduler)
 
 
 def completed_jobs(trace: Trace, name: str = "") -> LogWorkload:
-    """Return the jobs that completed, status 1, as in all the thesis, by submission.
-
-    Raises
-    ------
-    TraceError
-        When there is none.
-    """
+    """Return the jobs that completed, status 1, as in all the thesis; TraceError without any."""
     if not (trace["status"] == COMPLETED).any():
         raise TraceError(f"{trace.source}: no job has status 1, completed; take another trace")
     return LogWorkload.from_trace(trace, name=name)

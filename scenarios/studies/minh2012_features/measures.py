@@ -358,17 +358,7 @@ class TraceOutcomes(ThesisTrace):
 def study_trace(
     trace: str, workload: Workload, file: dict[str, Any] | None = None
 ) -> TraceOutcomes:
-    """Measure one trace.
-
-    Parameters
-    ----------
-    trace
-        Its abbreviation in Table 3.1.
-    workload
-        Its completed jobs.
-    file
-        Its file.
-    """
+    """Measure the completed jobs of one trace, by its abbreviation in Table 3.1."""
     names = dict.fromkeys(figure.feature for _, figure, _ in published_figures(trace))
     values = {name: measured(workload, name) for name in names}
     moved = [

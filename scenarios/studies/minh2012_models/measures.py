@@ -74,23 +74,11 @@ class Arrivals:
 def measured_arrivals(
     submit: Floats, scale: float, trace: Floats, rates: Floats | None = None
 ) -> Arrivals:
-    """Return the measures of arrivals.
+    """Return the measures of arrivals: rising submit times, s, counted over ``scale``, s.
 
-    Parameters
-    ----------
-    submit
-        s, rising.
-    scale
-        s; T.
-    trace
-        Interarrival times of the trace for comparison, s.
-    rates
-        Expected arrivals of a model in each interval; None without a model.
-
-    Raises
-    ------
-    UnavailableError
-        When there are fewer than three arrivals.
+    They are compared with the interarrival times of the trace, s; ``rates`` are the expected
+    arrivals of a model in each interval. Raises UnavailableError when there are fewer than three
+    arrivals.
     """
     counted, gaps = series.counts(submit, scale), series.interarrivals(submit)
     found = or_none(lambda: hurst(counted))
@@ -141,13 +129,7 @@ class ArrivalRuns:
         return {one: {name: self.spread(one, name) for name in names} for one in self.models}
 
     def mean(self, model: str, figure: str) -> float:
-        """Return the mean over seeds.
-
-        Raises
-        ------
-        UnavailableError
-            When there is none.
-        """
+        """Return the mean over seeds; UnavailableError when there is none."""
         found = self.spread(model, figure)
         if found is None:
             why = self.reasons.get(model, "not available in the generated arrivals")
@@ -155,13 +137,7 @@ class ArrivalRuns:
         return found.mean
 
     def of_trace(self, figure: str) -> float:
-        """Return a figure of the trace.
-
-        Raises
-        ------
-        UnavailableError
-            When there is none.
-        """
+        """Return a figure of the trace; UnavailableError when there is none."""
         found: float | None = getattr(self.trace, figure)
         if found is None:
             raise UnavailableError(f"{figure}: not available, the trace is too short")
@@ -169,21 +145,10 @@ class ArrivalRuns:
 
 
 def study_arrivals(submit: Floats, scale: float, seeds: Sequence[int]) -> ArrivalRuns:
-    """Fit the models to arrivals and generate as many from each.
+    """Fit the models to arrivals and generate as many from each, with each seed.
 
-    Parameters
-    ----------
-    submit
-        s, rising, shape (jobs,).
-    scale
-        s; T.
-    seeds
-        Seeds; arrivals are generated with each.
-
-    Raises
-    ------
-    UnavailableError
-        When there are fewer than three arrivals.
+    Submit times, s, rise; the scale is T, s. Raises UnavailableError when there are fewer than
+    three.
     """
     gaps = series.interarrivals(submit)
     workload = Workload.of(submit, 0, settings=Settings(time_scale_s=scale))
@@ -263,16 +228,9 @@ def bag_run_times(workload: Workload) -> Floats:
 
 
 def measured_jobs(workload: Workload, trace: Workload, drawn: Floats | None = None) -> Jobs:
-    """Return the measures of jobs.
+    """Return the measures of jobs, compared with a trace.
 
-    Parameters
-    ----------
-    workload
-        The jobs.
-    trace
-        The trace to compare with.
-    drawn
-        Sizes of bags as a model draws them, before arrivals cut them; None without a model.
+    Sizes of bags are also compared as a model draws them, before arrivals cut them, if given.
     """
     found = bags(workload).size
     real = found[found > 1]
@@ -324,23 +282,9 @@ def uniform(workload: Workload, seed: int) -> Workload:
 
 
 def study_jobs(model: WorkloadModel, trace: Workload, seed: int) -> tuple[Jobs, float | None]:
-    """Generate a workload and measure it.
+    """Generate a workload of a comprehensive model, as large as the trace, and measure it.
 
-    Parameters
-    ----------
-    model
-        A comprehensive model.
-    trace
-        The trace to compare with, which gives the number of jobs and the size of the machine.
-    seed
-        Seed of the workload.
-
-    Returns
-    -------
-    jobs
-        The measures of its jobs.
-    uniform
-        Normalized entropy of a workload of the naive model; None if there is none.
+    The second figure is the normalized entropy of the naive model; None if there is none.
     """
     assert isinstance(model.jobs, Comprehensive)
     made = generated(model, trace, seed)
@@ -378,26 +322,14 @@ class JobRuns:
         return {name: self.spread(name) for name in DISTANCES}
 
     def mean(self, figure: str) -> float:
-        """Return the mean over seeds of a figure or of a distance.
-
-        Raises
-        ------
-        UnavailableError
-            When there is none.
-        """
+        """Return the mean over seeds of a figure or of a distance; UnavailableError if none."""
         found = self.spread(figure)
         if found is None:
             raise UnavailableError(f"{figure}: not available")
         return found.mean
 
     def of_trace(self, figure: str) -> float:
-        """Return a figure of the trace.
-
-        Raises
-        ------
-        UnavailableError
-            When there is none.
-        """
+        """Return a figure of the trace; UnavailableError when there is none."""
         if figure not in self.trace.figures:
             raise UnavailableError(f"{figure}: not available")
         return self.trace.figures[figure]
@@ -436,22 +368,9 @@ class System(NamedTuple):
 def system_of(workload: Workload, load: float, widest: int | None = None) -> System:
     """Return the system on which a workload has a load (arrival rate x E[run x size] / N).
 
-    Jobs wider than the system are left out, also from the load: it is the largest system on which
-    the jobs that fit make the load.
-
-    Parameters
-    ----------
-    workload
-        Its jobs.
-    load
-        System load; 1 is all of the system.
-    widest
-        Processors beyond which jobs are left out at any load; None for none.
-
-    Raises
-    ------
-    UnavailableError
-        When all jobs have the same submit time, or more than :data:`MOST_LEFT_OUT` do not fit.
+    Jobs wider than the system, or than ``widest`` at any load, are left out, also from the load: it
+    is the largest system on which the jobs that fit make the load. Raises UnavailableError when all
+    jobs have the same submit time, or more than :data:`MOST_LEFT_OUT` do not fit.
     """
     span = float(workload.submit[-1] - workload.submit[0]) if len(workload) else 0.0
     if span <= 0:

@@ -80,17 +80,7 @@ def _scales(
     scale: float = 1.0,
     unit: str = "",
 ) -> Check:
-    """Return a check of a number of the arrivals at every time scale.
-
-    Parameters
-    ----------
-    find
-        Returns the number.
-    holds
-        Returns whether the numbers fulfil the rule.
-    digits, scale, unit
-        Format of the numbers.
-    """
+    """Return a check of a number of the arrivals at every time scale, with its format."""
 
     def check(one: TraceModels) -> Finding:
         numbers = _numbers(one, find)

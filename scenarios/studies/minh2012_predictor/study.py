@@ -410,16 +410,9 @@ def reproduce_minh2012_predictor(
 
 
 def study_trace(name: str, past: PastJobs, own: Trained | None = None) -> TraceOutcomes:
-    """Predict the run times of one trace with all models and readings.
+    """Predict the run times of a trace, one of :data:`CUTS`, with all models and readings.
 
-    Parameters
-    ----------
-    name
-        A name of :data:`hpcrowd.scenarios.studies.minh2012_predictor.measures.CUTS`.
-    past
-        Its jobs.
-    own
-        Result of training; the parameters of an earlier training unless given.
+    ``own`` is the result of training; the parameters of an earlier one unless given.
     """
     training = CUTS[name].training
     if training >= len(past):

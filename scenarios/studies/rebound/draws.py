@@ -145,14 +145,9 @@ def logs_rows(found: Mapping[str, Draws]) -> str:
 
 
 def think_times(jobs: JobTable, work: Work | None = None) -> Int64s:
-    """Return the think times between the sessions of jobs as simulated, s.
+    """Return the think times between the sessions of the jobs that ended, as simulated, s.
 
-    Parameters
-    ----------
-    jobs
-        The jobs; those that never ended are left out.
-    work
-        A record, whose sessions are used as recorded instead.
+    With a record, its sessions are used as recorded instead.
     """
     if work is None:
         ended = jobs.take(np.flatnonzero(jobs.end != UNKNOWN))

@@ -85,12 +85,7 @@ class Rebound:
 def rebound_of(used: float, base: float, speed: float) -> float:
     """Return the part of the expected saving that is used up; see the module's docstring.
 
-    Parameters
-    ----------
-    used, base
-        Node-hours in use at ``speed``, and at speed 1.
-    speed
-        Above 1.
+    Node-hours in use are those at a speed above 1, and at speed 1.
     """
     return 1 - (base - used) / (base - base / speed)
 
@@ -113,18 +108,9 @@ ABSENCE = WEEK
 def pause_slope(units: Units, grace: int = GRACE, absence: int = ABSENCE) -> float:
     """Return the slope of pauses over the responses before them, within users, least squares.
 
-    Parameters
-    ----------
-    units
-        Recorded sessions or batches; pauses are their think times, and responses those of the last
-        job to end among those that they waited for.
-    grace, absence
-        s; see :data:`GRACE` and :data:`ABSENCE`.
-
-    Raises
-    ------
-    ModelFitError
-        When no user paused after two different responses.
+    Pauses are the think times of recorded sessions or batches, and responses those of the last job
+    to end among those that they waited for; see :data:`GRACE` and :data:`ABSENCE`. Raises
+    ModelFitError when no user paused after two different responses.
     """
     there = (units.think_time >= 0) & (units.think_time < absence)
     pause = np.log2(grace + units.think_time[there])

@@ -140,13 +140,7 @@ class Scene:
         return jobs, tries
 
     def known_at(self, moment: int) -> Known:
-        """Return what was known at a sample.
-
-        Parameters
-        ----------
-        moment
-            Of the sample of the queue, s since the start of the plan.
-        """
+        """Return what was known at a sample of the queue, s since the start of the plan."""
         here = self.samples[moment]
         listed = {one.key for one in here}
         over = [
@@ -314,27 +308,11 @@ def forecasts_of(
     progress: Progress | None = None,
     workers: int = 1,
 ) -> Forecasts:
-    """Return forecasts at all samples of recorded runs.
+    """Return forecasts at all samples of recorded runs, with some futures at each moment.
 
-    Runs without samples of ``squeue --start`` are left out.
-
-    Parameters
-    ----------
-    records
-        The runs.
-    futures
-        Futures at each moment.
-    seed
-        Seed of the futures.
-    progress
-        Called before the first part of a run and after each.
-    workers
-        Processes that share the work.
-
-    Raises
-    ------
-    TraceError
-        If there are no runs of two plans: one is the week before the other.
+    Runs without samples of ``squeue --start`` are left out. Progress is called before the first
+    part of a run and after each. Raises TraceError if there are no runs of two plans: one is the
+    week before the other.
     """
     runs, before = weeks_before(records)
     tasks = [
@@ -353,10 +331,7 @@ def forecasts_of(
 def weeks_before(records: Sequence[Record]) -> tuple[list[Record], dict[int, int]]:
     """Return the runs of which there are forecasts, and which is the week before each, by place.
 
-    Raises
-    ------
-    TraceError
-        If there are no runs of two plans.
+    Raises TraceError if there are no runs of two plans.
     """
     runs = [one for one in records if not one.is_log and Scene(one).expected]
     before = {
@@ -390,20 +365,9 @@ def _cases_of(
 def case_at(
     scene: Scene, moment: int, users: str = "none", futures: int = FUTURES, seed: int = 0
 ) -> Case:
-    """Return the forecasts at a sample, and what came.
+    """Return the forecasts at a sample, s since the start of the plan, and what came.
 
-    Parameters
-    ----------
-    scene
-        The run.
-    moment
-        Of the sample, s since the start of the plan.
-    users
-        What users do, see :data:`hpcrowd.analysis.forecast.futures.USERS`.
-    futures
-        How many.
-    seed
-        Their seed.
+    Users do one of :data:`hpcrowd.analysis.forecast.futures.USERS`.
     """
     from hpcrowd.analysis.forecast.futures import Outset
     from hpcrowd.environment.schedulers.slurm.policy import Slurm
@@ -434,19 +398,10 @@ def case_at(
 
 
 def recalibrated(cases: Sequence[Case], before: Sequence[Case]) -> list[NDArray[np.float64]]:
-    """Return the bounds of cases, each corrected by what was known of earlier ones.
+    """Return the bounds of cases, s from their moment, each corrected by what was known earlier.
 
-    Parameters
-    ----------
-    cases
-        By moment.
-    before
-        Of an earlier run, all of whose outcomes are known.
-
-    Returns
-    -------
-    bounds
-        s from the moment of each case, shape (jobs, levels).
+    Cases are by moment; of those before, of an earlier run, all outcomes are known. Bounds have the
+    shape (jobs, levels).
     """
     offsets = Recalibration(LEVELS, classes=_kinds(np.zeros((0, len(LEVELS))))[1])
     for case in before:

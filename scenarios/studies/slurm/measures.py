@@ -91,17 +91,7 @@ class Agreement:
 def compare(
     first: Schedule, second: Schedule, plan: Iterable[Submission], only: Collection[Key] = ()
 ) -> Comparison:
-    """Compare two schedules of a plan.
-
-    Parameters
-    ----------
-    first, second
-        The schedules; the second is usually a recorded one.
-    plan
-        The plan.
-    only
-        The jobs to compare; all if empty.
-    """
+    """Compare two schedules of a plan, or of some of its jobs; the second is usually recorded."""
     partition = {key: line.partition for line in plan for key in line.keys}
     keys = [key for key in partition if not only or key in only]
     mine, theirs = (
@@ -129,14 +119,9 @@ def compare(
 
 
 def distance(pairs: Sequence[tuple[Try, Try]], known: int | None = None) -> Distance:
-    """Return how far tries in two schedules are apart.
+    """Return how far the same tries in two schedules are apart.
 
-    Parameters
-    ----------
-    pairs
-        The same tries in both.
-    known
-        Tries that one of the schedules knows; as many as ``pairs`` unless given.
+    ``known`` is how many tries one of the schedules knows; as many as there are pairs unless given.
     """
     both = [(one, other) for one, other in pairs if one.started and other.started]
     starts = np.array([(one.start, other.start) for one, other in both], float).reshape(-1, 2)
@@ -276,13 +261,9 @@ def agreed_order(
 ) -> tuple[int, int, list[tuple[str, str]]]:
     """Return how many pairs of users have the order of the recorded runs.
 
-    Pairs in which the recorded runs differ among each other are not counted.
-
-    Returns
-    -------
-    right, counted, wrong
-        Pairs in the same order, pairs that count, and those in the other order, the user who waits
-        longer in the recorded runs first.
+    Pairs in which the recorded runs differ among each other are not counted. Returned are the
+    number of pairs in the same order, that of pairs that count, and those in the other order, the
+    user who waits longer in the recorded runs first.
     """
     names = sorted(set(mine).intersection(*runs)) if runs else []
     counted, wrong = 0, []

@@ -133,22 +133,9 @@ def effects_of(
     workers: int = 1,
     mechanisms: Sequence[Mechanism] = MECHANISMS,
 ) -> list[Effect]:
-    """Return what each mechanism does to each plan.
+    """Return what each mechanism does to each plan, with the study's draws of phases.
 
-    Parameters
-    ----------
-    records
-        Recorded runs.
-    phases
-        Draws of phases; they are those of the study.
-    seed
-        Seed of the phases.
-    progress
-        Called before the first simulation and after each.
-    workers
-        Processes that share the work.
-    mechanisms
-        The mechanisms.
+    Progress is called before the first simulation and after each.
     """
     plans = plans_of(records)
     tasks = [

@@ -265,16 +265,9 @@ def outcome(
     simulated: Sequence[Simulated],
     others: Sequence[Comparison] = (),
 ) -> Outcome:
-    """Return what simulations of a plan reached.
+    """Return what simulations of a plan reached, of which the first may be on the record, too.
 
-    Parameters
-    ----------
-    runs
-        The plan's recorded runs, at least one.
-    simulated
-        The simulations, at least one; the first one may have priorities on the record.
-    others
-        Pairs of recorded runs of other plans, for a plan with a single run.
+    Pairs of recorded runs of other plans are for a plan with a single run.
     """
     first, schedules = runs[0], [one.schedule for one in simulated]
     plan, only = first.plan, first.compared

@@ -21,15 +21,7 @@ from hpcrowd.environment.schedulers.slurm.rules import SiteRules
 
 
 class RecordedRun:
-    """A run whose starts and ends are known; priorities and shares are computed.
-
-    Parameters
-    ----------
-    machine
-        The machine.
-    jobs
-        The table.
-    """
+    """A run whose starts and ends are known; priorities and shares are computed."""
 
     def __init__(self, machine: Machine, jobs: JobTable) -> None:
         rules = SiteRules(machine)

@@ -99,10 +99,7 @@ def counted(tries: Iterable[Try]) -> tuple[Try, ...]:
 def tasks_in(text: str) -> tuple[int, ...]:
     """Return the tasks of an array: ``0-3,7,10-20:5``; an end such as ``%2`` is left out.
 
-    Raises
-    ------
-    ValueError
-        If it is something else.
+    Raises ValueError if it is something else.
     """
     found: list[int] = []
     for part in text.partition("%")[0].strip("[]").split(",") if text else ():
@@ -122,10 +119,7 @@ def nodes_in(text: str) -> tuple[str, ...]:
 def read_jobs(path: Path) -> list[Mapping[str, Any]]:
     """Return the jobs in what ``sacct -D --json`` wrote (data parser 0.0.38, of Slurm 22.05).
 
-    Raises
-    ------
-    TraceError
-        If the file is something else.
+    Raises TraceError if the file is something else.
     """
     try:
         jobs = json_of(read_file(path, LONGEST_DOCUMENT)[0].decode("utf-8", "replace"))["jobs"]
@@ -142,21 +136,10 @@ def tries_of(
     origin: int,
     path: Path,
 ) -> list[Try]:
-    """Return the tries in the accounting.
+    """Return the tries in the accounting, of the jobs of :func:`read_jobs`.
 
-    Parameters
-    ----------
-    jobs, path
-        As of :func:`read_jobs`.
-    plan_of
-        Returns the submission of a job; None leaves it out.
-    origin
-        Unix time of the start of the plan.
-
-    Raises
-    ------
-    TraceError
-        If a job lacks something.
+    ``plan_of`` returns the submission of a job, and None leaves it out; the origin is the Unix time
+    of the start of the plan. Raises TraceError if a job lacks something.
     """
 
     def since(moment: int) -> int:
@@ -326,13 +309,7 @@ class Record:
 
 
 def load(folder: str | os.PathLike[str]) -> Record:
-    """Return a recorded run.
-
-    Raises
-    ------
-    TraceError
-        If something is missing or malformed.
-    """
+    """Return a recorded run; TraceError if something is missing or malformed."""
     place = Path(folder)
     if not place.is_dir():
         raise TraceError(f"{place}: not a folder; give the folder of a recorded run")
@@ -345,13 +322,7 @@ def load(folder: str | os.PathLike[str]) -> Record:
 
 
 def text_of(folder: Path, name: str) -> str:
-    """Return the text of a file of a run, plain or gzipped.
-
-    Raises
-    ------
-    TraceError
-        If it is missing or damaged.
-    """
+    """Return the text of a file of a run, plain or gzipped; TraceError if missing or damaged."""
     path = file_of(folder, name)
     if path is None:
         raise TraceError(f"{folder / name}[.gz]: not found; a recorded run has this file")

@@ -62,15 +62,9 @@ def machine_of(record: Record) -> Machine:
 
 
 def replay(record: Record, number: int = 0, seed: int = 0) -> Simulated:
-    """Simulate the plan of a recorded run, with phases drawn at random.
+    """Simulate the plan of a recorded run, with phases drawn at random: see ``drawn_phases``.
 
-    Parameters
-    ----------
-    record
-        The recorded run.
-    number, seed
-        See :func:`~hpcrowd.scenarios.studies.slurm.workload.drawn_phases`. Only the first draw has
-        priorities on the record, as they hardly depend on phases.
+    Only the first draw has priorities on the record, as they hardly depend on phases.
     """
     machine = machine_of(record)
     phases = drawn_phases(machine, number, seed)
@@ -86,16 +80,7 @@ def schedule_on(
 ) -> Schedule:
     """Return the schedule of a recorded run's plan on a machine.
 
-    Parameters
-    ----------
-    record
-        The recorded run; reasons, priorities and shares are noted at the moments of its samples.
-    workload
-        Its jobs.
-    machine
-        The machine.
-    placement
-        Which nodes a job gets.
+    Reasons, priorities and shares are noted at the moments of the run's samples.
     """
     moments = moments_of(record)
     jobs = workload.jobs.copy()

@@ -355,25 +355,10 @@ def compare_records(
     progress: Progress | None = None,
     workers: int = 1,
 ) -> Slurm:
-    """Simulate the plans of recorded runs, and compare.
+    """Simulate the plans of recorded runs, or of folders with runs, and compare.
 
-    Parameters
-    ----------
-    records
-        Recorded runs, folders of runs, or folders with such folders in them.
-    simulate
-        Simulates the plan of a recorded run.
-    phases
-        Simulations of each plan.
-    progress
-        Called before the first simulation and after each.
-    workers
-        Processes that share the work.
-
-    Raises
-    ------
-    TraceError
-        If a folder holds no recorded run, or something is missing or malformed.
+    Progress is called before the first simulation and after each. Raises TraceError as
+    :func:`load_all`.
     """
     loaded = [one for one in records if isinstance(one, Record)]
     plans = plans_of(loaded + load_all(one for one in records if not isinstance(one, Record)))
@@ -397,10 +382,7 @@ def _simulated(records: Sequence[Record], simulate: Simulate, task: tuple[int, i
 def load_all(folders: Iterable[Path]) -> list[Record]:
     """Return the recorded runs in folders: each is one, has some in it, or both.
 
-    Raises
-    ------
-    TraceError
-        If one holds none, or something is missing or malformed.
+    Raises TraceError if one holds none, or something is missing or malformed.
     """
     found: dict[Path, Record] = {}
     for folder in folders:

@@ -50,12 +50,7 @@ class Workload:
 def workload_of(record: Record, arrived: float = ARRIVED) -> Workload:
     """Return the plan of a recorded run as jobs, submitted when they were in that run.
 
-    Parameters
-    ----------
-    record
-        The recorded run.
-    arrived
-        Share of the time that sbatch took until the controller had a job.
+    ``arrived`` is the share of the time that sbatch took until the controller had a job.
     """
     lines = sorted(record.plan, key=lambda line: (arrival(line, arrived), line.plan))
     keys = [key for line in lines for key in line.keys]
@@ -206,14 +201,8 @@ class Phases(NamedTuple):
 def drawn_phases(machine: Machine, number: int, seed: int = 0) -> Phases:
     """Return the phases of a draw: each is anywhere in its period, all equally likely.
 
-    Parameters
-    ----------
-    machine
-        Its settings are the periods.
-    number
-        The number of the draw, from 0; a draw is the same however many there are.
-    seed
-        Seed of the study.
+    The settings of the machine are the periods. A draw, by its number from 0, is the same however
+    many there are.
     """
     random = Streams(seed).generator("slurm", "phases", number)
     scheduling, priority = machine.scheduling, machine.priority

@@ -191,14 +191,9 @@ class Jobs:
         return float(100 * table[rows, columns].sum() / table.sum())
 
     def quality(self, kind: str, seed: int) -> Quality:
-        """Return how close generated jobs are, as many as in the trace.
+        """Return how close generated jobs of one of :data:`KINDS` are, as many as in the trace.
 
-        Parameters
-        ----------
-        kind
-            One of :data:`KINDS`.
-        seed
-            Seed of the start of mixtures, of what is drawn, and of the shuffling of users.
+        The seed is that of mixtures, of what is drawn, and of the shuffling of users.
         """
         clusters = int(kind.split()[0]) if kind.endswith("clusters") else CLUSTERS
         medoids = self.medoids(clusters)
@@ -290,13 +285,7 @@ class TraceOutcomes:
         return float(np.mean([self.mean(name, kind) for name in DISTANCES]))
 
     def users_percent(self, border: int | None = None) -> list[float]:
-        """Return Table II: % of users by their number of jobs.
-
-        Parameters
-        ----------
-        border
-            Number of jobs, in place of 500.
-        """
+        """Return Table II: % of users by their number of jobs; ``border`` is in place of 500."""
         counts = np.bincount(np.unique(self.workload.user, return_inverse=True)[1])
         edges = [int(row["least"]) for row in published_rows("song2005_table2")]
         if border is not None:

@@ -96,14 +96,9 @@ def slot_share(submit: Int64s, clock: Clock) -> float:
 
 
 def queue_shares(submit: Int64s, start: Int64s, begin: int, until: int) -> Floats:
-    """Return the share of time with 0, 1, 2, ... jobs in the queue.
+    """Return the share of time with 0, 1, 2, ... jobs in the queue, of jobs that ran.
 
-    Parameters
-    ----------
-    submit, start
-        s, of jobs that ran, shape (jobs,).
-    begin, until
-        The time that counts, s. If it is empty, no job is waiting.
+    If the time that counts, from ``begin`` until ``until``, is empty, no job is waiting.
     """
     if until <= begin or not len(submit):
         return np.ones(1)

@@ -542,19 +542,7 @@ def reproduce_zakay2015(
 def study_log(
     log: str, trace: Trace, seeds: int | None = None, steps: Steps | None = None
 ) -> LogOutcomes:
-    """Run all simulations of a log.
-
-    Parameters
-    ----------
-    log
-        A name of :data:`hpcrowd.scenarios.studies.zakay2015.measures.COLUMNS`.
-    trace
-        Its trace.
-    seeds
-        See :func:`reproduce_zakay2015`.
-    steps
-        Called before each step.
-    """
+    """Run all simulations of a log, a name of :data:`COLUMNS`; progress is by steps."""
     steps = steps or Steps(0, None)
     if seeds is None:
         seeds = SEEDS if len(trace) <= LARGE else SEEDS_OF_LARGE
@@ -583,12 +571,7 @@ def study_log(
 def simulate(trace: Trace, log: str, model: str, scheduler: str = "easy", **changes: Any) -> Run:
     """Run one simulation; ``changes`` replace fields of the configuration.
 
-    Parameters
-    ----------
-    trace
-        The log.
-    log, model, scheduler
-        Its name, a name of :data:`MODELS`, and a scheduler of a replay.
+    Model and scheduler are a name of :data:`MODELS`, and a scheduler of a replay.
     """
     choices: dict[str, Any] = {
         "users": MODELS[model],
