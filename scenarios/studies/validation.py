@@ -57,7 +57,7 @@ def models(elsewhere: UserModel | None = None) -> list[UserModel]:
 
 
 def records(paths: Mapping[str, Path]) -> dict[str, tuple[Work, Clock, int]]:
-    """Return work, local time and processors of each log, with simulated waits where it has none."""
+    """Return work, local time and processors of each log; waits are simulated if it has none."""
     found = {}
     for name, path in paths.items():
         trace = read_trace(path)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         reproduce_minh2012_predictor as reproduce_minh2012_predictor,
     )
     from .scenarios.studies.published import published_rows as published_rows
-    from .scenarios.studies.rebound.draws import draws_of as draws_of
-    from .scenarios.studies.rebound.measures import Rebound as Rebound
+    from .scenarios.studies.rebound.run import Rebound as Rebound
+    from .scenarios.studies.rebound.run import draws_of as draws_of
     from .scenarios.studies.rebound.run import run_rebound as run_rebound
     from .scenarios.studies.zakay2015.study import reproduce_zakay2015 as reproduce_zakay2015
     from .scenarios.sweeps.engines import Engine as Engine

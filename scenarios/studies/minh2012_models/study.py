@@ -18,6 +18,7 @@ from hpcrowd.scenarios.studies.minh2012_models.experiments import (
     MOST,
     PLANNED,
     REQUIRED_WAY,
+    RULES,
     SCHEDULED,
     TABLED,
     Task,
@@ -41,7 +42,6 @@ from hpcrowd.scenarios.studies.minh2012_models.measures import (
     or_none,
     slowdown_text,
 )
-from hpcrowd.scenarios.studies.minh2012_models.statements import RULES
 from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (

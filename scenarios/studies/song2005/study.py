@@ -21,7 +21,6 @@ from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
 from hpcrowd.scenarios.studies.running import ARCHIVE, Log, Steps, nearest_versions, run_tasks
-from hpcrowd.scenarios.studies.song2005.figures import figures_of, groups_figure
 from hpcrowd.scenarios.studies.song2005.measures import (
     BORDER_MET,
     COUNTS,
@@ -39,6 +38,8 @@ from hpcrowd.scenarios.studies.song2005.measures import (
     Jobs,
     Quality,
     TraceOutcomes,
+    figures_of,
+    groups_figure,
     published_groups,
     published_jobs,
     published_log,

@@ -7,9 +7,14 @@ import pytest
 from hpcrowd.analysis.features.feature import Value
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.scenarios.studies.minh2012_features import measures, study
-from hpcrowd.scenarios.studies.minh2012_features.figures import PANELS, sheet
 from hpcrowd.scenarios.studies.minh2012_features.measures import TABLES, published_figures
-from hpcrowd.scenarios.studies.minh2012_features.study import RULES, Minh2012Features, figure_rows
+from hpcrowd.scenarios.studies.minh2012_features.study import (
+    PANELS,
+    RULES,
+    Minh2012Features,
+    figure_rows,
+    sheet,
+)
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.render import statement_table
 from hpcrowd.scenarios.studies.study import claims_of

@@ -8,8 +8,12 @@ from hpcrowd.analysis.prediction import past_jobs
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, published_names
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.studies.minh2012_predictor import measures, study
-from hpcrowd.scenarios.studies.minh2012_predictor.measures import CUTS, MODELS, Cut
-from hpcrowd.scenarios.studies.minh2012_predictor.study import reproduce_minh2012_predictor
+from hpcrowd.scenarios.studies.minh2012_predictor.study import (
+    CUTS,
+    MODELS,
+    Cut,
+    reproduce_minh2012_predictor,
+)
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import required_table, study_page
 
