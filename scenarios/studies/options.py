@@ -1,4 +1,4 @@
-"""Options of the commands ``hpcrowd reproduce STUDY``, declared by each study once.
+"""The published studies, and the options of their commands ``hpcrowd reproduce STUDY``.
 
 A study's function has a parameter for each option, annotated with what the command line needs::
 
@@ -16,16 +16,18 @@ only. If a parameter is a plan, a dataclass, its fields become options in the sa
 
 from __future__ import annotations
 
+import ast
 import inspect
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice
 
 
 @dataclass(frozen=True)
@@ -140,3 +142,45 @@ def plan_class(hint: Any) -> type[Any] | None:
     """Return the dataclass of a parameter, which may be optional; None for other types."""
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else [hint]
     return next((kind for kind in kinds if isinstance(kind, type) and is_dataclass(kind)), None)
+
+
+# ---- the studies ------------------------------------------------------------------------------
+# A study is a folder with ``study.py``, in which a function, named ``reproduce_`` and the folder's
+# name, runs the study and returns it; the class that it returns, see
+# :class:`~hpcrowd.scenarios.studies.study.PublishedStudy`, declares everything else.
+
+#: Where the folders of the studies are.
+FOLDER = Path(__file__).parent
+
+
+class Entry(NamedTuple):
+    """A study of the registry."""
+
+    run: Callable[..., Any]  #: Its function.
+    study: Any  #: The class that it returns.
+
+
+def study_names() -> list[str]:
+    """Return the names of the studies in alphabetical order."""
+    return sorted(path.parent.name.replace("_", "-") for path in FOLDER.glob("*/study.py"))
+
+
+def study_about(name: str) -> str:
+    """Return the line of a study for lists, ``about`` of its class; its file is read, not run."""
+    folder = FOLDER / name.replace("-", "_")
+    source = ast.parse((folder / "study.py").read_text(encoding="utf-8"))
+    found: str = next(
+        ast.literal_eval(node.value)
+        for node in ast.walk(source)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "about"
+    )
+    return found
+
+
+def study_entry(name: str) -> Entry:
+    """Return a study by name; QuantityError when there is no such study."""
+    check_choice("study", name, study_names())
+    folder = name.replace("-", "_")
+    module = import_module(f"{__package__}.{folder}.study")
+    run = getattr(module, f"reproduce_{folder}")
+    return Entry(run, get_type_hints(run)["return"])

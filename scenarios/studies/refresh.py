@@ -25,7 +25,7 @@ import typer
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.scenarios.outputs import write_whole
-from hpcrowd.scenarios.studies.registry import study_entry
+from hpcrowd.scenarios.studies.options import study_entry
 from hpcrowd.scenarios.studies.render import BEGIN, Picture, refresh_page, write_pictures
 from hpcrowd.scenarios.terminal import progress_bar
 

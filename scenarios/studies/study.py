@@ -24,8 +24,15 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.published import Printed, csv_rows
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, record_rows
-from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
+from hpcrowd.scenarios.studies.render import (
+    Picture,
+    Rows,
+    Table,
+    Version,
+    marked,
+    record_rows,
+    version_lines,
+)
 from hpcrowd.scenarios.unfinished import Unfinished
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from hpcrowd.analysis.metrics import PERCENTILES, per_user
 from hpcrowd.analysis.pictures.plots import COLOURS as PALETTE
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.madon2024.measures import (
     EXPERIMENTS,
+    NAMES,
     QUANTITIES,
     REPLAYS,
     ROUNDING,
@@ -33,14 +33,16 @@ from hpcrowd.scenarios.studies.madon2024.measures import (
     LogRuns,
     Reading,
     figure5c_readings,
+    name_of,
+    sensitivity_parts,
+    simulate,
     statements,
     window_of,
 )
 from hpcrowd.scenarios.studies.options import TRACES
-from hpcrowd.scenarios.studies.render import Picture, Table
+from hpcrowd.scenarios.studies.render import Picture, Table, Version
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, trace_facts
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, plain
-from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 if TYPE_CHECKING:
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hpcrowd.analysis.run import Run
-    from hpcrowd.environment.traces.trace import Trace
 
 
 # ---- pictures --------------------------------------------------------------------------------
@@ -62,16 +63,6 @@ BLUE, ORANGE, GREEN, VERMILION, SKY = (
 
 #: Colour of each replay; rigid is blue and feedback orange, as in the paper.
 COLOURS = {"rigid": BLUE, "a0": GREEN, "a60": ORANGE}
-
-#: Names of the experiments as printed.
-NAMES = {
-    "easy": "EASY",
-    "fcfs": "FCFS",
-    "perf*2": "perf \u00d7 2",
-    "perf/2": "perf / 2",
-    "infra*2": "infra \u00d7 2",
-    "infra/2": "infra / 2",
-}
 
 #: Resolution of the files, dots per inch.
 DPI = 150
@@ -349,27 +340,6 @@ FIGURES: dict[str, Callable[[LogRuns], Figure]] = {
 #: The logs of the study (section 5.1).
 STUDIED = {"KTH": LOGS["KTH"], "SDSC": LOGS["SDSC-SP2"]}
 
-#: Settings of all simulations. The paper does not say which processors and requested times it uses;
-#: these come closest to its figures.
-COMMON = {"job_processors": "requested", "requested": "at-least:2x", "overrun": "keep"}
-
-#: What each experiment changes (section 5.2).
-SETTINGS: dict[str, dict[str, str]] = {
-    "easy": {},
-    "fcfs": {"scheduler": "fcfs"},
-    "perf*2": {"speed": "2x"},
-    "perf/2": {"speed": "0.5x"},
-    "infra*2": {"processors": "2x"},
-    "infra/2": {"processors": "0.5x"},
-}
-
-#: How users behave in each replay (section 5.1).
-USERS = {
-    "rigid": {"users": "rigid"},
-    "a0": {"users": "think-time", "sessions": "arrival:job"},
-    "a60": {"users": "think-time", "sessions": "arrival:60m"},
-}
-
 #: Jobs of each log (section 5.1).
 JOBS = {"KTH": 28_475, "SDSC": 67_667}
 
@@ -549,8 +519,6 @@ class Madon2024(PublishedStudy):
 
     def more_parts(self, traces: Path) -> dict[str, str]:
         """Return the spread under small changes of the log, and the results of other readings."""
-        from hpcrowd.scenarios.studies.madon2024.sensitivity import sensitivity_parts
-
         return sensitivity_parts(read_trace(find_logs(traces, STUDIED, ["KTH"])["KTH"]))
 
 
@@ -573,11 +541,6 @@ def texts(cell: Cell) -> tuple[str, str, str]:
         places = decimals + 1 if decimals else 0
         deviation = f"{round(cell.deviation, places) + 0.0:+.{places}f}"
     return ours, cell.printed, deviation
-
-
-def name_of(experiment: str) -> str:
-    """Return the name of an experiment as printed."""
-    return NAMES.get(experiment, "recorded log")
 
 
 def reproduce_madon2024(
@@ -611,12 +574,3 @@ def reproduce_madon2024(
         logs[log] = LogRuns(log, runs)
     steps.end()
     return Madon2024(logs)
-
-
-def simulate(trace: Trace, experiment: str, kind: str, **changes: Any) -> Run:
-    """Run one of the simulations; ``changes`` replace fields of the configuration.
-
-    Experiment and kind are names of :data:`SETTINGS` and :data:`USERS`.
-    """
-    choices: dict[str, Any] = {**COMMON, **SETTINGS[experiment], **USERS[kind], **changes}
-    return replay(trace, **choices)

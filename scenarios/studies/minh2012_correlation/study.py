@@ -48,7 +48,7 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
 from hpcrowd.scenarios.studies.minh2012_features.measures import published_jobs
 from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, TRACES
 from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, Version, pictures_of
 from hpcrowd.scenarios.studies.running import Steps, find_logs, run_tasks
 from hpcrowd.scenarios.studies.study import (
     Check,
@@ -59,7 +59,6 @@ from hpcrowd.scenarios.studies.study import (
     claims_of,
     rules_of,
 )
-from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 # ---- statements of the text ------------------------------------------------------------------

@@ -44,11 +44,11 @@ from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
 from hpcrowd.scenarios.studies.render import (
     Picture,
     Table,
+    Version,
     pictures_of,
 )
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement
-from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 if TYPE_CHECKING:

@@ -37,8 +37,14 @@ from hpcrowd.environment.machine.requests import Ask, joined
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
-from hpcrowd.scenarios.studies.slurm.schedules import Queued, nearest, read_expected, read_queue
-from hpcrowd.scenarios.studies.slurm.workload import Workload, workload_of
+from hpcrowd.scenarios.studies.slurm.schedules import (
+    Queued,
+    Workload,
+    nearest,
+    read_expected,
+    read_queue,
+    workload_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,6 @@ from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table
 from hpcrowd.scenarios.studies.running import run_tasks
-from hpcrowd.scenarios.studies.slurm.differences import CAUSES, Difference, by_cause, parting
 from hpcrowd.scenarios.studies.slurm.forecasts import (
     FORECAST_TABLE,
     FUTURES,
@@ -28,20 +27,31 @@ from hpcrowd.scenarios.studies.slurm.forecasts import (
     forecasts_of,
     weeks_before,
 )
-from hpcrowd.scenarios.studies.slurm.measures import Comparison, Distance, mean
-from hpcrowd.scenarios.studies.slurm.mechanisms import EFFECT_TABLE, Effect, effect_rows, effects_of
+from hpcrowd.scenarios.studies.slurm.measures import (
+    CAUSES,
+    Comparison,
+    Difference,
+    Distance,
+    by_cause,
+    mean,
+    parting,
+)
 from hpcrowd.scenarios.studies.slurm.outcomes import (
+    EFFECT_TABLE,
+    Effect,
     Outcome,
     Simulate,
-    Simulated,
     Spread,
     Waits,
+    effect_rows,
+    effects_of,
     outcome,
     pairs_of,
     plans_of,
 )
 from hpcrowd.scenarios.studies.slurm.recorded_logs import FILES, load_any
 from hpcrowd.scenarios.studies.slurm.records import Record, file_of
+from hpcrowd.scenarios.studies.slurm.schedules import Simulated
 from hpcrowd.scenarios.studies.study import PublishedStudy, plain
 from hpcrowd.scenarios.terminal import Progress
 
@@ -311,7 +321,7 @@ def reproduce_slurm(
         Called before the first simulation and after each.
     phases
         Simulations of each plan, with phases that are drawn at random, see
-        :mod:`hpcrowd.scenarios.studies.slurm.workload`.
+        :mod:`hpcrowd.scenarios.studies.slurm.schedules`.
     mechanisms
         Simulations with each of Slurm's mechanisms switched off; 0 leaves that table out.
     forecasts

@@ -27,20 +27,20 @@ from hpcrowd.analysis.pictures.plots import (
     panels,
     tidy,
 )
-from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.options import TRACES, Option
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
-from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, swap_ties, trace_facts
+from hpcrowd.scenarios.studies.running import Steps, find_logs, swap_ties, trace_facts
 from hpcrowd.scenarios.studies.study import Finding, PublishedStudy, rules_of
 from hpcrowd.scenarios.studies.zakay2015.measures import (
     COLUMNS,
-    MODELS,
+    COMMON,
+    SETTINGS,
     SIMULATIONS,
+    STUDIED,
     Cell,
     LogOutcomes,
     Outcome,
@@ -48,8 +48,10 @@ from hpcrowd.scenarios.studies.zakay2015.measures import (
     cells_of,
     mean_shares,
     outcome_of,
+    readings_parts,
     recorded_outcome,
     share_distance,
+    simulate,
 )
 from hpcrowd.scenarios.terminal import Progress
 
@@ -356,17 +358,6 @@ RULES = rules_of(
 
 # ---- the study -------------------------------------------------------------------------------
 
-#: The logs of the study, in the order in which they are shown.
-STUDIED = {name: LOGS[name] for name in COLUMNS}
-
-#: Settings of all simulations: the defaults of a replay. The paper does not give its settings; see
-#: the readings in ``docs/studies/zakay2015.md``.
-COMMON = {"job_processors": "requested", "requested": "given", "overrun": "keep"}
-
-#: Settings that differ by log. The jobs of CEA Curie ran on 80,640 processors in thin nodes;
-#: the other 12,672 of the header's MaxProcs are in fat and hybrid nodes (note in its header).
-SETTINGS = {"CEA": {"processors": "80640"}}
-
 #: Number of seeds of a log, and of one with more lines than this.
 SEEDS, SEEDS_OF_LARGE, LARGE = 10, 5, 50_000
 
@@ -466,8 +457,6 @@ class Zakay2015(PublishedStudy):
 
     def more_parts(self, traces: Path) -> dict[str, str]:
         """Return other readings of the text, and the effects of the fluid model one by one."""
-        from hpcrowd.scenarios.studies.zakay2015.readings import readings_parts
-
         return readings_parts(traces)
 
 
@@ -566,18 +555,3 @@ def study_log(
         facts={**trace_facts(base), "processors": base.processors},
         settings={**COMMON, **SETTINGS.get(log, {})},
     )
-
-
-def simulate(trace: Trace, log: str, model: str, scheduler: str = "easy", **changes: Any) -> Run:
-    """Run one simulation; ``changes`` replace fields of the configuration.
-
-    Model and scheduler are a name of :data:`MODELS`, and a scheduler of a replay.
-    """
-    choices: dict[str, Any] = {
-        "users": MODELS[model],
-        "scheduler": scheduler,
-        **COMMON,
-        **SETTINGS.get(log, {}),
-        **changes,
-    }
-    return replay(trace, **choices)

@@ -3,8 +3,8 @@
 from functools import cache
 
 import pytest
+from hpcrowd.scenarios.studies.options import study_entry
 from hpcrowd.scenarios.studies.refresh import page_of
-from hpcrowd.scenarios.studies.registry import study_entry
 
 from tests.scenarios.studies.study_cases import CASES, Ran, write_input
 
