@@ -16,8 +16,8 @@ only. If a parameter is a plan, a dataclass, its fields become options in the sa
 
 from __future__ import annotations
 
-import ast
 import inspect
+import tomllib
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -166,15 +166,9 @@ def study_names() -> list[str]:
 
 
 def study_about(name: str) -> str:
-    """Return the line of a study for lists, ``about`` of its class; its file is read, not run."""
-    folder = FOLDER / name.replace("-", "_")
-    source = ast.parse((folder / "study.py").read_text(encoding="utf-8"))
-    found: str = next(
-        ast.literal_eval(node.value)
-        for node in ast.walk(source)
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "about"
-    )
-    return found
+    """Return the line of a study for lists; nothing is imported."""
+    file = FOLDER / name.replace("-", "_") / "study.toml"
+    return str(tomllib.loads(file.read_text("utf-8"))["about"])
 
 
 def study_entry(name: str) -> Entry:

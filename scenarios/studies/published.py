@@ -12,12 +12,6 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import check_choice
 
-#: The thesis that several studies are about, a chapter or two each.
-MINH = (
-    "T. N. Minh: Workload modeling and performance evaluation in parallel systems. Thesis, Leiden "
-    "University, 2012, https://hdl.handle.net/1887/18620"
-)
-
 
 @dataclass(frozen=True)
 class Printed:

@@ -8,7 +8,9 @@ becomes a :class:`Rule`; a rule checked in one setting gives a :class:`Claim`.
 
 from __future__ import annotations
 
+import inspect
 import os
+import tomllib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -48,10 +50,11 @@ Check = Callable[..., Finding] | tuple[Callable[..., Finding], Callable[..., boo
 class PublishedStudy(ABC):
     """A published study that has been run again, and the declaration of its output.
 
-    Subclasses are dataclasses of findings. They set the names below, and define those of
-    :meth:`tables`, :meth:`pictures`, :meth:`claims`, :meth:`requirements`, :meth:`data`,
-    :meth:`rows` and :meth:`origin` that they need. Most have a field ``traces``: the findings on
-    each log or trace, by name.
+    Subclasses are dataclasses of findings. The file ``study.toml`` next to each sets the names
+    below, with the name of its paper in ``papers.csv``, and declares its tables, see
+    :meth:`tables_of`. They define those of :meth:`tables`, :meth:`pictures`, :meth:`claims`,
+    :meth:`requirements`, :meth:`data`, :meth:`rows` and :meth:`origin` that they need. Most have a
+    field ``traces``: the findings on each log or trace, by name.
 
     Attributes
     ----------
@@ -79,7 +82,25 @@ class PublishedStudy(ABC):
     #: Where the paper gives the numbers of jobs of :meth:`versions`.
     counted_in: ClassVar[str] = "the paper"
 
+    row_heading: ClassVar[Sequence[str]] = ()  #: Headings of :meth:`rows`.
+    declared: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  #: The tables of its file, by name.
+
     traces: Mapping[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        path = Path(inspect.getfile(cls)).with_name("study.toml")
+        if not path.is_file():
+            return
+        found = tomllib.loads(path.read_text("utf-8"))
+        if paper := found.pop("paper", None):
+            known = csv_rows(Path(__file__).with_name("papers.csv"))
+            cited = next(row["citation"] for row in known if row["paper"] == paper)
+            places = found.get("published", {})
+            found["published"] = {name: f"{cited}, {place}" for name, place in places.items()}
+            found["source"] = f"{cited}, {found.pop('part')}" if "part" in found else cited
+        cls.declared = found.pop("tables", {})
+        for name, value in {"name": path.parent.name.replace("_", "-"), **found}.items():
+            setattr(cls, name, value)
 
     # ---- declared by each study ----
 
@@ -101,6 +122,24 @@ class PublishedStudy(ABC):
     @abstractmethod
     def tables(self) -> Sequence[Table]:
         """Return the tables in the order in which they are shown."""
+
+    def tables_of(self, rows: Mapping[str, Any]) -> list[Table]:
+        """Return tables that ``study.toml`` declares, in the order of the rows of each, by name.
+
+        A table is declared by the fields of :class:`Table`, of which ``part`` is its name unless
+        given, and ``columns`` may be a list. Without a heading, it is given with the rows.
+        """
+        found = []
+        for name, filled in rows.items():
+            given = {"part": name, **self.declared[name]}
+            if "heading" not in given:
+                given["heading"], filled = filled
+            columns = given.pop("columns", None)
+            if columns is not None:
+                pairs = enumerate(columns) if isinstance(columns, list) else columns.items()
+                columns = {int(place): heading for place, heading in pairs}
+            found.append(Table(rows=list(filled), columns=columns, **given))
+        return found
 
     @abstractmethod
     def summary(self) -> list[str]:

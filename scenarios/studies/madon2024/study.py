@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -343,36 +343,10 @@ STUDIED = {"KTH": LOGS["KTH"], "SDSC": LOGS["SDSC-SP2"]}
 #: Jobs of each log (section 5.1).
 JOBS = {"KTH": 28_475, "SDSC": 67_667}
 
-#: The paper.
-PAPER = (
-    "M. Madon, G. Da Costa, J.-M. Pierson: Replay with Feedback: How does the performance of HPC "
-    "system impact user submission behavior? Future Generation Computer Systems 155, 2024, "
-    "66-79, doi:10.1016/j.future.2024.01.024"
-)
-
-#: Headings of the ranges in the text, and of the readings of Fig. 5c.
-RANGE = ("what", "ours", "published", "where")
-READING = ("users with one job", "divisor", "jobs", "method", "distance", "equal as printed")
-
 
 @dataclass
 class Madon2024(PublishedStudy):
     """Our simulations compared with the published figures."""
-
-    name = "madon2024"
-    about = (
-        "Madon et al. 2024: Tables 1 and 2, Fig. 5c and the pictures, on KTH-SP2 (and SDSC-SP2)."
-    )
-    title = "Replay with feedback, reproduced"
-    source = PAPER
-    published: ClassVar = {
-        "madon2024_table1": f"{PAPER}, Table 1: makespan and waits, days",
-        "madon2024_table2": f"{PAPER}, Table 2: lateness",
-        "madon2024_figure5c": f"{PAPER}, Fig. 5c: percentiles over users of additional lateness, s",
-        "madon2024_text": f"{PAPER}, ranges given in the text",
-    }
-    setting = "log"
-    counted_in = "section 5.1"
 
     logs: dict[str, LogRuns]  #: The simulations by log, KTH first.
 
@@ -405,12 +379,8 @@ class Madon2024(PublishedStudy):
         """Return the published tables with ours, ranges of the text, and readings of Fig. 5c."""
         return (
             *(self._table(table, log) for table in TITLES for log in self.logs),
-            Table("Ranges in the text, KTH", RANGE, self._range_rows(), 4, "tables"),
-            Table(
-                "Readings of Fig. 5c, KTH", READING, self._reading_rows(), 4, "readings",
-                terminal=False, html=False,
-            ),
-        )  # fmt: skip
+            *self.tables_of({"ranges": self._range_rows(), "readings": self._reading_rows()}),
+        )
 
     def _table(self, table: str, log: str) -> Table:
         """Return a published table with our figures of a log; those out of bounds are bold."""
@@ -437,7 +407,7 @@ class Madon2024(PublishedStudy):
         )  # fmt: skip
 
     def _range_rows(self) -> list[list[str]]:
-        """Return our ranges and the published ones as printed, as :data:`RANGE`."""
+        """Return our ranges and the published ones as printed."""
         return [
             [
                 found.what,

@@ -46,7 +46,6 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     number,
 )
 from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, Option
-from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
     Rows,
@@ -264,10 +263,6 @@ def grid_load_name(load: float) -> str:
 
 # ---- the study -------------------------------------------------------------------------------
 
-#: Headings of all simulations.
-SIMULATION = ("experiment", "policy", "load", "grid", "background", "measure", "replication",
-              "slowdown")  # fmt: skip
-
 #: Titles of the tables on the grid, with the measures they show.
 GRID_TABLES = {
     "Slowdown of local jobs of the LU": LEIDEN,
@@ -280,12 +275,6 @@ GRID_TABLES = {
 @dataclass
 class Minh2012Arrivals(PublishedStudy):
     """All experiments of chapter 6."""
-
-    name = "minh2012-arrivals"
-    about = "Minh 2012, chapter 6: effects of arrivals on a cluster and on the grid DAS-3."
-    title = "Arrivals, clusters and grids, reproduced"
-    source = f"{MINH}, chapter 6"
-    stored_digits = 5
 
     #: Jobs of each workload, and the seed of everything.
     jobs: int
@@ -357,20 +346,13 @@ class Minh2012Arrivals(PublishedStudy):
 
     def tables(self) -> Sequence[Table]:
         """Return how often statements hold, and the slowdowns of cluster and grid."""
-        return (
-            Table(
-                "Verdicts", *verdict_rows(self.claims), part="verdicts",
-                terminal=False, html=False,
-            ),
-            Table(
-                "Slowdown on a single cluster", *cluster_rows(self),
-                part="slowdowns on the cluster", wrap=True,
-            ),
-            *(
-                Table(title, *grid_rows(self, measure), part=title, wrap=True)
-                for title, measure in GRID_TABLES.items()
-            ),
-        )  # fmt: skip
+        return self.tables_of(
+            {
+                "verdicts": verdict_rows(self.claims),
+                "slowdowns on the cluster": cluster_rows(self),
+                **{title: grid_rows(self, measure) for title, measure in GRID_TABLES.items()},
+            }
+        )
 
     def groups(self) -> Mapping[str, Iterable[str]]:
         """Return the loads of the cluster and of the grid."""
@@ -394,7 +376,7 @@ class Minh2012Arrivals(PublishedStudy):
 
     def rows(self) -> Rows:
         """Return every slowdown."""
-        return SIMULATION, simulation_rows(self)
+        return self.row_heading, simulation_rows(self)
 
     def origin(self) -> dict[str, Any]:
         """Return the log of the arrivals, and the settings of the simulations."""
@@ -451,21 +433,20 @@ def _mean(values: Floats) -> str:
     return f"{number(estimate.mean)} ± {number(half) if half >= 10 else f'{half:.2g}'}"
 
 
-def verdict_rows(claims: Sequence[Claim]) -> tuple[list[str], list[list[str]]]:
+def verdict_rows(claims: Sequence[Claim]) -> list[list[str]]:
     """Return how often each statement holds, does not, and stays open, over loads."""
     counts: dict[str, Counter[bool | None]] = {}
     for claim in claims:
         what = f"{claim.what.rpartition(': ')[0] or claim.what} ({claim.section})"
         counts.setdefault(what, Counter())[claim.holds] += 1
-    rows = [
+    return [
         [what, *(str(verdicts[verdict]) for verdict in (True, False, None))]
         for what, verdicts in counts.items()
     ]
-    return ["statement", "loads at which it holds", "does not", "open"], rows
 
 
 def simulation_rows(study: Minh2012Arrivals) -> Iterator[tuple[Any, ...]]:
-    """Yield every slowdown as a row of :data:`SIMULATION`."""
+    """Yield every slowdown."""
     for policy, load, pattern, *found in study.cluster.each():
         yield ("cluster", policy, load, "", pattern, "all jobs", *found)
     for measure, load, own, behind, *found in study.grid.each():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
 )
 from hpcrowd.scenarios.studies.minh2012_features.measures import published_jobs
 from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, TRACES
-from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
+from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, Version, pictures_of
 from hpcrowd.scenarios.studies.running import Steps, find_logs, run_tasks
 from hpcrowd.scenarios.studies.study import (
@@ -226,29 +226,12 @@ TABLE = ("workload", "degree", "ours", "published")
 #: Degrees whose slowdowns are shown: the ends, the middle, and those of real workloads.
 TOLD = (-1.0, -0.2, 0.0, 0.4, 1.0)
 
-#: Headings of the weeks.
-WEEKS = ("log", "weeks", "predicted", "share", "share if always the commoner sign")
-
-#: Headings of all simulations.
-SIMULATION = ("workload", "policy", "load", "locality", "replication", "correlation", "slowdown")
-
 
 @dataclass
 class Minh2012Correlation(PublishedStudy):
     """All experiments of chapter 7."""
 
-    name = "minh2012-correlation"
-    about = (
-        "Minh 2012, chapter 7: effects of correlation and locality on schedulers, HPC2N and others."
-    )
-    title = "Correlation, locality and schedulers, reproduced"
-    source = f"{MINH}, chapter 7"
-    published: ClassVar = {
-        "minh2012_table7_1": f"{MINH}, Table 7.1: Spearman's correlation of 20 workloads each"
-    }
     listed = STUDIED
-    stored_digits = 6
-    counted_in = "Table 3.1"
     written = ("replications", "jobs", "seed", "traces", "correlation", "locality", "weeks")
 
     correlation: CorrelationRuns  #: Section 7.3.1.
@@ -331,17 +314,13 @@ class Minh2012Correlation(PublishedStudy):
 
     def tables(self) -> Sequence[Table]:
         """Return Table 7.1 with ours, slowdowns, and weeks."""
-        return (
-            Table(
-                "Table 7.1: Spearman's correlation", TABLE, table_rows(self),
-                part="table 7.1", wrap=True,
-            ),
-            Table("Slowdown, no locality", *slowdown_rows(self), part="slowdowns", wrap=True),
-            Table(
-                "Signs of weekly correlations predicted", WEEKS, week_rows(self),
-                part="weeks", wrap=True,
-            ),
-        )  # fmt: skip
+        return self.tables_of(
+            {
+                "table 7.1": table_rows(self),
+                "slowdowns": slowdown_rows(self),
+                "weeks": week_rows(self),
+            }
+        )
 
     def groups(self) -> Mapping[str, Iterable[str]]:
         """Return the loads, the cases of locality, and all logs together."""
@@ -378,7 +357,7 @@ class Minh2012Correlation(PublishedStudy):
 
     def rows(self) -> Rows:
         """Return every simulation."""
-        return SIMULATION, simulation_rows(self)
+        return self.row_heading, simulation_rows(self)
 
     def origin(self) -> dict[str, Any]:
         """Return the traces, and the settings of the simulations."""
@@ -439,7 +418,7 @@ def week_rows(study: Minh2012Correlation) -> list[list[str]]:
 
 
 def simulation_rows(study: Minh2012Correlation) -> Iterator[tuple[Any, ...]]:
-    """Yield every simulation as a row of :data:`SIMULATION`."""
+    """Yield every simulation."""
     runs = study.correlation
     for policy, load, degree, r, slowdown in runs.each():
         correlation = runs.correlation[runs.degrees.index(degree), r]

@@ -55,7 +55,6 @@ from hpcrowd.scenarios.studies.minh2012_features.measures import (
     study_trace,
 )
 from hpcrowd.scenarios.studies.options import TRACES
-from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
     Table,
@@ -298,13 +297,6 @@ RULES = rules_of(
 
 # ---- the study -------------------------------------------------------------------------------
 
-#: Headings of the figures, of the requirements of each table, and of traces.
-FIGURE_TABLE = ("table", "figure", "trace", "ours", "over orders", "published", "reached")
-RULE_TABLE = ("table", "what", "required", "how near", "why so")
-TRACE_TABLE = ("trace", "file", "jobs", "Table 3.1", "figures required")
-
-#: Headings of the figures on a terminal.
-SHOWN = dict(enumerate((*FIGURE_TABLE[:5], "paper", "reached")))
 
 #: Tables of the fits, which are shown separately.
 FITS = ("3.9", "3.10")
@@ -314,18 +306,6 @@ FITS = ("3.9", "3.10")
 class Minh2012Features(PublishedStudy):
     """Features of the traces of Table 3.1."""
 
-    counted_in = "Table 3.1"
-    name = "minh2012-features"
-    about = "Minh 2012, chapter 3: features of workloads, Tables 3.2 to 3.20 and the text."
-    title = "Features of workloads, reproduced"
-    source = f"{MINH}, chapter 3"
-    published: ClassVar = {
-        "minh2012_table3_1": f"{MINH}, Table 3.1: traces, and how many of their jobs completed",
-        "minh2012_chapter3": f"{MINH}, Tables 3.2 to 3.8 and 3.11 to 3.20: figures of traces",
-        "minh2012_bag_fits": f"{MINH}, Tables 3.9 and 3.10: distributions fitted to the times "
-        "between bags of tasks, their parameters and KS distances",
-    }
-    setting = "trace"
     listed = TABLED
     unreadable = UNREADABLE
     written: ClassVar = {"traces": "traces", "rules": "tables_required", "figures": "cells"}
@@ -360,21 +340,14 @@ class Minh2012Features(PublishedStudy):
 
     def tables(self) -> Sequence[Table]:
         """Return the traces, the figures with ours, and what is required."""
-        return (
-            Table(
-                "Traces", TRACE_TABLE, list(map(trace_row, self.traces.values())), 2, "traces",
-                terminal=False,
-            ),
-            Table(
-                "Tables 3.2 to 3.8 and 3.11 to 3.20: ours and published", FIGURE_TABLE,
-                figure_rows(self, fits=False), 3, "figures", columns=SHOWN, wrap=True,
-            ),
-            Table(
-                "Tables 3.9 and 3.10: distributions fitted to the times between bags", FIGURE_TABLE,
-                figure_rows(self, fits=True), 3, "fits", columns=SHOWN, wrap=True,
-            ),
-            Table("What is required", RULE_TABLE, rule_rows(), 5, "rules", terminal=False),
-        )  # fmt: skip
+        return self.tables_of(
+            {
+                "traces": map(trace_row, self.traces.values()),
+                "figures": figure_rows(self, fits=False),
+                "fits": figure_rows(self, fits=True),
+                "rules": rule_rows(),
+            }
+        )
 
     def summary(self) -> list[str]:
         """Return what was reached and what holds, a line each."""
@@ -393,7 +366,8 @@ class Minh2012Features(PublishedStudy):
     @property
     def tables_required(self) -> list[dict[str, str]]:
         """What is required of each table."""
-        return [dict(zip(RULE_TABLE, row, strict=True)) for row in rule_rows()]
+        heading = self.declared["rules"]["heading"]
+        return [dict(zip(heading, row, strict=True)) for row in rule_rows()]
 
 
 def reached_text(cell: Cell) -> str:
@@ -412,7 +386,7 @@ def reached_text(cell: Cell) -> str:
 
 
 def figure_row(cell: Cell) -> list[str]:
-    """Return a figure as the texts of :data:`FIGURE_TABLE`."""
+    """Return a figure."""
     printed = f"{cell.published.value:,.{cell.published.decimals}f}"
     first = [cell.table.number, cell.title, cell.trace]
     return [*first, cell.text, cell.range_text or "-", printed, reached_text(cell)]
@@ -424,7 +398,7 @@ def figure_rows(study: Minh2012Features, fits: bool) -> list[list[str]]:
 
 
 def rule_rows() -> list[list[str]]:
-    """Return the requirements of each table as the texts of :data:`RULE_TABLE`."""
+    """Return the requirements of each table."""
     return [
         [
             table.number,
@@ -438,7 +412,7 @@ def rule_rows() -> list[list[str]]:
 
 
 def trace_row(one: TraceOutcomes) -> list[str]:
-    """Return the file of a trace as the texts of :data:`TRACE_TABLE`."""
+    """Return the file of a trace."""
     return [
         one.trace,
         str(one.file.get("source", one.workload.name)),

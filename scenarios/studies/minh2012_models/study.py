@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.scenarios.studies.minh2012_features.measures import STUDIED as READABLE
@@ -43,7 +43,6 @@ from hpcrowd.scenarios.studies.minh2012_models.measures import (
     slowdown_text,
 )
 from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
-from hpcrowd.scenarios.studies.published import MINH
 from hpcrowd.scenarios.studies.render import (
     Picture,
     Rows,
@@ -149,9 +148,8 @@ def choice_table(study: Minh2012Models) -> Texts:
     ]
 
 
-def job_table(study: Minh2012Models) -> Texts:
+def job_rows(study: Minh2012Models) -> list[list[str]]:
     """Return Tables 5.1 and 5.2, each of our figures with the published one."""
-    heading = ["table", "figure", "trace", "data", "paper", "model", "paper", "uniform", "paper"]
     rows = []
     for table, figure in (("5.1", "entropy"), ("5.2", "spearman")):
         for trace in TABLED:
@@ -165,7 +163,7 @@ def job_table(study: Minh2012Models) -> Texts:
             ours = [NONE] * 3 if one is None else _of_jobs(one, figure)
             pairs = [text for pair in zip(ours, printed, strict=True) for text in pair]
             rows.append([table, TITLES[figure], trace, *pairs])
-    return heading, rows
+    return rows
 
 
 def _of_jobs(one: TraceModels, figure: str) -> list[str]:
@@ -208,12 +206,8 @@ def distance_table(study: Minh2012Models) -> Texts:
     return heading, rows
 
 
-def schedule_table(study: Minh2012Models) -> Texts:
+def schedule_rows(study: Minh2012Models) -> list[list[str]]:
     """Return Fig. 5.3 in numbers: slowdown of the trace and of the generated workloads."""
-    heading = [
-        "trace", "policy", "load", "processors", "jobs left out", "slowdown", "least", "mean",
-        "most", "in the band",
-    ]  # fmt: skip
     rows = []
     for name, one in study.traces.items():
         schedule = one.schedules[REQUIRED_WAY]
@@ -235,7 +229,7 @@ def schedule_table(study: Minh2012Models) -> Texts:
                     inside if known else NONE,
                 ]
             )
-    return heading, rows
+    return rows
 
 
 def way_table(study: Minh2012Models) -> Texts:
@@ -267,38 +261,11 @@ STUDIED = {
 #: Seeds of every model.
 SEEDS = 10
 
-#: Headings of the rows of the table of all figures.
-LONG = ("trace", "part", "model", "setting", "figure", "number", "value")
-
-#: The tables by the names of their parts of the page: titles, columns of words, and rows.
-TABLES = {
-    "arrivals": ("Tables 4.1 to 4.3: arrivals", 5, arrival_table),
-    "choice": ("Which model `auto` takes", 1, choice_table),
-    "jobs": ("Tables 5.1 and 5.2: entropy and correlation", 3, job_table),
-    "distances": ("The comprehensive model and the traces", 2, distance_table),
-    "schedule": ("Fig. 5.3: slowdown against load", 2, schedule_table),
-    "ways": ("Points of the trace in the band", 2, way_table),
-}
-
 
 @dataclass
 class Minh2012Models(PublishedStudy):
     """The models next to the traces, and to the published figures."""
 
-    counted_in = "Table 3.1"
-    name = "minh2012-models"
-    about = (
-        "Minh 2012, chapters 4 and 5: models of arrivals and jobs, against traces and schedulers."
-    )
-    title = "Models of arrivals and jobs, reproduced"
-    source = f"{MINH}, chapters 4 and 5"
-    published: ClassVar = {
-        "minh2012_arrivals": f"{MINH}, Tables 4.1 to 4.3: coefficients of variation, empty "
-        "intervals (%) and Hurst parameters of traces and models at four time scales (s)",
-        "minh2012_comprehensive": f"{MINH}, Tables 5.1 and 5.2: normalized entropy and Spearman's "
-        "correlation of traces and models",
-    }
-    setting = "trace"
     rules = RULES
     listed = TABLED
     unreadable = UNREADABLE
@@ -310,10 +277,16 @@ class Minh2012Models(PublishedStudy):
 
     def tables(self) -> Sequence[Table]:
         """Return the published tables with ours."""
-        return [
-            Table(title, *rows(self), left, part, once=True, wrap=True)
-            for part, (title, left, rows) in TABLES.items()
-        ]
+        return self.tables_of(
+            {
+                "arrivals": arrival_table(self),
+                "choice": choice_table(self),
+                "jobs": job_rows(self),
+                "distances": distance_table(self),
+                "schedule": schedule_rows(self),
+                "ways": way_table(self),
+            }
+        )
 
     def summary(self) -> list[str]:
         """Return what was reached and what holds."""
@@ -337,7 +310,7 @@ class Minh2012Models(PublishedStudy):
 
     def rows(self) -> Rows:
         """Return every figure of every generated workload."""
-        return LONG, [row for one in self.traces.values() for row in _long(one)]
+        return self.row_heading, [row for one in self.traces.values() for row in _long(one)]
 
     def origin(self) -> dict[str, Any]:
         """Return the traces and the seeds."""
@@ -348,7 +321,7 @@ class Minh2012Models(PublishedStudy):
 
 
 def _long(one: TraceModels) -> Iterator[Sequence[Any]]:
-    """Yield every figure of a trace as a row of :data:`LONG`; without a number it is recorded."""
+    """Yield every figure of a trace; without a number it is recorded."""
     for scale, runs in one.arrivals.items():
         for name in Arrivals.written:
             setting = f"T = {scale:g} s"

@@ -40,7 +40,7 @@ from hpcrowd.environment.schedulers.predictors.models import FILES, parse_predic
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.options import TRACES, Option
-from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
+from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.render import (
     Picture,
     Table,
@@ -354,42 +354,10 @@ TRAINED = Path(__file__).parent / "trained"
 STEPS = 2
 
 
-#: Headings of Tables 8.4 to 8.6 with ours.
-TABLES = (
-    "trace", "figure", "Tsafrir's, ours", "published", "Li's, ours", "published",
-    "the thesis', ours", "published",
-)  # fmt: skip
-
-#: The same for a terminal.
-SHOWN = ("trace", "figure", "Tsafrir", "paper", "Li", "paper", "Minh", "paper")
-
-#: Headings after the name of a model or a reading.
-FIGURE_HEADINGS = ("underestimated", "MAE (min)", "WAE (min)")
-
-#: Headings of the parameters.
-TRAINING = (
-    "trace", "parameters", "template", "pivot (s)", "N1", "K1", "alpha1", "beta1", "N2", "K2",
-    "alpha2", "beta2", "training fitness", *FIGURE_HEADINGS,
-)  # fmt: skip
-
-
 @dataclass
 class Minh2012Predictor(PublishedStudy):
     """Predictors on the traces of Tables 8.4 to 8.6."""
 
-    counted_in = "Table 8.1"
-    name = "minh2012-predictor"
-    about = (
-        "Minh 2012, chapter 8: predictors of run times, Tables 8.4 to 8.6, on SDSC-DS, HPC2N "
-        "and SDSC-BLUE."
-    )
-    title = "A history-based predictor of run times, reproduced"
-    source = f"{MINH}, chapter 8"
-    published: ClassVar = {
-        "minh2012_tables8": f"{MINH}, Tables 8.1 and 8.4 to 8.7: jobs, underestimated jobs (%), "
-        "mean absolute and weighted absolute error (min) by predictor, mean run time (min)"
-    }
-    setting = "trace"
     listed = TABLED
     written: ClassVar = {"traces": "traces", "tables": "cells"}
 
@@ -402,21 +370,14 @@ class Minh2012Predictor(PublishedStudy):
 
     def tables(self) -> Sequence[Table]:
         """Return Tables 8.4 to 8.6 with ours, all models, the parameters, and the readings."""
-        return (
-            Table(
-                "Tables 8.4 to 8.6: ours and published", TABLES, table_rows(self), 2, "tables",
-                columns=dict(enumerate(SHOWN)), once=True,
-            ),
-            Table(
-                "All models on the test part", ("trace", "model", *FIGURE_HEADINGS),
-                model_rows(self), 2, "models", once=True,
-            ),
-            Table("Parameters", TRAINING, training_rows(self), 3, "training", terminal=False),
-            Table(
-                "Other readings", ("trace", "reading", *FIGURE_HEADINGS), reading_rows(self), 2,
-                "readings", terminal=False,
-            ),
-        )  # fmt: skip
+        return self.tables_of(
+            {
+                "tables": table_rows(self),
+                "models": model_rows(self),
+                "training": training_rows(self),
+                "readings": reading_rows(self),
+            }
+        )
 
     def summary(self) -> list[str]:
         """Return what was reached and what cannot be, a line each."""
@@ -450,7 +411,7 @@ class Minh2012Predictor(PublishedStudy):
 
 
 def table_rows(study: Minh2012Predictor) -> list[list[str]]:
-    """Return Tables 8.4 to 8.6 as the texts of :data:`TABLES`."""
+    """Return Tables 8.4 to 8.6."""
     rows = []
     for trace in study.traces:
         cells = {(c.measure, c.predictor): c for c in study.cells if c.trace == trace}
@@ -466,7 +427,7 @@ def table_rows(study: Minh2012Predictor) -> list[list[str]]:
 
 
 def figures(accuracy: Accuracy) -> list[str]:
-    """Return the figures of a model as the texts of :data:`FIGURE_HEADINGS`."""
+    """Return the figures of a model."""
     texts = [f"{figure_of(accuracy, name):,.{digits}f}" for name, _, _, digits in MEASURES]
     return [f"{texts[0]} %", *texts[1:]]
 
@@ -494,7 +455,7 @@ def reading_rows(study: Minh2012Predictor) -> list[list[str]]:
 
 
 def training_rows(study: Minh2012Predictor) -> list[list[str]]:
-    """Return the published parameters and our own as the texts of :data:`TRAINING`."""
+    """Return the published parameters and our own."""
     rows = []
     for one in study.traces.values():
         published = HistoryParameters.published(one.trace)

@@ -71,14 +71,6 @@ PREEMPTED = "PREEMPTED"
 #: Parts that the moments of a run are shared in, for processes.
 PARTS = 4
 
-#: Headings.
-FORECAST_TABLE = (
-    "known before", "run", "Slurm says", "jobs", "Slurm: error (s)", "median", "bias",
-    "ours: error (s)", "median", "bias", "recalibrated: error (s)",
-    "in 50 % bounds, raw and recalibrated (%)", "in 90 % bounds", "width of 90 % bounds (s)",
-    "not started",
-)  # fmt: skip
-
 
 class Known(NamedTuple):
     """What is known at a moment."""
@@ -299,7 +291,7 @@ class Forecasts:
         }
 
     def rows(self) -> list[list[str]]:
-        """Return the scores as the texts of :data:`FORECAST_TABLE`."""
+        """Return the scores."""
         return [
             _row(forecaster, run, kind, score)
             for forecaster in FORECASTERS

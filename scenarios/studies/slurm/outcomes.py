@@ -332,9 +332,6 @@ def outcome(
 # moves the schedule away from the recorded one when it is off. One that moves it nearer is not
 # modelled well; one that changes nothing is not used by the plan, or is worth less than the phases.
 
-#: Headings of the table.
-EFFECT_TABLE = ("plan", "mechanism", "mean apart (s)", "median", "Pearson", "mean wait (s)")
-
 
 class Mechanism(NamedTuple):
     """A mechanism, and how it is switched off."""
@@ -489,7 +486,7 @@ def _figures(
 
 
 def effect_rows(effects: Sequence[Effect]) -> list[list[str]]:
-    """Return the effects as the texts of :data:`EFFECT_TABLE`."""
+    """Return the effects."""
     return [
         [one.plan, one.mechanism, one.mean.text(), one.median.text(), one.pearson.text(".3f"),
          one.wait.text()]

@@ -21,7 +21,6 @@ from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.forecasts import (
-    FORECAST_TABLE,
     FUTURES,
     Forecasts,
     forecasts_of,
@@ -37,7 +36,6 @@ from hpcrowd.scenarios.studies.slurm.measures import (
     parting,
 )
 from hpcrowd.scenarios.studies.slurm.outcomes import (
-    EFFECT_TABLE,
     Effect,
     Outcome,
     Simulate,
@@ -141,32 +139,10 @@ PHASES, PAGE_PHASES = 9, 2
 #: Most of them, so that a mistyped number does not run for days.
 MOST_PHASES = 1000
 
-#: Headings.
-START_TABLE = ("plan", "schedules", "jobs", "mean apart (s)", "median", "p90", "in 5 s (%)",
-               "in 60 s (%)", "Pearson", "Spearman", "same nodes (%)")  # fmt: skip
-START_COLUMNS = {0: "plan", 1: "schedules", 3: "mean apart (s)", 4: "median", 7: "in 60 s (%)",
-                 8: "Pearson"}  # fmt: skip
-PARTITION_TABLE = ("plan", "partition", "jobs", "apart (s)", "recorded runs", "wait (s)",
-                   "recorded", "Pearson", "recorded runs")  # fmt: skip
-USER_TABLE = ("plan", "user", "wait (s)", "recorded")
-REASON_TABLE = ("plan", "simulated", "recorded", "jobs", "share (%)")
-PART_TABLE = ("plan", "part", "compared", "reproduced (%)", "mean apart", "most")
-CAUSE_TABLE = ("plan", "cause", "jobs", "share of all differences (%)")
-FORECAST_COLUMNS = {0: "known before", 1: "run", 2: "Slurm says", 3: "jobs", 4: "Slurm: error (s)",
-                    7: "ours", 10: "recalibrated", 12: "in 90 % bounds (%)"}  # fmt: skip
-DIFFERENCE_TABLE = ("plan", "job", "partition", "user", "later (s)", "simulated", "recorded",
-                    "cause")  # fmt: skip
-
 
 @dataclass
 class Slurm(PublishedStudy):
     """Plans that a real Slurm ran, replayed."""
-
-    name = "slurm"
-    about = "A real Slurm's recorded runs, replayed: starts, waits, reasons, priorities."
-    title = "Recorded runs of a real Slurm, replayed"
-    source = "Recorded runs of Slurm: plan, accounting, and samples of squeue, sprio and sshare"
-    setting = "plan"
 
     #: What the simulations of each plan reached, by the names of its runs.
     traces: dict[str, Outcome]
@@ -181,52 +157,35 @@ class Slurm(PublishedStudy):
     def tables(self) -> Sequence[Table]:
         """Return starts, partitions, users, reasons, priorities, causes and single jobs."""
         ones = self.traces.values()
-        return (
-            Table(
-                "Starts, simulated and between recorded runs", START_TABLE,
-                [row for one in ones for row in start_rows(one)], 2, "starts", once=True, wrap=True,
-                columns=START_COLUMNS,
-            ),
-            Table(
-                "Partitions", PARTITION_TABLE, [row for one in ones for row in partition_rows(one)],
-                2, "partitions", once=True, wrap=True,
-            ),
-            Table(
-                "Users", USER_TABLE,
-                [[one.name, name, waits.spread.text(), _range(waits.runs)]
-                 for one in ones for name, waits in one.users.items()],
-                2, "users", once=True, wrap=True,
-            ),
-            Table(
-                "Pending reasons of jobs that wait in both", REASON_TABLE,
-                [row for one in ones for row in reason_rows(one)], 3, "reasons", once=True,
-                wrap=True,
-            ),
-            Table(
-                "Priorities at the samples", PART_TABLE,
-                [[one.name, part.name, f"{part.compared:,}", f"{100 * part.near:.1f}",
-                  f"{part.mean:.4g}", f"{part.most:.4g}"]
-                 for one in ones for part in one.parts.values()],
-                2, "priorities", once=True, wrap=True,
-            ),
-            Table(
-                "Why starts differ from those of the nearest run", CAUSE_TABLE,
-                [row for one in ones for row in cause_rows(one)], 2, "causes", once=True, wrap=True,
-            ),
-            *(
-                Table(
-                    title, DIFFERENCE_TABLE,
-                    [difference_row(one, found) for one in ones for found in order(one)[:LISTED]],
-                    4, part, once=True, wrap=True, terminal=part == "largest",
-                )
-                for title, part, order in (
-                    ("Largest differences", "largest", lambda one: list(one.differences)),
-                    ("Earliest differences", "earliest", lambda one: parting(one.differences)),
-                )
-            ),
-            *([effect_table(self.effects)] if self.effects else []),
-            *([forecast_table(self.forecasts)] if self.forecasts else []),
-        )  # fmt: skip
+        found = {
+            "starts": [row for one in ones for row in start_rows(one)],
+            "partitions": [row for one in ones for row in partition_rows(one)],
+            "users": [
+                [one.name, name, waits.spread.text(), _range(waits.runs)]
+                for one in ones
+                for name, waits in one.users.items()
+            ],
+            "reasons": [row for one in ones for row in reason_rows(one)],
+            "priorities": [
+                [one.name, part.name, f"{part.compared:,}", f"{100 * part.near:.1f}",
+                 f"{part.mean:.4g}", f"{part.most:.4g}"]
+                for one in ones for part in one.parts.values()
+            ],
+            "causes": [row for one in ones for row in cause_rows(one)],
+            "largest": [
+                difference_row(one, found) for one in ones for found in one.differences[:LISTED]
+            ],
+            "earliest": [
+                difference_row(one, found)
+                for one in ones
+                for found in parting(one.differences)[:LISTED]
+            ],
+        }  # fmt: skip
+        if self.effects:
+            found["mechanisms"] = effect_rows(self.effects)
+        if self.forecasts:
+            found["forecasts"] = self.forecasts.rows()
+        return self.tables_of(found)
 
     def summary(self) -> list[str]:
         """Return what was reached, and what recorded runs themselves differ by."""
@@ -275,17 +234,17 @@ class Slurm(PublishedStudy):
     def more_parts(self, traces: Path) -> dict[str, str]:
         """Return the tables of mechanisms and of forecasts for the page, from additional runs."""
         records = load_all([traces])
-        tables = (
-            effect_table(effects_of(records, PAGE_PHASES, self.seed)),
-            forecast_table(forecasts_of(records, FUTURES, self.seed)),
+        tables = self.tables_of(
+            {
+                "mechanisms": effect_rows(effects_of(records, PAGE_PHASES, self.seed)),
+                "forecasts": forecasts_of(records, FUTURES, self.seed).rows(),
+            }
         )
         return {one.part: markdown_table(one.heading, one.rows, one.left) for one in tables}
 
     def rows(self) -> Rows:
         """Return every job whose starts differ from those of the nearest run."""
-        heading = ("plan", "job", "user", "partition", "start", "recorded_start", "cause", "detail",
-                   "simulated", "recorded")  # fmt: skip
-        return heading, [
+        return self.row_heading, [
             [one.name, str(found.key), found.line.user, found.line.partition, found.mine.start,
              found.theirs.start, found.cause, found.detail, str(found.mine), str(found.theirs)]
             for one in self.traces.values()
@@ -416,7 +375,7 @@ def load_all(folders: Iterable[Path]) -> list[Record]:
 
 
 def start_rows(one: Outcome) -> list[list[str]]:
-    """Return how far starts are apart, as the texts of :data:`START_TABLE`."""
+    """Return how far starts are apart."""
     rows = [
         _start_row(one, f"simulated - {run.second}", [pairs[place].starts for pairs in one.draws])
         for place, run in enumerate(one.draws[0])
@@ -443,7 +402,7 @@ def _start_row(one: Outcome, name: str, found: Sequence[Distance]) -> list[str]:
 
 
 def partition_rows(one: Outcome) -> list[list[str]]:
-    """Return differences and waits by partition, as the texts of :data:`PARTITION_TABLE`."""
+    """Return differences and waits by partition."""
     return [_partition_row(one, name, waits) for name, waits in one.partitions.items()]
 
 
@@ -459,24 +418,8 @@ def _partition_row(one: Outcome, name: str, waits: Waits) -> list[str]:
     ]  # fmt: skip
 
 
-def effect_table(effects: Sequence[Effect]) -> Table:
-    """Return what each mechanism does."""
-    return Table(
-        "Mechanisms switched off one by one", EFFECT_TABLE, effect_rows(effects), 2, "mechanisms",
-        once=True, wrap=True,
-    )  # fmt: skip
-
-
-def forecast_table(forecasts: Forecasts) -> Table:
-    """Return how near forecasts of starts were, Slurm's and ours."""
-    return Table(
-        "Forecasts of starts at the samples", FORECAST_TABLE, forecasts.rows(), 3, "forecasts",
-        once=True, wrap=True, columns=FORECAST_COLUMNS,
-    )  # fmt: skip
-
-
 def reason_rows(one: Outcome) -> list[list[str]]:
-    """Return what was said of waiting jobs, as the texts of :data:`REASON_TABLE`.
+    """Return what was said of waiting jobs.
 
     The last rows are how often two recorded runs say the same.
     """
@@ -499,7 +442,7 @@ def reason_rows(one: Outcome) -> list[list[str]]:
 
 
 def cause_rows(one: Outcome) -> list[list[str]]:
-    """Return the causes of differences, as the texts of :data:`CAUSE_TABLE`."""
+    """Return the causes of differences."""
     found = by_cause(one.differences)
     whole = sum(seconds for _, _, seconds in found)
     return [
@@ -509,7 +452,7 @@ def cause_rows(one: Outcome) -> list[list[str]]:
 
 
 def difference_row(one: Outcome, found: Difference) -> list[str]:
-    """Return what both schedules did with a job, as the texts of :data:`DIFFERENCE_TABLE`."""
+    """Return what both schedules did with a job."""
     cause = found.cause + (f": {found.detail}" if found.detail else "")
     return [
         one.name, str(found.key), found.line.partition, found.line.user, f"{found.later:+,}",

@@ -364,45 +364,13 @@ SEEDS, SEEDS_OF_LARGE, LARGE = 10, 5, 50_000
 #: Steps of a log: reading, the identity, and its simulations.
 STEPS = 2
 
-#: The paper.
-PAPER = (
-    "N. Zakay, D. G. Feitelson: Preserving User Behavior Characteristics in Trace-Based Simulation "
-    "of Parallel Job Scheduling. MASCOTS 2014, 51-60, published 2015, doi:10.1109/MASCOTS.2014.15"
-)
-
-#: Headings of Table I with ours.
-TABLE1 = (
-    "log", "users", "mean wait (s)", "least to largest", "published",
-    "to conventional", "published", "to adjusted", "least to largest", "published",
-)  # fmt: skip
-
-#: The columns that fit on a terminal.
-NARROW = {
-    0: "log", 1: "users", 2: "wait", 3: "least to largest", 4: "paper", 5: "/ conv.", 6: "paper",
-    7: "/ adj.", 9: "paper",
-}  # fmt: skip
-
-#: Headings of all simulations.
-SIMULATION = (
-    "log", "users", "scheduler", "seed", "wait_mean_s", "published_s", "queue_mean_jobs",
-)  # fmt: skip
-
 
 @dataclass
 class Zakay2015(PublishedStudy):
     """User models on every available log of Table I."""
 
-    name = "zakay2015"
-    about = "Zakay and Feitelson 2015: Table I, Figures 5 to 10 and the text's statements."
-    title = "User behaviour in trace-based simulation, reproduced"
-    source = PAPER
-    published: ClassVar = {
-        "zakay2015_table1": f"{PAPER}, Table I: mean wait by user model and log, s"
-    }
-    setting = "log"
     rules = RULES
     listed = COLUMNS
-    picture_colours = 64
     written: ClassVar = {"logs": "traces", "table1": "cells"}
 
     traces: dict[str, LogOutcomes]  #: The simulations by log.
@@ -414,12 +382,7 @@ class Zakay2015(PublishedStudy):
 
     def tables(self) -> Sequence[Table]:
         """Return Table I with ours."""
-        return [
-            Table(
-                "Table I: mean wait by user model under EASY, s", TABLE1,
-                list(map(table1_row, self.cells)), 2, "table 1", columns=NARROW, once=True,
-            )
-        ]  # fmt: skip
+        return self.tables_of({"table 1": map(table1_row, self.cells)})
 
     def summary(self) -> list[str]:
         """Return what was reached and what holds."""
@@ -436,7 +399,7 @@ class Zakay2015(PublishedStudy):
     def rows(self) -> Rows:
         """Return every simulation, one seed a row, with the published figure."""
         published = {(cell.log, cell.model): cell.published for cell in self.cells}
-        return SIMULATION, [
+        return self.row_heading, [
             (
                 name, model, scheduler, one.seed, one.wait_mean_s,
                 published[name, model] if scheduler == "easy" else None, one.queue_mean,
@@ -461,7 +424,7 @@ class Zakay2015(PublishedStudy):
 
 
 def table1_row(cell: Cell) -> list[str]:
-    """Return a figure of Table I as the texts of :data:`TABLE1`."""
+    """Return a figure of Table I."""
     return [
         cell.log,
         cell.model,

@@ -7,7 +7,7 @@ import pytest
 from hpcrowd.analysis.prediction import past_jobs
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, published_names
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.scenarios.studies.minh2012_predictor import measures, study
+from hpcrowd.scenarios.studies.minh2012_predictor import study
 from hpcrowd.scenarios.studies.minh2012_predictor.study import (
     CUTS,
     MODELS,
@@ -43,10 +43,10 @@ def test_the_study_on_a_trace(real, page):
     ((name, outcomes),) = real.traces.items()
     assert 3 == len(real.requirements)
     assert [] == real.failures
-    cells = {(cell.measure, cell.predictor): cell for cell in measures.cells_of(outcomes)}
+    cells = {(cell.measure, cell.predictor): cell for cell in study.cells_of(outcomes)}
     for measure in ("underestimated", "mae_min", "wae_min"):
         assert cells[measure, "minh"].ours < cells[measure, "tsafrir"].ours
-    row = measures.published_row(name)  # of Table 8.7
+    row = study.published_row(name)  # of Table 8.7
     assert int(row["mean_run_min"]) == round(outcomes.mean_run_min)
     assert pytest.approx(int(row["jobs"]), abs=40) == outcomes.jobs
     stored = study.stored_training(name)["provenance"]

@@ -22,7 +22,7 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.begin import begin_from
 from hpcrowd.environment.state.checks import check_state
 from hpcrowd.environment.state.state import ClusterState
-from hpcrowd.scenarios.studies.slurm import forecasts
+from hpcrowd.scenarios.studies.slurm import forecasts, study
 from hpcrowd.scenarios.studies.slurm.records import Key, load
 from hpcrowd.scenarios.studies.slurm.study import reproduce_slurm
 
@@ -168,7 +168,7 @@ def test_scores_by_class():
     assert ("a", "30 min to 2 h") not in scores
     assert scores["a", "beyond 2 h"].slurm == pytest.approx((7960, 7960, 7960))
     assert 4 == scores["all", "below 30 min"].jobs
-    assert {len(forecasts.FORECAST_TABLE)} == {len(row) for row in found.rows()}
+    assert {len(study.Slurm.declared["forecasts"]["heading"])} == {len(row) for row in found.rows()}
     assert 0.5 == LEVELS[2]
 
 
