@@ -225,9 +225,7 @@ def asked_table(logs: Mapping[str, Found]) -> str:
             rows.append(row)
     heads = ("recorded", *SHOWN)
     return markdown_table(
-        ["log", "event", *(f"{head}, {days} d" for days in (1, 14) for head in heads)],
-        rows,
-        left=2,
+        ["log", "event", *(f"{head}, {days} d" for days in (1, 14) for head in heads)], rows, left=2
     )
 
 

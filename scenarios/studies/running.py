@@ -16,6 +16,7 @@ from hpcrowd.environment.output.guard import check_replaceable
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.published import csv_rows
 from hpcrowd.scenarios.sweeps.loop import each_in_processes
 from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
@@ -38,21 +39,17 @@ class Log:
     page: str  #: Address of its page there.
 
 
+def logs_of(study: str = "") -> dict[str, Log]:
+    """Return the logs in ``logs.csv`` by the names that a study gives them, or that all share."""
+    return {
+        row["name"]: Log(row["pattern"], f"{ARCHIVE}/{row['page']}")
+        for row in csv_rows(Path(__file__).with_name("logs.csv"))
+        if row["study"] == study
+    }
+
+
 #: Logs by the names that studies give them; one has two.
-LOGS = {
-    "KTH": Log("KTH-SP2-1996-2.1-cln.swf", f"{ARCHIVE}/l_kth_sp2/"),
-    "SDSC-SP2": Log("SDSC-SP2-1998-4*.swf", f"{ARCHIVE}/l_sdsc_sp2/"),
-    "SDSC-DS": Log("SDSC-DS-2004-2*-cln.swf", f"{ARCHIVE}/l_sdsc_ds/"),
-    "CEA": Log("CEA-Curie-2011-2*-cln.swf", f"{ARCHIVE}/l_cea_curie/"),
-    "Curie": Log("CEA-Curie-2011-2*-cln.swf", f"{ARCHIVE}/l_cea_curie/"),
-    "BLUE": Log("SDSC-BLUE-2000-4*-cln.swf", f"{ARCHIVE}/l_sdsc_blue/"),
-    "Intrepid": Log("ANL-Intrepid-2009-1.swf", f"{ARCHIVE}/l_anl_int/"),
-    "HPC2N": Log("HPC2N-2002-2.2-cln.swf", f"{ARCHIVE}/l_hpc2n/"),
-    "LANL-CM5": Log("LANL-CM5-1994-4*-cln.swf", f"{ARCHIVE}/l_lanl_cm5/"),
-    "DAS2-fs1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "NASA": Log("NASA-iPSC-1993-3*-cln.swf", f"{ARCHIVE}/l_nasa_ipsc/"),
-    "Thunder": Log("LLNL-Thunder-2007-1*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
-}
+LOGS = logs_of()
 
 
 def find_logs(
@@ -134,10 +131,7 @@ def log_name(path: Path) -> str:
 
 
 def run_study(
-    reproduce: Callable[[Progress | None], PublishedStudy],
-    *,
-    out: Path | None,
-    as_json: bool,
+    reproduce: Callable[[Progress | None], PublishedStudy], *, out: Path | None, as_json: bool
 ) -> bool:
     """Run a study for the command line: print it, and write it to ``out`` if given.
 

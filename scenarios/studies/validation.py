@@ -15,12 +15,7 @@ from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.models.users.learned import SEVERAL, fit_learned
 from hpcrowd.analysis.models.users.waits import with_waits
-from hpcrowd.analysis.validation.across import (
-    RANK_HEADING,
-    Across,
-    claim_rows,
-    rank_rows,
-)
+from hpcrowd.analysis.validation.across import RANK_HEADING, Across, claim_rows, rank_rows
 from hpcrowd.analysis.validation.models import ELSEWHERE, LEARNED, UserModel
 from hpcrowd.analysis.validation.protocol import protocol
 from hpcrowd.analysis.validation.report import HEADING, TITLES, draw, score_rows

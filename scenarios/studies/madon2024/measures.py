@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 from typing import Any, Literal, get_args, override
 
 import numpy as np
@@ -27,7 +28,7 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.schedulers.easy import EASY
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay as run_replay
-from hpcrowd.scenarios.studies.published import Printed, published_rows
+from hpcrowd.scenarios.studies.published import Printed, csv_rows, published_rows
 from hpcrowd.scenarios.studies.render import markdown_table
 from hpcrowd.scenarios.studies.running import swap_ties
 
@@ -112,27 +113,10 @@ class Quantity:
         return "\n".join(self.heading.rsplit(" ", lines))
 
 
-QUANTITIES = (
-    Quantity("madon2024_table1", "makespan_days", "makespan_s", DAY, "days", "makespan"),
-    Quantity("madon2024_table1", "wait_mean_days", "wait_mean_s", DAY, "days", "mean wait"),
-    Quantity("madon2024_table1", "wait_max_days", "wait_max_s", DAY, "days", "max wait"),
-    Quantity(
-        "madon2024_table2", "mean_lateness_days", "lateness_mean_s", DAY, "days", "mean lateness"
-    ),
-    Quantity(
-        "madon2024_table2", "relative_lateness", "relative_lateness", 1, "", "relative lateness"
-    ),
-    Quantity(
-        "madon2024_table2",
-        "additional_lateness_s",
-        "additional_lateness_s",
-        1,
-        "s",
-        "additional lateness",
-    ),
-    Quantity("madon2024_figure5c", "p10_s", "p10", 1, "s", "10th percentile"),
-    Quantity("madon2024_figure5c", "p50_s", "p50", 1, "s", "median"),
-    Quantity("madon2024_figure5c", "p90_s", "p90", 1, "s", "90th percentile"),
+#: The columns, of which ``quantities.csv`` has a line each.
+QUANTITIES = tuple(
+    Quantity(**{**row, "per": int(row["per"])})  # type: ignore[arg-type]
+    for row in csv_rows(Path(__file__).with_name("quantities.csv"))
 )
 
 #: Headings of the three tables.
@@ -541,10 +525,7 @@ class ShadowOnly(EASY):
 
 
 #: Small changes of the log, by description.
-CHANGES: dict[str, Callable[[Trace, int], Trace]] = {
-    "ties": swap_ties,
-    "seconds": add_seconds,
-}
+CHANGES: dict[str, Callable[[Trace, int], Trace]] = {"ties": swap_ties, "seconds": add_seconds}
 
 
 def spread_row(traces: Iterable[Trace], experiment: str, replay: str) -> list[str]:

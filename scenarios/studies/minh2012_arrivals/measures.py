@@ -284,9 +284,7 @@ class Plan:
     cluster_replications: Annotated[
         int,
         Option(
-            "Workloads of each pattern on a cluster; 50, quick 10.",
-            name="seeds",
-            kind=int | None,
+            "Workloads of each pattern on a cluster; 50, quick 10.", name="seeds", kind=int | None
         ),
     ] = None  # type: ignore[assignment]  # a number once it is made
     grid_replications: Annotated[

@@ -46,12 +46,7 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     number,
 )
 from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, Option
-from hpcrowd.scenarios.studies.render import (
-    Picture,
-    Rows,
-    Table,
-    pictures_of,
-)
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.study import (
     Check,

@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    TITLE,
-    legend_above,
-    margins,
-    new_figure,
-    tidy,
-)
+from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, legend_above, margins, new_figure, tidy
 from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     CATEGORIZED,
     OVERLOADED,

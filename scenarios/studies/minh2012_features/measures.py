@@ -15,7 +15,7 @@ from hpcrowd.analysis.features.feature import Feature, Features, Value, value_of
 from hpcrowd.analysis.features.stats import FEATURES
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.scenarios.studies.published import Printed, csv_rows, published_rows
-from hpcrowd.scenarios.studies.running import ARCHIVE, Log
+from hpcrowd.scenarios.studies.running import logs_of
 
 # ---- tables ----------------------------------------------------------------------------------
 # Figures are shown for every available trace; :data:`TABLES` has all requirements. A figure is
@@ -170,21 +170,7 @@ SHUFFLES = range(1, 11)
 
 #: The logs of Table 3.1 that can be read, by their abbreviations; cleaned where there is such a
 #: version, as in the thesis.
-STUDIED = {
-    "FS0": Log("DAS2-fs0-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "FS1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "FS2": Log("DAS2-fs2-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "FS3": Log("DAS2-fs3-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "FS4": Log("DAS2-fs4-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "OSC": Log("OSC-Clust-2000-*-cln.swf", f"{ARCHIVE}/l_osc/"),
-    "HPC": Log("HPC2N-2002-*-cln.swf", f"{ARCHIVE}/l_hpc2n/"),
-    "LLU": Log("LLNL-uBGL-2006-*.swf", f"{ARCHIVE}/l_llnl_ubgl/"),
-    "LLA": Log("LLNL-Atlas-2006-*-cln.swf", f"{ARCHIVE}/l_llnl_atlas/"),
-    "LLN": Log("LLNL-Thunder-2007-*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
-    "SDB": Log("SDSC-BLUE-2000-*-cln.swf", f"{ARCHIVE}/l_sdsc_blue/"),
-    "SDD": Log("SDSC-DS-2004-*-cln.swf", f"{ARCHIVE}/l_sdsc_ds/"),
-    "LAN": Log("LANL-O2K-1999-*.swf", f"{ARCHIVE}/l_lanl_o2k/"),
-}
+STUDIED = logs_of("minh2012_features")
 
 #: Reasons why traces of Table 3.1 cannot be read.
 UNREADABLE = {

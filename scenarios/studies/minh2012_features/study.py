@@ -55,10 +55,7 @@ from hpcrowd.scenarios.studies.minh2012_features.measures import (
     study_trace,
 )
 from hpcrowd.scenarios.studies.options import TRACES
-from hpcrowd.scenarios.studies.render import (
-    Picture,
-    Table,
-)
+from hpcrowd.scenarios.studies.render import Picture, Table
 from hpcrowd.scenarios.studies.running import nearest_versions
 from hpcrowd.scenarios.studies.study import (
     Claim,

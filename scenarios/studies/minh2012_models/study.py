@@ -43,13 +43,8 @@ from hpcrowd.scenarios.studies.minh2012_models.measures import (
     slowdown_text,
 )
 from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
-from hpcrowd.scenarios.studies.render import (
-    Picture,
-    Rows,
-    Table,
-    pictures_of,
-)
-from hpcrowd.scenarios.studies.running import ARCHIVE, Log, nearest_versions, run_tasks
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of
+from hpcrowd.scenarios.studies.running import logs_of, nearest_versions, run_tasks
 from hpcrowd.scenarios.studies.study import PublishedStudy
 from hpcrowd.scenarios.terminal import Progress
 
@@ -254,8 +249,7 @@ def way_table(study: Minh2012Models) -> Texts:
 #: is not public: files of these names are used if a user has converted them.
 STUDIED = {
     **{name: READABLE[name] for name in ("HPC", "LLN", "LAN", "FS2", "FS3")},
-    "NOR": Log("NorduGrid*.swf", f"{ARCHIVE}/"),
-    "NIK": Log("NIKHEF*.swf", f"{ARCHIVE}/"),
+    **logs_of("minh2012_models"),
 }
 
 #: Seeds of every model.
@@ -314,10 +308,7 @@ class Minh2012Models(PublishedStudy):
 
     def origin(self) -> dict[str, Any]:
         """Return the traces and the seeds."""
-        return {
-            **super().origin(),
-            "settings": {"seeds": self.seeds, "loads": list(LOADS)},
-        }
+        return {**super().origin(), "settings": {"seeds": self.seeds, "loads": list(LOADS)}}
 
 
 def _long(one: TraceModels) -> Iterator[Sequence[Any]]:
@@ -342,10 +333,7 @@ def _long(one: TraceModels) -> Iterator[Sequence[Any]]:
     for way, schedule in one.schedules.items():
         for policy, load, row, column in schedule.points():
             setting = f"{way}, load {load:g}"
-            for model, points in (
-                ("", [schedule.trace]),
-                ("comprehensive", schedule.workloads),
-            ):
+            for model, points in (("", [schedule.trace]), ("comprehensive", schedule.workloads)):
                 for number, point in enumerate(points):
                     value = float(point.slowdown[row, column])
                     known = value if value == value else None

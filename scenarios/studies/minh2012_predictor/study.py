@@ -41,12 +41,7 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.options import TRACES, Option
 from hpcrowd.scenarios.studies.published import Printed, published_rows
-from hpcrowd.scenarios.studies.render import (
-    Picture,
-    Table,
-    Version,
-    pictures_of,
-)
+from hpcrowd.scenarios.studies.render import Picture, Table, Version, pictures_of
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement
 from hpcrowd.scenarios.terminal import Progress

@@ -8,9 +8,9 @@ these draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
@@ -60,6 +60,9 @@ REASONS, PRIORITIES = 0.90, 0.95
 #: Limits for an accounting without a second run: correlation of waits, median difference in s.
 LOG_PEARSON, LOG_MEDIAN = 0.97, 4.0
 
+
+#: What is required: the figure, ours, the requirement, and whether it is reached.
+Need = tuple[str, str, str, bool]
 
 #: Simulates the plan of a recorded run: the draw with this number.
 Simulate = Callable[[Record, int], Simulated]
@@ -168,83 +171,51 @@ class Outcome:
         """Return a figure over the draws; of each, the mean over the recorded runs."""
         return Spread.of([mean([of(pair) for pair in pairs]) for pairs in self.draws])
 
-    @property
+    @cached_property
     def requirements(self) -> list[Requirement]:
         """The figures that have to be reached."""
-        if self.log:
-            return self._of_log()
-        found = [*self._of_pairs(), *self._of_waits()]
+        needs = self._of_log() if self.log else self._of_plan()
+        return [Requirement(self.name, *need[:-1], bool(need[-1])) for need in needs]
+
+    def _of_log(self) -> Iterator[Need]:
+        pearson = self.spread(lambda one: one.starts.pearson)
+        required = f"above {LOG_PEARSON}"
+        yield "Pearson of waits", pearson.text(".3f"), required, pearson.median > LOG_PEARSON
+        middle = self.spread(lambda one: one.starts.median)
+        ours, required = f"{middle.text('.1f')} s", f"under {LOG_MEDIAN:g} s"
+        yield "median difference of starts", ours, required, middle.median < LOG_MEDIAN
+
+    def _of_plan(self) -> Iterator[Need]:
+        if self.own:
+            yield from self._of_pairs()
+        for name, waits in self.partitions.items():
+            least, most = waits.range
+            ours, required = f"{waits.spread.text()} s", f"{least:.0f} to {most:.0f} s"
+            yield f"mean wait in {name}", ours, required, least <= waits.ours <= most
+        right, counted, wrong = self.order
+        pairs = f"{counted} pairs"
+        yield "users' mean waits in order", f"{right} of {pairs}", pairs, not wrong
         said = self.spread(lambda one: one.reasons.share)
         if not math.isnan(said.median):
-            found.append(self._need(
-                "same pending reasons", said.text(".1%"), f"at least {REASONS:.0%}",
-                said.median >= REASONS,
-            ))  # fmt: skip
+            required = f"at least {REASONS:.0%}"
+            yield "same pending reasons", said.text(".1%"), required, said.median >= REASONS
         if self.on_record and TOTAL in self.parts:
             near = self.parts[TOTAL].near
-            found.append(self._need(
-                "priorities reproduced", f"{near:.1%}", f"at least {PRIORITIES:.0%}",
-                near >= PRIORITIES,
-            ))  # fmt: skip
-        return found
+            required = f"at least {PRIORITIES:.0%}"
+            yield "priorities reproduced", f"{near:.1%}", required, near >= PRIORITIES
 
-    def _need(self, what: str, ours: str, required: str, holds: bool) -> Requirement:
-        return Requirement(self.name, what, ours, required, bool(holds))
-
-    def _of_log(self) -> list[Requirement]:
-        pearson = self.spread(lambda one: one.starts.pearson)
-        middle = self.spread(lambda one: one.starts.median)
-        return [
-            self._need(
-                "Pearson of waits", pearson.text(".3f"), f"above {LOG_PEARSON}",
-                pearson.median > LOG_PEARSON,
-            ),
-            self._need(
-                "median difference of starts", f"{middle.text('.1f')} s", f"under {LOG_MEDIAN:g} s",
-                middle.median < LOG_MEDIAN,
-            ),
-        ]  # fmt: skip
-
-    def _of_pairs(self) -> list[Requirement]:
-        """Return what is required by what recorded runs differ by; nothing without two of them."""
-        if not self.own:
-            return []
-
-        def both(of: Callable[[Comparison], float]) -> tuple[Spread, float]:
-            return self.spread(of), mean([of(one) for one in self.own])
-
-        found = []
+    def _of_pairs(self) -> Iterator[Need]:
+        """Yield what is required by what recorded runs, at least two of them, differ by."""
         for what, of, least in (
             ("mean difference of starts", lambda one: one.starts.mean, 0.0),
             ("the same, all tries of requeued jobs", lambda one: one.tries.mean, 0.0),
             ("median difference of starts", lambda one: one.starts.median, MEDIAN),
         ):  # type: str, Callable[[Comparison], float], float
-            ours, own = both(of)
-            most = max(MULTIPLE * own, least)
-            found.append(self._need(
-                what, f"{ours.text()} s", f"at most {most:.0f} s", ours.median <= most
-            ))  # fmt: skip
-        ours, own = both(lambda one: one.starts.pearson)
-        found.append(self._need(
-            "Pearson of waits", ours.text(".3f"), f"at least {own - LESS:.3f}",
-            ours.median >= own - LESS,
-        ))  # fmt: skip
-        return found
-
-    def _of_waits(self) -> list[Requirement]:
-        found = []
-        for name, waits in self.partitions.items():
-            least, most = waits.range
-            found.append(self._need(
-                f"mean wait in {name}", f"{waits.spread.text()} s", f"{least:.0f} to {most:.0f} s",
-                least <= waits.ours <= most,
-            ))  # fmt: skip
-        right, counted, wrong = self.order
-        found.append(self._need(
-            "users' mean waits in order", f"{right} of {counted} pairs", f"{counted} pairs",
-            not wrong,
-        ))  # fmt: skip
-        return found
+            ours, most = self.spread(of), max(MULTIPLE * mean([of(one) for one in self.own]), least)
+            yield what, f"{ours.text()} s", f"at most {most:.0f} s", ours.median <= most
+        ours = self.spread(lambda one: one.starts.pearson)
+        least = mean([one.starts.pearson for one in self.own]) - LESS
+        yield "Pearson of waits", ours.text(".3f"), f"at least {least:.3f}", ours.median >= least
 
 
 def plans_of(records: Sequence[Record]) -> list[list[Record]]:
@@ -269,9 +240,7 @@ def pairs_of(runs: Sequence[Record]) -> list[Comparison]:
 
 
 def outcome(
-    runs: Sequence[Record],
-    simulated: Sequence[Simulated],
-    others: Sequence[Comparison] = (),
+    runs: Sequence[Record], simulated: Sequence[Simulated], others: Sequence[Comparison] = ()
 ) -> Outcome:
     """Return what simulations of a plan reached, of which the first may be on the record, too.
 

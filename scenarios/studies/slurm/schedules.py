@@ -428,13 +428,7 @@ def _rules(lines: list[Submission], row_of: Mapping[Key, int], submitted: Float6
         if line.throttle:
             array |= dict.fromkeys(rows, rows[0])
             throttle[rows[0]] = line.throttle
-    return Rules(
-        delay=delay,
-        failed=failed,
-        parents=parents,
-        array=array,
-        throttle=throttle,
-    )
+    return Rules(delay=delay, failed=failed, parents=parents, array=array, throttle=throttle)
 
 
 # ---- phases ----------------------------------------------------------------------------------

@@ -20,12 +20,7 @@ from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table
 from hpcrowd.scenarios.studies.running import run_tasks
-from hpcrowd.scenarios.studies.slurm.forecasts import (
-    FUTURES,
-    Forecasts,
-    forecasts_of,
-    weeks_before,
-)
+from hpcrowd.scenarios.studies.slurm.forecasts import FUTURES, Forecasts, forecasts_of, weeks_before
 from hpcrowd.scenarios.studies.slurm.measures import (
     CAUSES,
     Comparison,
@@ -271,33 +266,12 @@ def reproduce_slurm(
 ) -> Slurm:
     """Simulate the plans of recorded runs of a real Slurm, and set the starts beside Slurm's.
 
-    Parameters
-    ----------
-    records
-        Folders of runs, or folders with such folders in them. Runs with the same plan are compared
-        with each other too.
-    progress
-        Called before the first simulation and after each.
-    phases
-        Simulations of each plan, with phases that are drawn at random, see
-        :mod:`hpcrowd.scenarios.studies.slurm.schedules`.
-    mechanisms
-        Simulations with each of Slurm's mechanisms switched off; 0 leaves that table out.
-    forecasts
-        Futures at each sample of the queue, to compare forecasts of starts with Slurm's own; 0
-        leaves that table out, and 20 take some minutes.
-    seed
-        Seed of the phases, and of the futures.
-    workers
-        Processes that share the work.
-
-    Raises
-    ------
-    QuantityError
-        If a number is too small.
-    TraceError
-        If a folder holds no recorded run, or something is missing or malformed; for forecasts, if
-        there are no runs of two plans.
+    Records are folders of runs, or folders with such folders in them; runs with the same plan are
+    compared with each other too. Phases are drawn at random, see
+    :func:`~hpcrowd.scenarios.studies.slurm.schedules.drawn_phases`; 20 futures at each sample take
+    some minutes. Raises QuantityError if a number is too small, and TraceError if a folder holds no
+    recorded run, something is missing or malformed, or, for forecasts, there are no runs of two
+    plans.
     """
     from hpcrowd.scenarios.studies.slurm.simulated import replay
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -315,60 +315,42 @@ class TraceOutcomes:
         )
 
     @property
-    def requirements(self) -> list[Requirement]:
+    def requirements(self) -> Iterator[Requirement]:
         """The required figures."""
-        return [*self._of_groups(), *self._of_quality()]
+        if self.trace == GROUPS_ON:
+            yield from self._of_groups()
+        if self.trace in REQUIRED_ON:
+            yield from self._of_quality()
 
-    def _of_groups(self) -> list[Requirement]:
-        if self.trace != GROUPS_ON:
-            return []
-        found = []
+    def _of_groups(self) -> Iterator[Requirement]:
         ours = self.groupings[GROUPS_OF].shares
         for group, printed in enumerate(published_groups(self.trace, GROUPS_OF)):
             for name in SHARES:
                 number = getattr(ours[group], name) if group < len(ours) else 0.0
-                found.append(
-                    Requirement(
-                        self.trace,
-                        f"Table III, {GROUPS_OF} groups, group {group + 1}: {name} (%)",
-                        f"{number:.1f}",
-                        f"{printed[name].text}, within {POINTS:g} points",
-                        abs(number - printed[name].value) <= POINTS,
-                    )
-                )
-        return found
-
-    def _of_quality(self) -> list[Requirement]:
-        if self.trace not in REQUIRED_ON:
-            return []
-        ours, shuffled = self.both(GROUPED), self.both(SHUFFLED)
-        made, original = self.mean("correlation"), self.jobs.correlation
-        return [
-            *(
-                Requirement(
+                yield Requirement(
                     self.trace,
-                    f"Table IV, {TITLES[name]}",
-                    f"{self.mean(name):.4f}",
-                    f"at most {MOST_KS:g}",
-                    self.mean(name) <= MOST_KS,
+                    f"Table III, {GROUPS_OF} groups, group {group + 1}: {name} (%)",
+                    f"{number:.1f}",
+                    f"{printed[name].text}, within {POINTS:g} points",
+                    abs(number - printed[name].value) <= POINTS,
                 )
-                for name in DISTANCES
-            ),
-            Requirement(
-                self.trace,
-                "Table IV, mean of both KS, against shuffled users",
-                f"{ours:.4f}",
-                f"below {shuffled:.4f}",
-                ours < shuffled,
-            ),
-            Requirement(
-                self.trace,
-                "Table V, correlation of generated jobs",
-                f"{made:.3f}",
-                f"{original:.3f}, within {MOST_OFF:g}",
-                abs(made - original) <= MOST_OFF,
-            ),
-        ]
+
+    def _of_quality(self) -> Iterator[Requirement]:
+        for name in DISTANCES:
+            what, found = f"Table IV, {TITLES[name]}", self.mean(name)
+            most = f"at most {MOST_KS:g}"
+            yield Requirement(self.trace, what, f"{found:.4f}", most, found <= MOST_KS)
+        ours, shuffled = self.both(GROUPED), self.both(SHUFFLED)
+        what = "Table IV, mean of both KS, against shuffled users"
+        below = f"below {shuffled:.4f}"
+        yield Requirement(self.trace, what, f"{ours:.4f}", below, ours < shuffled)
+        made, original = self.mean("correlation"), self.jobs.correlation
+        what, within = (
+            "Table V, correlation of generated jobs",
+            f"{original:.3f}, within {MOST_OFF:g}",
+        )
+        near = abs(made - original) <= MOST_OFF
+        yield Requirement(self.trace, what, f"{made:.3f}", within, near)
 
 
 # ---- pictures --------------------------------------------------------------------------------

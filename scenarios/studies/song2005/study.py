@@ -20,7 +20,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
-from hpcrowd.scenarios.studies.running import ARCHIVE, Log, Steps, nearest_versions, run_tasks
+from hpcrowd.scenarios.studies.running import Steps, logs_of, nearest_versions, run_tasks
 from hpcrowd.scenarios.studies.song2005.measures import (
     BORDER_MET,
     COUNTS,
@@ -232,14 +232,7 @@ RULES = rules_of(
 # ---- the study -------------------------------------------------------------------------------
 
 #: The logs of Table I by name. The paper leaves out NASA, as unusual.
-STUDIED = {
-    "SDSC96": Log("SDSC-Par-1996-*.swf", f"{ARCHIVE}/l_sdsc_par/"),
-    "CTC": Log("CTC-SP2-1996-*.swf", f"{ARCHIVE}/l_ctc_sp2/"),
-    "KTH": Log("KTH-SP2-1996-*.swf", f"{ARCHIVE}/l_kth_sp2/"),
-    "LANL-CM5": Log("LANL-CM5-1994-*.swf", f"{ARCHIVE}/l_lanl_cm5/"),
-    "SDSC-SP2": Log("SDSC-SP2-1998-*.swf", f"{ARCHIVE}/l_sdsc_sp2/"),
-    "SDSC95": Log("SDSC-Par-1995-*.swf", f"{ARCHIVE}/l_sdsc_par/"),
-}
+STUDIED = logs_of("song2005")
 
 #: Default number of seeds of each fit.
 SEEDS = 8
@@ -445,29 +438,12 @@ def reproduce_song2005(
     workers: int = PROCESSES,
     only: Iterable[str] = STUDIED,
 ) -> Song2005:
-    """Run the study on every available log.
+    """Run the study on every available log, or those named.
 
-    Parameters
-    ----------
-    traces
-        Folder with the traces, plain or gzipped.
-    progress
-        Called before each step.
-    seeds
-        Number of seeds of each fit; :data:`SEEDS` unless given.
-    workers
-        Number of processes that share the work; the results do not depend on it.
-    only
-        Names of the logs to look for.
-
-    Raises
-    ------
-    TraceError
-        When there is no log at all, or one that cannot be read or has no job.
-    QuantityError
-        When a number is out of range.
-    ModelFitError
-        When a library is not installed.
+    The folder has the traces, plain or gzipped. The results do not depend on the number of
+    processes that share the work; there are :data:`SEEDS` seeds of each fit unless given. Raises
+    TraceError when there is no log at all, or one that cannot be read or has no job, QuantityError
+    when a number is out of range, and ModelFitError when a library is not installed.
     """
     count = SEEDS if seeds is None else seeds
     if count < 1:

@@ -178,10 +178,7 @@ SETTINGS = {"CEA": {"processors": "80640"}}
 FIFO_MODELS = ("conventional", "fluid")
 
 #: Every simulation: user model and scheduler.
-SIMULATIONS = (
-    *((model, "easy") for model in MODELS),
-    *((model, "fcfs") for model in FIFO_MODELS),
-)
+SIMULATIONS = (*((model, "easy") for model in MODELS), *((model, "fcfs") for model in FIFO_MODELS))
 
 
 def simulate(trace: Trace, log: str, model: str, scheduler: str = "easy", **changes: Any) -> Run:
@@ -462,9 +459,7 @@ READINGS = (
     Reading("requested times at least the run time", {"requested": "at-least:1x"}),
     Reading("jobs killed at their requested time", {"overrun": "kill"}),
     Reading(
-        "a session ends with its last submission",
-        {"users": fluid_with(OverAtLast)},
-        ("fluid",),
+        "a session ends with its last submission", {"users": fluid_with(OverAtLast)}, ("fluid",)
     ),
     Reading(
         "a session lasts until its last job has ended",

@@ -19,14 +19,7 @@ import numpy as np
 
 from hpcrowd.analysis.curves import WEEK_HOURS, Floats, profile_distance, unevenness
 from hpcrowd.analysis.features.distance import apart
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    legend_above,
-    margins,
-    new_figure,
-    panels,
-    tidy,
-)
+from hpcrowd.analysis.pictures.plots import COLOURS, legend_above, margins, new_figure, panels, tidy
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
