@@ -383,7 +383,7 @@ def reached_text(cell: Cell) -> str:
 
 
 def figure_row(cell: Cell) -> list[str]:
-    """Return a figure."""
+    """Return a figure as a row of its table."""
     printed = f"{cell.published.value:,.{cell.published.decimals}f}"
     first = [cell.table.number, cell.title, cell.trace]
     return [*first, cell.text, cell.range_text or "-", printed, reached_text(cell)]

@@ -23,6 +23,7 @@ populations drawn from logs are to these: ``python -m hpcrowd.scenarios.studies.
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,15 +61,13 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
 
 
+#: Kinds of users and populations, variants, and names of measures.
+SETTINGS = tomllib.loads(Path(__file__).with_name("settings.toml").read_text("utf-8"))
+
 SEEDS = 10  # populations drawn; the same ones for each kind of users and each speed
 
 #: Measures of each run, by their accounts, with their titles on a page.
-MEASURES = {
-    "throughput_jobs_per_week": "jobs ended per week",
-    "work_recorded_node_h_per_week": "work per week, node-hours at recorded speed",
-    "throughput_node_h_per_week": "node-hours in use per week",
-    "utilization_weeks": "processors in use",
-}
+MEASURES: dict[str, str] = SETTINGS["measures"]
 
 
 @dataclass(frozen=True)
@@ -175,11 +174,7 @@ def pause_slope(units: Units, grace: int = GRACE, absence: int = ABSENCE) -> flo
 
 #: Kinds of populations by name: settings of
 #: :class:`~hpcrowd.scenarios.kinds.populations.resample.ResampleConfig`.
-KINDS: dict[str, dict[str, Any]] = {
-    "draw": {"users": "rigid", "scheduler": "recorded"},
-    "think-time, EASY": {"users": "think-time"},
-    "think-time-windows, EASY": {"users": "think-time-windows"},
-}
+KINDS: dict[str, dict[str, Any]] = SETTINGS["kinds"]
 
 #: The draw without day and hour, for comparison.
 SHUFFLED = "draw, shuffled in the week"
@@ -303,12 +298,7 @@ def think_times(jobs: JobTable, work: Work | None = None) -> Int64s:
 # ---- tables, sentences and a picture ---------------------------------------------------------
 
 #: Look of each kind of users: colour, marker, line.
-LOOKS = {
-    "rigid": ("grey", "s", "-"),
-    "replay": ("purple", "v", ":"),
-    "think-time": ("blue", "o", "-"),
-    "semi-open": ("vermilion", "D", "-"),
-}
+LOOKS: dict[str, list[str]] = SETTINGS["looks"]
 
 #: The measures that tables and sentences compare.
 JOBS, WORK = "throughput_jobs_per_week", "work_recorded_node_h_per_week"
@@ -321,15 +311,7 @@ PANELS = (
 )
 
 #: Counts of users who come and go, with headings.
-COUNTS = {
-    "users_there": "there at first",
-    "users_arrived": "arrived",
-    "users_done": "left when done",
-    "users_gave_up": "gave up",
-    "users_went_away": "went away",
-    "users_came_back": "came back",
-    "users_went_on": "began again",
-}
+COUNTS: dict[str, str] = SETTINGS["counts"]
 
 #: Points of different users at one speed are moved apart by this factor, to show intervals.
 APART = 1.018
@@ -516,30 +498,13 @@ SCHEDULER = "easy"
 REQUESTED = "at-least:2x"  # requested times cover run times at half the speed, everywhere
 
 #: Kinds of users: fields of :class:`~hpcrowd.scenarios.kinds.populations.resample.ResampleConfig`.
-USERS: dict[str, dict[str, Any]] = {
-    "rigid": {"users": "rigid"},
-    "think-time": {"users": "think-time-windows"},
-    "semi-open": {"users": "think-time-windows", "satisfaction": "habit"},
-}
+USERS: dict[str, dict[str, Any]] = SETTINGS["users"]
 
 #: The replay that cannot show rebound: the same log, with think times.
 REPLAY = "replay"
 
 #: What is varied in semi-open populations, at :data:`VARIED_AT` times the speed.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "habit": {"satisfaction": "habit"},
-    "habit, pauses stay (elasticity 0)": {
-        "satisfaction": "habit", "consequences": {"elasticity": 0},
-    },
-    "habit, pauses follow (elasticity 1)": {
-        "satisfaction": "habit", "consequences": {"elasticity": 1},
-    },
-    "habit, no user leaves or begins again": {
-        "satisfaction": "habit", "consequences": {"leave": 0, "again": 0},
-    },
-    "requested": {"satisfaction": "requested"},
-    "alea": {"satisfaction": "alea"},
-}  # fmt: skip
+VARIANTS: dict[str, dict[str, Any]] = SETTINGS["variants"]
 VARIED_AT = (0.5, 1.0, 2.0)
 
 #: The log of the page, and others that populations are drawn from if available.
