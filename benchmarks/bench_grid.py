@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
+from hpcrowd.scenarios.studies.minh2012.arrivals_measures import (
     GridRun,
     Plan,
     Task,

@@ -28,6 +28,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 import typer
 
 from hpcrowd.environment.errors import QuantityError, check_choice
+from hpcrowd.scenarios.studies.published import study_name
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,9 @@ def plan_class(hint: Any) -> type[Any] | None:
 
 
 # ---- the studies ------------------------------------------------------------------------------
-# A study is a folder with ``study.py``, in which a function, named ``reproduce_`` and the folder's
-# name, runs the study and returns it; the class that it returns, see
+# A study is a module with a file of the same name that ends in ``.toml``: ``study`` in a folder, or
+# one of several in a folder. In it a function, named ``reproduce_`` and the name of the study, runs
+# the study and returns it; the class that it returns, see
 # :class:`~hpcrowd.scenarios.studies.study.PublishedStudy`, declares everything else.
 
 #: Where the folders of the studies are.
@@ -160,21 +162,26 @@ class Entry(NamedTuple):
     study: Any  #: The class that it returns.
 
 
+def study_files() -> dict[str, Path]:
+    """Return the files that declare the studies, by their names in alphabetical order."""
+    files = [path for path in FOLDER.glob("*/*.toml") if path.with_suffix(".py").exists()]
+    return dict(sorted((study_name(path), path) for path in files))
+
+
 def study_names() -> list[str]:
     """Return the names of the studies in alphabetical order."""
-    return sorted(path.parent.name.replace("_", "-") for path in FOLDER.glob("*/study.py"))
+    return list(study_files())
 
 
 def study_about(name: str) -> str:
     """Return the line of a study for lists; nothing is imported."""
-    file = FOLDER / name.replace("-", "_") / "study.toml"
-    return str(tomllib.loads(file.read_text("utf-8"))["about"])
+    return str(tomllib.loads(study_files()[name].read_text("utf-8"))["about"])
 
 
 def study_entry(name: str) -> Entry:
     """Return a study by name; QuantityError when there is no such study."""
     check_choice("study", name, study_names())
-    folder = name.replace("-", "_")
-    module = import_module(f"{__package__}.{folder}.study")
-    run = getattr(module, f"reproduce_{folder}")
+    file = study_files()[name]
+    module = import_module(f"{__package__}.{file.parent.name}.{file.stem}")
+    run = getattr(module, f"reproduce_{name.replace('-', '_')}")
     return Entry(run, get_type_hints(run)["return"])

@@ -40,6 +40,12 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text("utf-8").splitlines()))
 
 
+def study_name(file: Path) -> str:
+    """Return the name of the study in a file: of its folder, and its own unless it is ``study``."""
+    folder = file.parent.name
+    return folder if file.stem == "study" else f"{folder}-{file.stem}"
+
+
 def published_rows(name: str) -> list[dict[str, str]]:
     """Return the rows of a published table, each a dict of the texts by column.
 

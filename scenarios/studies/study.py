@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies import render
-from hpcrowd.scenarios.studies.published import Printed, csv_rows
+from hpcrowd.scenarios.studies.published import Printed, csv_rows, study_name
 from hpcrowd.scenarios.studies.render import (
     Picture,
     Rows,
@@ -50,8 +50,8 @@ Check = Callable[..., Finding] | tuple[Callable[..., Finding], Callable[..., boo
 class PublishedStudy(ABC):
     """A published study that has been run again, and the declaration of its output.
 
-    Subclasses are dataclasses of findings. The file ``study.toml`` next to each sets the names
-    below, with the name of its paper in ``papers.csv``, and declares its tables, see
+    Subclasses are dataclasses of findings. The file next to each that ends in ``.toml`` sets the
+    names below, with the name of its paper in ``papers.csv``, and declares its tables, see
     :meth:`tables_of`. They define those of :meth:`tables`, :meth:`pictures`, :meth:`claims`,
     :meth:`requirements`, :meth:`data`, :meth:`rows` and :meth:`origin` that they need. Most have a
     field ``traces``: the findings on each log or trace, by name.
@@ -88,7 +88,7 @@ class PublishedStudy(ABC):
     traces: Mapping[str, Any]
 
     def __init_subclass__(cls) -> None:
-        path = Path(inspect.getfile(cls)).with_name("study.toml")
+        path = Path(inspect.getfile(cls)).with_suffix(".toml")
         if not path.is_file():
             return
         found = tomllib.loads(path.read_text("utf-8"))
@@ -99,7 +99,7 @@ class PublishedStudy(ABC):
             found["published"] = {name: f"{cited}, {place}" for name, place in places.items()}
             found["source"] = f"{cited}, {found.pop('part')}" if "part" in found else cited
         cls.declared = found.pop("tables", {})
-        for name, value in {"name": path.parent.name.replace("_", "-"), **found}.items():
+        for name, value in {"name": study_name(path), **found}.items():
             setattr(cls, name, value)
 
     # ---- declared by each study ----
@@ -124,7 +124,7 @@ class PublishedStudy(ABC):
         """Return the tables in the order in which they are shown."""
 
     def tables_of(self, rows: Mapping[str, Any]) -> list[Table]:
-        """Return tables that ``study.toml`` declares, in the order of the rows of each, by name.
+        """Return tables that its file declares, in the order of the rows of each, by name.
 
         A table is declared by the fields of :class:`Table`, of which ``part`` is its name unless
         given, and ``columns`` may be a list. Without a heading, it is given with the rows.
@@ -338,15 +338,15 @@ class Rule:
         return Claim(self.name, self.section, self.what, setting, numbers, text, holds)
 
 
-def rules_of(study: str, checks: Mapping[str, Check]) -> tuple[Rule, ...]:
+def rules_of(place: str, checks: Mapping[str, Check]) -> tuple[Rule, ...]:
     """Return the statements of a study, in the order of the text.
 
-    Its folder has a file ``statements.csv`` with a line for each: name, section, words with the
-    rule, and settings between spaces, none for all. How each is checked is by name, in the same
-    order; see :class:`Rule`.
+    A file of comma-separated values, such as ``song2005/statements``, has a line for each: name,
+    section, words with the rule, and settings between spaces, none for all. How each is checked is
+    by name, in the same order; see :class:`Rule`.
     """
-    rows = csv_rows(Path(__file__).parent / study / "statements.csv")
-    assert [row["name"] for row in rows] == list(checks), f"{study}: other checks than statements"
+    rows = csv_rows(Path(__file__).parent / f"{place}.csv")
+    assert [row["name"] for row in rows] == list(checks), f"{place}: other checks than statements"
     found = []
     for row in rows:
         check = checks[row["name"]]

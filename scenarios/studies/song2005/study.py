@@ -210,7 +210,7 @@ def _below_a_tenth(one: TraceOutcomes) -> Finding:
 
 
 RULES = rules_of(
-    "song2005",
+    "song2005/statements",
     {
         "few users submit most jobs": _few_users,
         "many users submit few jobs": _many_with_few,

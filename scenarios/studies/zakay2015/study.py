@@ -326,7 +326,7 @@ def _shorter(log: LogOutcomes) -> Finding:
 
 #: Every statement that is checked, in the order of the text.
 RULES = rules_of(
-    "zakay2015",
+    "zakay2015/statements",
     {
         "identity": _identity,
         "adjusted flattens the week": _flattened,

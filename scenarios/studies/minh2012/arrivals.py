@@ -20,8 +20,8 @@ from hpcrowd.analysis.paired import Estimate
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.das3 import DAS3
-from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
-from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
+from hpcrowd.scenarios.studies.minh2012.arrivals_figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012.arrivals_measures import (
     ALIKE,
     LEIDEN,
     LOG,
@@ -37,7 +37,7 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     collect,
     log_ratio,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import (
     above,
     below,
     decided,
@@ -247,7 +247,7 @@ GRID_CHECKS: dict[str, Check] = {
 }
 
 #: The statements, in the order of the text.
-RULES = rules_of("minh2012_arrivals", {**CLUSTER_CHECKS, **GRID_CHECKS})
+RULES = rules_of("minh2012/arrivals_statements", {**CLUSTER_CHECKS, **GRID_CHECKS})
 CLUSTER_RULES, GRID_RULES = RULES[: len(CLUSTER_CHECKS)], RULES[len(CLUSTER_CHECKS) :]
 
 

@@ -7,8 +7,8 @@ import pytest
 from hpcrowd.analysis.prediction import past_jobs
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, published_names
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.scenarios.studies.minh2012_predictor import study
-from hpcrowd.scenarios.studies.minh2012_predictor.study import (
+from hpcrowd.scenarios.studies.minh2012 import predictor as study
+from hpcrowd.scenarios.studies.minh2012.predictor import (
     CUTS,
     MODELS,
     Cut,

@@ -383,7 +383,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of the experiments; see :class:`~.study.Minh2012Correlation`."""
+    """The plan of the experiments; see :class:`~.correlation.Minh2012Correlation`."""
 
     #: Workloads of each kind, and jobs of each.
     replications: Annotated[

@@ -8,10 +8,12 @@ from hpcrowd.analysis.features.sizes import normalized_entropy
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.scenarios.studies.minh2012_models import experiments, measures, study
-from hpcrowd.scenarios.studies.minh2012_models.experiments import PLANNED, REQUIRED_WAY, simulated
-from hpcrowd.scenarios.studies.minh2012_models.measures import LOADS, study_arrivals, system_of
-from hpcrowd.scenarios.studies.minh2012_models.study import SEEDS, Minh2012Models, arrival_table
+from hpcrowd.scenarios.studies.minh2012 import models as study
+from hpcrowd.scenarios.studies.minh2012 import models_experiments as experiments
+from hpcrowd.scenarios.studies.minh2012 import models_measures as measures
+from hpcrowd.scenarios.studies.minh2012.models import SEEDS, Minh2012Models, arrival_table
+from hpcrowd.scenarios.studies.minh2012.models_experiments import PLANNED, REQUIRED_WAY, simulated
+from hpcrowd.scenarios.studies.minh2012.models_measures import LOADS, study_arrivals, system_of
 
 from tests.scenarios.studies.study_cases import shown
 
@@ -153,7 +155,7 @@ def test_what_is_required_of_arrivals(small, monkeypatch, trace, models, held):
         "zeros": "zeros of the rates, T = 900 s, modified model",
     }  # fmt: skip
     one = small.traces[trace]
-    module = "hpcrowd.scenarios.studies.minh2012_features.measures.published_jobs"
+    module = "hpcrowd.scenarios.studies.minh2012.features_measures.published_jobs"
     monkeypatch.setattr(module, lambda _: len(one.workload))
     names = ("plain", "modified", measures.CHOSEN)
     made = {name: [model] for name, model in zip(names, models, strict=True)}

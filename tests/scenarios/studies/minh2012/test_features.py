@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.features.feature import Value
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.scenarios.studies.minh2012_features import measures, study
-from hpcrowd.scenarios.studies.minh2012_features.measures import TABLES, published_figures
-from hpcrowd.scenarios.studies.minh2012_features.study import (
+from hpcrowd.scenarios.studies.minh2012 import features as study
+from hpcrowd.scenarios.studies.minh2012 import features_measures as measures
+from hpcrowd.scenarios.studies.minh2012.features import (
     PANELS,
     RULES,
     Minh2012Features,
     figure_rows,
     sheet,
 )
+from hpcrowd.scenarios.studies.minh2012.features_measures import TABLES, published_figures
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.render import statement_table
 from hpcrowd.scenarios.studies.study import claims_of
@@ -79,7 +80,7 @@ def test_figures_are_required_of_the_log_of_the_thesis(small, monkeypatch):
     assert "HPC: 70" in text
     assert "nothing is required of it" in text
     one = small.traces["HPC"]
-    module = "hpcrowd.scenarios.studies.minh2012_features.measures.published_jobs"
+    module = "hpcrowd.scenarios.studies.minh2012.features_measures.published_jobs"
     for off, that in ((0, True), (1, True), (-1, True), (2, False), (-2, False)):
         jobs = len(one.workload) + off
         monkeypatch.setattr(module, lambda _, n=jobs: n)

@@ -18,8 +18,8 @@ from hpcrowd.analysis.paired import Estimate
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.predictors.correlation import rank_correlation
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.scenarios.studies.minh2012_correlation.figures import figures_of
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
+from hpcrowd.scenarios.studies.minh2012.correlation_figures import figures_of
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import (
     CATEGORIZED,
     FORETOLD,
     HPC,
@@ -45,7 +45,7 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     load_name,
     number,
 )
-from hpcrowd.scenarios.studies.minh2012_features.measures import published_jobs
+from hpcrowd.scenarios.studies.minh2012.features_measures import published_jobs
 from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, TRACES
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, Version, pictures_of
@@ -208,7 +208,7 @@ LOCALITY_CHECKS: dict[str, Check] = {
 
 #: The statements, in the order of the text; the last one is on weeks.
 RULES = rules_of(
-    "minh2012_correlation",
+    "minh2012/correlation_statements",
     {
         **LOAD_CHECKS,
         **LOCALITY_CHECKS,

@@ -41,7 +41,7 @@ from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, margins, new_figure
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.scenarios.studies.minh2012_features.measures import (
+from hpcrowd.scenarios.studies.minh2012.features_measures import (
     LAGS,
     STUDIED,
     TABLED,
@@ -229,7 +229,7 @@ def _short_bag_jobs(workload: Workload) -> Finding:
 
 #: Every statement that is checked, in the order of the text.
 RULES = rules_of(
-    "minh2012_features",
+    "minh2012/features_statements",
     {
         "rates are correlated, interarrival times are not": _uncorrelated,
         "long range dependence": _dependent,

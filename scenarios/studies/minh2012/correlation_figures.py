@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, legend_above, margins, new_figure, tidy
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import (
     CATEGORIZED,
     OVERLOADED,
     POLICIES,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation
+    from hpcrowd.scenarios.studies.minh2012.correlation import Minh2012Correlation
 
 
 #: Loads from light to heavy, as colours and marks.

@@ -32,8 +32,8 @@ from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import POLICIES as ALL_POLICIES
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import POLICIES as ALL_POLICIES
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import (
     STUDIED,
     RandomJobs,
     Runs,
@@ -278,7 +278,7 @@ BROKER = "first-fit"
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of the experiments; see :class:`~.study.Minh2012Arrivals`."""
+    """The plan of the experiments; see :class:`~.arrivals.Minh2012Arrivals`."""
 
     #: Workloads of each kind, and jobs of each.
     cluster_replications: Annotated[

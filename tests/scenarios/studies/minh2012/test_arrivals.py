@@ -13,11 +13,11 @@ from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.streams import Streams
 from hpcrowd.features import Workload
-from hpcrowd.scenarios.studies.minh2012_arrivals import measures
-from hpcrowd.scenarios.studies.minh2012_arrivals import study as declared
-from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
-from hpcrowd.scenarios.studies.minh2012_arrivals.measures import PATTERNS, Plan, stored_arrivals
-from hpcrowd.scenarios.studies.minh2012_arrivals.study import reproduce_minh2012_arrivals
+from hpcrowd.scenarios.studies.minh2012 import arrivals as declared
+from hpcrowd.scenarios.studies.minh2012 import arrivals_measures as measures
+from hpcrowd.scenarios.studies.minh2012.arrivals import reproduce_minh2012_arrivals
+from hpcrowd.scenarios.studies.minh2012.arrivals_figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012.arrivals_measures import PATTERNS, Plan, stored_arrivals
 from hpcrowd.scenarios.studies.refresh import stored_study
 from hpcrowd.scenarios.unfinished import ENDING, Interrupted, Unfinished
 
@@ -117,7 +117,7 @@ def test_command_line_makes_the_plan(monkeypatch, call):
         told.append(work.plan)
         raise QuantityError("that is enough")
 
-    monkeypatch.setattr("hpcrowd.scenarios.studies.minh2012_arrivals.study.run_tasks", run)
+    monkeypatch.setattr("hpcrowd.scenarios.studies.minh2012.arrivals.run_tasks", run)
     words = ["--quick", "--seed", "4", "--local-load", "0.3", "--json"]
     assert 2 == call("reproduce", NAME, *words)[0]
     assert [Plan(quick=True, seed=4, local_load=0.3)] == told

@@ -18,9 +18,9 @@ from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.analysis.models.model import WorkloadModel, fit
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import RandomJobs, simulated_slowdown
-from hpcrowd.scenarios.studies.minh2012_features.measures import ThesisTrace
-from hpcrowd.scenarios.studies.minh2012_models.measures import (
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import RandomJobs, simulated_slowdown
+from hpcrowd.scenarios.studies.minh2012.features_measures import ThesisTrace
+from hpcrowd.scenarios.studies.minh2012.models_measures import (
     CHOSEN,
     DISTANCES,
     LOADS,
@@ -42,7 +42,7 @@ from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.study import Finding, Requirement, rules_of
 
 if TYPE_CHECKING:
-    from hpcrowd.scenarios.studies.minh2012_models.measures import ArrivalRuns
+    from hpcrowd.scenarios.studies.minh2012.models_measures import ArrivalRuns
 
 
 # ---- the figures of a trace ------------------------------------------------------------------
@@ -99,7 +99,7 @@ class TraceModels(ThesisTrace):
     }  # fmt: skip
 
     arrivals: Mapping[float, ArrivalRuns]  #: By time scale, s.
-    jobs: Mapping[str, JobRuns]  #: By way, a name of :data:`~.experiments.PLANNED`.
+    jobs: Mapping[str, JobRuns]  #: By way, a name of :data:`PLANNED`.
     schedules: Mapping[str, Schedule]  #: By way; Fig. 5.3.
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)  #: Notes of the fits, by way.
 
@@ -498,7 +498,7 @@ def _near_average(one: TraceModels) -> Finding:
 
 #: The statements.
 RULES = rules_of(
-    "minh2012_models",
+    "minh2012/models_statements",
     {
         "plain: no zeros": _scales(
             lambda runs: runs.mean("plain", "zeros"),

@@ -24,12 +24,12 @@ from hpcrowd.analysis.pictures.plots import (
     panels,
     tidy,
 )
-from hpcrowd.scenarios.studies.minh2012_models.experiments import (
+from hpcrowd.scenarios.studies.minh2012.models_experiments import (
     REQUIRED_WAY,
     SCHEDULED,
     TraceModels,
 )
-from hpcrowd.scenarios.studies.minh2012_models.measures import (
+from hpcrowd.scenarios.studies.minh2012.models_measures import (
     LAGS,
     LOADS,
     POLICIES,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hpcrowd.scenarios.studies.minh2012_models.study import Minh2012Models
+    from hpcrowd.scenarios.studies.minh2012.models import Minh2012Models
 
 
 #: Size of a panel, and space around and between panels, inches.

@@ -13,26 +13,26 @@ import numpy as np
 from hpcrowd.analysis.paired import Estimate
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, tidy
 from hpcrowd.analysis.pictures.plots import panels as plain_panels
-from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
+from hpcrowd.scenarios.studies.minh2012.arrivals_measures import (
     LEIDEN,
     PATTERNS,
     POLICIES,
     log_ratio,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.figures import (
+from hpcrowd.scenarios.studies.minh2012.correlation_figures import (
     LINE,
     TICKS,
     curve,
     finish,
     panels,
 )
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import interval
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hpcrowd.scenarios.studies.minh2012_arrivals.study import Minh2012Arrivals
+    from hpcrowd.scenarios.studies.minh2012.arrivals import Minh2012Arrivals
 
 
 #: Look of each pattern of the background, or of the cluster.

@@ -92,12 +92,12 @@ class Table:
 
 
 def _tables() -> Iterator[Table]:
-    """Yield the tables in ``tables.csv`` with their figures in ``figures.csv``."""
+    """Yield the tables in ``features_tables.csv``, with those in ``features_figures.csv``."""
     here = Path(__file__).parent
     figures: dict[str, list[Figure]] = {}
-    for row in csv_rows(here / "figures.csv"):
+    for row in csv_rows(here / "features_figures.csv"):
         figures.setdefault(row.pop("table"), []).append(Figure(**row))
-    for row in csv_rows(here / "tables.csv"):
+    for row in csv_rows(here / "features_tables.csv"):
         yield Table(
             row["number"],
             row["title"],
@@ -170,7 +170,7 @@ SHUFFLES = range(1, 11)
 
 #: The logs of Table 3.1 that can be read, by their abbreviations; cleaned where there is such a
 #: version, as in the thesis.
-STUDIED = logs_of("minh2012_features")
+STUDIED = logs_of("minh2012-features")
 
 #: Reasons why traces of Table 3.1 cannot be read.
 UNREADABLE = {

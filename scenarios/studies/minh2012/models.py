@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 from hpcrowd.environment.errors import QuantityError, UnavailableError
-from hpcrowd.scenarios.studies.minh2012_features.measures import STUDIED as READABLE
-from hpcrowd.scenarios.studies.minh2012_features.measures import (
+from hpcrowd.scenarios.studies.minh2012.features_measures import STUDIED as READABLE
+from hpcrowd.scenarios.studies.minh2012.features_measures import (
     UNREADABLE,
     nothing_required,
     published_jobs,
 )
-from hpcrowd.scenarios.studies.minh2012_models.experiments import (
+from hpcrowd.scenarios.studies.minh2012.models_experiments import (
     MOST,
     PLANNED,
     REQUIRED_WAY,
@@ -28,8 +28,8 @@ from hpcrowd.scenarios.studies.minh2012_models.experiments import (
     published,
     tasks_of,
 )
-from hpcrowd.scenarios.studies.minh2012_models.figures import FIGURES
-from hpcrowd.scenarios.studies.minh2012_models.measures import (
+from hpcrowd.scenarios.studies.minh2012.models_figures import FIGURES
+from hpcrowd.scenarios.studies.minh2012.models_measures import (
     CHOSEN,
     DISTANCES,
     LOADS,
@@ -70,7 +70,7 @@ class Part(NamedTuple):
     """A part of the tables of chapter 4."""
 
     table: str  #: which tables print it
-    figure: str  #: name of a figure of :class:`scenarios.studies.minh2012_models.measures.Arrivals`
+    figure: str  #: name of a figure of :class:`scenarios.studies.minh2012.models_measures.Arrivals`
     title: str
     series: tuple[str, ...]
     decimals: int
@@ -249,7 +249,7 @@ def way_table(study: Minh2012Models) -> Texts:
 #: is not public: files of these names are used if a user has converted them.
 STUDIED = {
     **{name: READABLE[name] for name in ("HPC", "LLN", "LAN", "FS2", "FS3")},
-    **logs_of("minh2012_models"),
+    **logs_of("minh2012-models"),
 }
 
 #: Seeds of every model.

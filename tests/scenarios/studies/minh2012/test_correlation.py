@@ -10,14 +10,14 @@ from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.streams import Streams
-from hpcrowd.scenarios.studies.minh2012_correlation import measures
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import DEGREES, modelled, slowdown
-from hpcrowd.scenarios.studies.minh2012_correlation.study import (
+from hpcrowd.scenarios.studies.minh2012 import correlation_measures as measures
+from hpcrowd.scenarios.studies.minh2012.correlation import (
     CATEGORIZED,
     LOAD_RULES,
     Minh2012Correlation,
     signs_of,
 )
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import DEGREES, modelled, slowdown
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.refresh import stored_study
 
