@@ -11,7 +11,7 @@ import pytest
 from hpcrowd import replay
 from hpcrowd.analysis.prediction import PastJobs, evaluate, past_jobs
 from hpcrowd.predictors import parse_predictor
-from hpcrowd.scenarios.studies.minh2012_predictor.measures import CUTS
+from hpcrowd.scenarios.studies.minh2012.predictor import CUTS
 
 FILES = {"SDSC-DS": "SDSC-DS-2004-2.1-cln", "HPC2N": "HPC2N-2002-2.2-cln"}
 

@@ -113,7 +113,7 @@ class Consequences:
         Pauses are multiplied by 2 to the power of this times the mood: at 0.5 a user for whom
         all takes twice as long pauses 1.4 times as long, and submits less. In four logs pauses
         follow responses with a slope of -0.1 to 0.1 between sessions and 0.6 between batches
-        (:func:`hpcrowd.scenarios.studies.rebound.measures.pause_slope`).
+        (:func:`hpcrowd.scenarios.studies.rebound.run.pause_slope`).
     absence
         s; longer pauses are absences and do not depend on the mood.
     tolerance

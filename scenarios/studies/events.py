@@ -70,30 +70,14 @@ KINDS_ASKED = {
 
 @dataclass(frozen=True)
 class Found:
-    """What was found in a log.
+    """What was found in a log."""
 
-    Attributes
-    ----------
-    events
-        All that happened.
-    notes
-        What the header says.
-    waits
-        A note if waits had to be simulated.
-    clock
-        Local time.
-    days
-        Days from the first to the last submission.
-    asked
-        Events that models were asked about.
-    """
-
-    events: list[Event]
-    notes: list[str]
-    waits: str
-    clock: Clock
-    days: float
-    asked: list[Asked]
+    events: list[Event]  #: All that happened.
+    notes: list[str]  #: What the header says.
+    waits: str  #: A note if waits had to be simulated.
+    clock: Clock  #: Local time.
+    days: float  #: Days from the first to the last submission.
+    asked: list[Asked]  #: Events that models were asked about.
 
 
 def models() -> list[UserModel]:
@@ -243,9 +227,7 @@ def asked_table(logs: Mapping[str, Found]) -> str:
             rows.append(row)
     heads = ("recorded", *SHOWN)
     return markdown_table(
-        ["log", "event", *(f"{head}, {days} d" for days in (1, 14) for head in heads)],
-        rows,
-        left=2,
+        ["log", "event", *(f"{head}, {days} d" for days in (1, 14) for head in heads)], rows, left=2
     )
 
 

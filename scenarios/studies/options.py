@@ -1,4 +1,4 @@
-"""Options of the commands ``hpcrowd reproduce STUDY``, declared by each study once.
+"""The published studies, and the options of their commands ``hpcrowd reproduce STUDY``.
 
 A study's function has a parameter for each option, annotated with what the command line needs::
 
@@ -17,44 +17,32 @@ only. If a parameter is a plan, a dataclass, its fields become options in the sa
 from __future__ import annotations
 
 import inspect
+import tomllib
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, check_choice
+from hpcrowd.scenarios.studies.published import study_name
 
 
 @dataclass(frozen=True)
 class Option:
-    """Details of an option on the command line, in addition to its name, type and default.
+    """Details of an option on the command line, in addition to its name, type and default."""
 
-    Attributes
-    ----------
-    help
-        One line.
-    least
-        Smallest number; None for any.
-    name
-        Its name, if not that of the parameter.
-    kind
-        Its type on the command line, if not that of the parameter.
-    parse, shown
-        Convert a text to a value, and the default to a text, if the command line takes a text.
-    metavar
-        Form of the text.
-    """
-
-    help: str
-    least: int | None = None
-    name: str = ""
-    kind: Any = None
+    help: str  #: One line.
+    least: int | None = None  #: Smallest number; None for any.
+    name: str = ""  #: Its name, if not that of the parameter.
+    kind: Any = None  #: Its type on the command line, if not that of the parameter.
+    #: Convert a text to a value, and the default to a text, if the command line takes a text.
     parse: Callable[[str], Any] | None = None
     shown: Callable[[Any], str] = str
-    metavar: str | None = None
+    metavar: str | None = None  #: Form of the text.
 
 
 #: Folder of the traces.
@@ -69,13 +57,7 @@ SEED = Option("Seed of everything random.", least=0)
 
 
 def parse_loads(text: str) -> tuple[float, ...]:
-    """Return the loads of a list such as ``0.7,0.9``.
-
-    Raises
-    ------
-    QuantityError
-        When one of them is not a number.
-    """
+    """Return the loads of a list such as ``0.7,0.9``; QuantityError when one is not a number."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
@@ -93,23 +75,13 @@ def loads_option(words: str) -> Option:
 
 
 class Given(NamedTuple):
-    """An option of a command.
+    """An option of a command."""
 
-    Attributes
-    ----------
-    parameter
-        The parameter of the study's function that it belongs to.
-    plan
-        The class of the plan that the parameter takes; None if the option is the parameter.
-    field
-        The field of that plan; empty without a plan.
-    option, kind, default
-        See :class:`Option`; the default is ``inspect.Parameter.empty`` if it is required.
-    """
-
-    parameter: str
+    parameter: str  #: The parameter of the study's function that it belongs to.
+    #: The class of the plan that the parameter takes; None if the option is the parameter.
     plan: type[Any] | None
-    field: str
+    field: str  #: The field of that plan; empty without a plan.
+    #: See :class:`Option`; the default is ``inspect.Parameter.empty`` if it is required.
     option: Option
     kind: Any
     default: Any
@@ -171,3 +143,45 @@ def plan_class(hint: Any) -> type[Any] | None:
     """Return the dataclass of a parameter, which may be optional; None for other types."""
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else [hint]
     return next((kind for kind in kinds if isinstance(kind, type) and is_dataclass(kind)), None)
+
+
+# ---- the studies ------------------------------------------------------------------------------
+# A study is a module with a file of the same name that ends in ``.toml``: ``study`` in a folder, or
+# one of several in a folder. In it a function, named ``reproduce_`` and the name of the study, runs
+# the study and returns it; the class that it returns, see
+# :class:`~hpcrowd.scenarios.studies.study.PublishedStudy`, declares everything else.
+
+#: Where the folders of the studies are.
+FOLDER = Path(__file__).parent
+
+
+class Entry(NamedTuple):
+    """A study of the registry."""
+
+    run: Callable[..., Any]  #: Its function.
+    study: Any  #: The class that it returns.
+
+
+def study_files() -> dict[str, Path]:
+    """Return the files that declare the studies, by their names in alphabetical order."""
+    files = [path for path in FOLDER.glob("*/*.toml") if path.with_suffix(".py").exists()]
+    return dict(sorted((study_name(path), path) for path in files))
+
+
+def study_names() -> list[str]:
+    """Return the names of the studies in alphabetical order."""
+    return list(study_files())
+
+
+def study_about(name: str) -> str:
+    """Return the line of a study for lists; nothing is imported."""
+    return str(tomllib.loads(study_files()[name].read_text("utf-8"))["about"])
+
+
+def study_entry(name: str) -> Entry:
+    """Return a study by name; QuantityError when there is no such study."""
+    check_choice("study", name, study_names())
+    file = study_files()[name]
+    module = import_module(f"{__package__}.{file.parent.name}.{file.stem}")
+    run = getattr(module, f"reproduce_{name.replace('-', '_')}")
+    return Entry(run, get_type_hints(run)["return"])

@@ -12,24 +12,12 @@ from pathlib import Path
 
 from hpcrowd.environment.errors import check_choice
 
-#: The thesis that several studies are about, a chapter or two each.
-MINH = (
-    "T. N. Minh: Workload modeling and performance evaluation in parallel systems. Thesis, Leiden "
-    "University, 2012, https://hdl.handle.net/1887/18620"
-)
-
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as printed in a paper.
+    """A number as printed in a paper."""
 
-    Attributes
-    ----------
-    text
-        Its digits.
-    """
-
-    text: str
+    text: str  #: Its digits.
 
     @property
     def value(self) -> float:
@@ -50,6 +38,12 @@ class Printed:
 def csv_rows(path: Path) -> list[dict[str, str]]:
     """Return the rows of a file of comma-separated values, each a dict of the texts by column."""
     return list(csv.DictReader(path.read_text("utf-8").splitlines()))
+
+
+def study_name(file: Path) -> str:
+    """Return the name of the study in a file: of its folder, and its own unless it is ``study``."""
+    folder = file.parent.name
+    return folder if file.stem == "study" else f"{folder}-{file.stem}"
 
 
 def published_rows(name: str) -> list[dict[str, str]]:

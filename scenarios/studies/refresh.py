@@ -25,7 +25,7 @@ import typer
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.scenarios.outputs import write_whole
-from hpcrowd.scenarios.studies.registry import study_entry
+from hpcrowd.scenarios.studies.options import study_entry
 from hpcrowd.scenarios.studies.render import BEGIN, Picture, refresh_page, write_pictures
 from hpcrowd.scenarios.terminal import progress_bar
 
@@ -65,24 +65,12 @@ def stored_study(name: str, docs: Path = DOCS) -> Any:
 def refresh(
     name: str, *, traces: Path | None = None, runs: Path | None = None, docs: Path = DOCS
 ) -> None:
-    """Refresh the page of a study.
+    """Refresh the page of a study in the folder of the documentation.
 
-    Parameters
-    ----------
-    name
-        The study.
-    traces
-        Folder with the traces, for a study that is run again.
-    runs
-        Folder of results to store, for a study whose runs are stored; None uses the stored ones.
-        For the page of validation, where finished logs are kept.
-    docs
-        Folder of the documentation.
-
-    Raises
-    ------
-    QuantityError
-        When the study needs traces and none are given, or it does not make a part of the page.
+    A study is run again with the traces of a folder, or makes its page from stored runs; ``runs``
+    is a folder of results to store then, or for the page of validation, where finished logs are
+    kept. Raises QuantityError when it needs traces and none are given, or does not make a part of
+    the page.
     """
     colours = None
     if name in MEASURED:
@@ -108,13 +96,7 @@ def refresh(
 def study_contents(
     name: str, traces: Path | None, runs: Path | None = None, docs: Path = DOCS
 ) -> tuple[dict[str, str], Sequence[Picture]]:
-    """Return the generated parts of a study's page, and the pictures, from traces or stored runs.
-
-    Parameters
-    ----------
-    name, traces, runs, docs
-        See :func:`refresh`.
-    """
+    """Return the generated parts of a study's page, and the pictures; see :func:`refresh`."""
     run, kind = study_entry(name)
     if kind.stored_digits is not None:
         if runs is not None:

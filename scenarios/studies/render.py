@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,61 +44,34 @@ def record_rows(records: Sequence[Mapping[str, Any]]) -> Rows:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a study.
+    """A table of a study."""
 
-    Attributes
-    ----------
-    title
-        Its title on a terminal and on an HTML page.
-    heading, rows
-        Texts, perhaps in Markdown; bold ones and a ``no`` in the last column are highlighted.
-    left
-        Number of columns of words at the left; the others are numbers, aligned right.
-    part
-        The generated part of the study's page that contains it; empty if the page does not. If
-        several tables share one, each has its title.
-    terminal, html
-        Whether a terminal and the HTML page show it.
-    columns
-        On a terminal: numbers of the columns to show, with their headings; all by default.
-    once
-        On a terminal, whether the first column shows repeated values only once.
-    wrap
-        On a terminal, whether numbers may be broken into lines.
-    """
-
-    title: str
+    title: str  #: Its title on a terminal and on an HTML page.
+    #: Texts, perhaps in Markdown; bold ones and a ``no`` in the last column are highlighted.
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
-    left: int = 1
+    left: int = 1  #: Number of columns of words at the left; the others are numbers, aligned right.
+    #: The generated part of the study's page that contains it; empty if the page does not. If
+    #: several tables share one, each has its title.
     part: str = ""
+    #: Whether a terminal and the HTML page show it.
     terminal: bool = True
     html: bool = True
+    #: On a terminal: numbers of the columns to show, with their headings; all by default.
     columns: Mapping[int, str] | None = None
-    once: bool = False
-    wrap: bool = False
+    once: bool = False  #: On a terminal, whether the first column shows repeated values only once.
+    wrap: bool = False  #: On a terminal, whether numbers may be broken into lines.
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a study.
+    """A picture of a study."""
 
-    Attributes
-    ----------
-    name
-        Its file, without ``.png``.
-    words
-        A sentence that describes it.
-    draw
-        Draws it.
-    dpi
-        Dots per inch of its file, which matplotlib then writes directly; None writes it like all
-        other pictures, see :func:`~hpcrowd.analysis.pictures.plots.figure_png`.
-    """
-
-    name: str
-    words: str
-    draw: Callable[[], Figure]
+    name: str  #: Its file, without ``.png``.
+    words: str  #: A sentence that describes it.
+    draw: Callable[[], Figure]  #: Draws it.
+    #: Dots per inch of its file, which matplotlib then writes directly; None writes it like all
+    #: other pictures, see :func:`~hpcrowd.analysis.pictures.plots.figure_png`.
     dpi: int | None = None
 
     @classmethod
@@ -165,12 +138,8 @@ def study_page(study: PublishedStudy, pictures: Iterable[tuple[str, bytes]]) -> 
 def page_parts(summary: Iterable[str], tables: Iterable[Table]) -> dict[str, str]:
     """Return the generated parts of a page in Markdown, by name.
 
-    Parameters
-    ----------
-    summary
-        Sentences without the full stop.
-    tables
-        Those with a part are on the page; several of one part have their titles.
+    The summary has no full stops. Tables with a part are on the page; several of one part have
+    their titles.
     """
     texts: dict[str, dict[str, str]] = {}
     for table in tables:
@@ -200,14 +169,10 @@ def write_study(study: PublishedStudy, folder: Path) -> None:
 
 
 def write_pictures(pictures: Iterable[Picture], folder: Path, colours: int | None = None) -> None:
-    """Write pictures as PNG.
+    """Write pictures as PNG into an existing folder.
 
-    Parameters
-    ----------
-    pictures, folder
-        The pictures, and an existing folder.
-    colours
-        Number of colours to keep: pictures of lines need few, and the files are a third as large.
+    With a number of colours to keep, the files of pictures of lines, which need few, are a third as
+    large.
     """
     for picture in pictures:
         with whole_file(folder / f"{picture.name}.png") as path:
@@ -228,15 +193,7 @@ def _reduce_colours(path: Path, colours: int) -> None:
 
 
 def required_table(requirements: Sequence[Requirement], setting: str) -> Table:
-    """Return the requirements as a table.
-
-    Parameters
-    ----------
-    requirements
-        The requirements.
-    setting
-        Heading of the settings, such as ``log``; the column is left out if all are empty.
-    """
+    """Return the requirements as a table; ``setting`` heads their settings, if any has one."""
     first = 0 if any(one.setting for one in requirements) else 1
     heading = (setting, "what", "ours", "required", "reached")[first:]
     rows = [
@@ -249,14 +206,8 @@ def required_table(requirements: Sequence[Requirement], setting: str) -> Table:
 def statement_table(claims: Iterable[Claim], settings: Iterable[str], about: str = "") -> Table:
     """Return statements as a table for pages: a row each, verdict and text for each setting.
 
-    Parameters
-    ----------
-    claims
-        The statements, of which those in other settings are left out.
-    settings
-        The columns.
-    about
-        What these statements are about, if there are several tables.
+    Those in other settings are left out; ``about`` says what they are about, if there are several
+    tables.
     """
     columns = list(settings)
     rows: dict[str, dict[str, str]] = {}
@@ -344,3 +295,66 @@ def refresh_page(page: str, parts: Mapping[str, str]) -> str:
         _, _, after = rest.partition(end)
         page = f"{before}{begin}\n\n{text}\n\n{end}{after}"
     return page
+
+
+# ---- other versions of logs -------------------------------------------------------------------
+# A figure that rests on another version of a log cannot be expected to come out. A study declares
+# how many jobs each log has here and in the paper; everything that it writes then says so.
+
+#: Up to this part of the jobs a difference changes few figures; beyond it, figures are marked.
+NEARLY = 0.001
+
+#: Follows the name of a log whose figures rest on another version.
+MARK = "\N{DAGGER}"
+
+
+@dataclass(frozen=True)
+class Version:
+    """The number of jobs of a log here and in the paper."""
+
+    log: str  #: Its name in the study.
+    #: Jobs that are used here, and the number in the paper.
+    jobs: int
+    printed: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether figures on it are marked."""
+        return abs(self.jobs - self.printed) > NEARLY * self.printed
+
+    def line(self, where: str) -> str:
+        """Return a sentence about the difference, without the full stop."""
+        counts = f"{self.log}: {self.jobs:,} jobs, {self.printed:,} in {where}"
+        if self.differs:
+            return (
+                f"{counts}: another version of the log, on which figures of {self.log}{MARK} rest"
+            )
+        return f"{counts}: nearly the same version of the log"
+
+
+def version_lines(versions: Iterable[Version], where: str) -> list[str]:
+    """Return a sentence for each log whose number of jobs is not that of the paper."""
+    return [one.line(where) for one in versions if one.jobs != one.printed]
+
+
+def marked(table: Table, versions: Iterable[Version]) -> Table:
+    """Return a table that marks the names of logs that are another version.
+
+    A name is marked in the columns of words, and at the end of a title, such as ``Waits, SDSC``.
+    """
+    names = {one.log for one in versions if one.differs}
+    if not names:
+        return table
+    title = table.title
+    if title.rpartition(", ")[2] in names:
+        title = f"{title}{MARK}"
+    rows = [
+        [f"{cell}{MARK}" if place < table.left and cell in names else cell
+         for place, cell in enumerate(row)]
+        for row in table.rows
+    ]  # fmt: skip
+    heading = [f"{cell}{MARK}" if cell in names else cell for cell in table.heading]
+    columns = table.columns and {
+        place: f"{name}{MARK}" if name in names else name for place, name in table.columns.items()
+    }
+    return replace(table, title=title, heading=heading, rows=rows, columns=columns)

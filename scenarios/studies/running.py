@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from hpcrowd.analysis.features.workload import Which, Workload
+from hpcrowd.analysis.features.workload import Which
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.output.guard import check_replaceable
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.engines import each_in_processes
-from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, say, standard_output
-from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
+from hpcrowd.scenarios.studies.published import csv_rows
+from hpcrowd.scenarios.terminal import Progress
+from hpcrowd.scenarios.terminal import print_json
+from hpcrowd.scenarios.terminal import progress_bar
+from hpcrowd.scenarios.terminal import say
+from hpcrowd.scenarios.terminal import standard_output
+from hpcrowd.scenarios.unfinished import Interrupted
+from hpcrowd.scenarios.unfinished import Unfinished
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -32,35 +45,23 @@ ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 
 @dataclass(frozen=True)
 class Log:
-    """A log of the Parallel Workloads Archive.
+    """A log of the Parallel Workloads Archive."""
 
-    Attributes
-    ----------
-    pattern
-        Name of its file there, without ``.gz``; a star stands for versions.
-    page
-        Address of its page there.
-    """
+    pattern: str  #: Name of its file there, without ``.gz``; a star stands for versions.
+    page: str  #: Address of its page there.
 
-    pattern: str
-    page: str
+
+def logs_of(study: str = "") -> dict[str, Log]:
+    """Return the logs in ``logs.csv`` by the names that a study gives them, or that all share."""
+    return {
+        row["name"]: Log(row["pattern"], f"{ARCHIVE}/{row['page']}")
+        for row in csv_rows(Path(__file__).with_name("logs.csv"))
+        if row["study"] == study
+    }
 
 
 #: Logs by the names that studies give them; one has two.
-LOGS = {
-    "KTH": Log("KTH-SP2-1996-2.1-cln.swf", f"{ARCHIVE}/l_kth_sp2/"),
-    "SDSC-SP2": Log("SDSC-SP2-1998-4*.swf", f"{ARCHIVE}/l_sdsc_sp2/"),
-    "SDSC-DS": Log("SDSC-DS-2004-2*-cln.swf", f"{ARCHIVE}/l_sdsc_ds/"),
-    "CEA": Log("CEA-Curie-2011-2*-cln.swf", f"{ARCHIVE}/l_cea_curie/"),
-    "Curie": Log("CEA-Curie-2011-2*-cln.swf", f"{ARCHIVE}/l_cea_curie/"),
-    "BLUE": Log("SDSC-BLUE-2000-4*-cln.swf", f"{ARCHIVE}/l_sdsc_blue/"),
-    "Intrepid": Log("ANL-Intrepid-2009-1.swf", f"{ARCHIVE}/l_anl_int/"),
-    "HPC2N": Log("HPC2N-2002-2.2-cln.swf", f"{ARCHIVE}/l_hpc2n/"),
-    "LANL-CM5": Log("LANL-CM5-1994-4*-cln.swf", f"{ARCHIVE}/l_lanl_cm5/"),
-    "DAS2-fs1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
-    "NASA": Log("NASA-iPSC-1993-3*-cln.swf", f"{ARCHIVE}/l_nasa_ipsc/"),
-    "Thunder": Log("LLNL-Thunder-2007-1*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
-}
+LOGS = logs_of()
 
 
 def find_logs(
@@ -68,10 +69,7 @@ def find_logs(
 ) -> dict[str, Path]:
     """Return the paths of the existing traces by log, in the order of ``logs``.
 
-    Raises
-    ------
-    TraceError
-        When a required one is missing, a log has several traces, or there is none at all.
+    Raises TraceError when a required one is missing, a log has several traces, or there is none.
     """
     place, found = Path(folder), {}
     for name, paths in find_versions(folder, logs, required).items():
@@ -87,10 +85,7 @@ def find_versions(
 ) -> dict[str, list[Path]]:
     """Return the paths of all existing traces by log, in the order of ``logs``.
 
-    Raises
-    ------
-    TraceError
-        When a required one is missing, or there is none at all.
+    Raises TraceError when a required one is missing, or there is none at all.
     """
     place, needed, found = Path(folder), set(required), {}
     for name, log in logs.items():
@@ -117,16 +112,8 @@ def nearest_versions(
 ) -> Iterator[tuple[str, Workload, dict[str, Any]]]:
     """Yield each existing log in the version whose number of jobs is nearest, and its file.
 
-    Parameters
-    ----------
-    folder, logs
-        See :func:`find_versions`.
-    jobs
-        Returns the number of jobs of a log in the paper.
-    progress
-        Called before each log is read.
-    which
-        The jobs that the paper counts.
+    ``jobs`` returns the number of jobs of a log in the paper, which counts the jobs ``which``.
+    Progress is called before each log is read.
     """
     found = find_versions(folder, logs)
     steps = Steps(len(found), progress)
@@ -156,26 +143,12 @@ def log_name(path: Path) -> str:
 
 
 def run_study(
-    reproduce: Callable[[Progress | None], PublishedStudy],
-    *,
-    out: Path | None,
-    as_json: bool,
+    reproduce: Callable[[Progress | None], PublishedStudy], *, out: Path | None, as_json: bool
 ) -> bool:
     """Run a study for the command line: print it, and write it to ``out`` if given.
 
-    Parameters
-    ----------
-    reproduce
-        Runs the study, with a progress callback.
-    out
-        Folder to write; None writes nothing.
-    as_json
-        Print exactly one JSON object instead of tables.
-
-    Returns
-    -------
-    bool
-        Whether every required figure was reached.
+    With ``as_json``, print exactly one JSON object instead of tables. Returns whether every
+    required figure was reached.
     """
     if out is not None:
         check_replaceable(out)
@@ -199,15 +172,11 @@ def study_script(
 ) -> Callable[..., int]:
     """Return the main function of a study without a paper, which prints tables of a trace.
 
-    Parameters
-    ----------
-    name
-        Its folder, whose module ``run`` is run.
-    measured
-        Measures a trace, with a progress callback, and returns tables; those for a terminal are
-        printed.
+    It is in the module ``run`` of the study's folder; ``measured`` returns the tables of a trace,
+    of which those for a terminal are printed.
     """
-    from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
+    from hpcrowd.scenarios.whatif.scripts import ScriptTable
+    from hpcrowd.scenarios.whatif.scripts import script
 
     def shown(trace: Trace) -> list[ScriptTable]:
         with progress_bar() as progress:
@@ -232,22 +201,10 @@ def run_tasks[Task, Result](
 ) -> Iterator[tuple[Task, Result]]:
     """Yield each task with its result, in the order in which they finish.
 
-    Parameters
-    ----------
-    work, tasks, processes
-        See :func:`~hpcrowd.scenarios.engines.each_in_processes`.
-    progress
-        Called before the first task and after each.
-    label
-        Returns the progress label of a task.
-    unfinished
-        Results of finished tasks, by the ``name`` of the task; new results, plain data, are
-        added.
-
-    Raises
-    ------
-    Interrupted
-        When Ctrl-C ends it and results are kept.
+    Progress is called before the first task and after each, with its label. Results of finished
+    tasks may be kept in ``unfinished``, as plain data by the ``name`` of the task; Interrupted is
+    raised when Ctrl-C ends the work then. For the rest see
+    :func:`~hpcrowd.scenarios.engines.each_in_processes`.
     """
     names = {} if unfinished is None else {task.name: task for task in tasks}  # type: ignore[attr-defined]
     kept = {} if unfinished is None else unfinished.results(names)
@@ -276,15 +233,7 @@ def run_tasks[Task, Result](
 
 
 class Steps:
-    """Counts steps and reports them.
-
-    Parameters
-    ----------
-    total
-        Number of steps.
-    progress
-        Called before each step.
-    """
+    """Counts steps and reports each before it begins."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total = total

@@ -8,7 +8,9 @@ becomes a :class:`Rule`; a rule checked in one setting gives a :class:`Claim`.
 
 from __future__ import annotations
 
+import inspect
 import os
+import tomllib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,9 +25,16 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies import render
-from hpcrowd.scenarios.studies.published import Printed, csv_rows
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, record_rows
-from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
+from hpcrowd.scenarios.studies.published import Printed, csv_rows, study_name
+from hpcrowd.scenarios.studies.render import (
+    Picture,
+    Rows,
+    Table,
+    Version,
+    marked,
+    record_rows,
+    version_lines,
+)
 from hpcrowd.scenarios.unfinished import Unfinished
 
 if TYPE_CHECKING:
@@ -41,56 +50,57 @@ Check = Callable[..., Finding] | tuple[Callable[..., Finding], Callable[..., boo
 class PublishedStudy(ABC):
     """A published study that has been run again, and the declaration of its output.
 
-    Subclasses are dataclasses of findings. They set the names below, and define those of
-    :meth:`tables`, :meth:`pictures`, :meth:`claims`, :meth:`requirements`, :meth:`data`,
-    :meth:`rows` and :meth:`origin` that they need. Most have a field ``traces``: the findings on
-    each log or trace, by name.
+    Subclasses are dataclasses of findings. The file next to each that ends in ``.toml`` sets the
+    names below, with the name of its paper in ``papers.csv``, and declares its tables, see
+    :meth:`tables_of`. They define those of :meth:`tables`, :meth:`pictures`, :meth:`claims`,
+    :meth:`requirements`, :meth:`data`, :meth:`rows` and :meth:`origin` that they need. Most have a
+    field ``traces``: the findings on each log or trace, by name.
 
     Attributes
     ----------
-    name
-        Its name on the command line and in the names of its files.
-    about
-        One line for the list of studies.
-    title
-        Title of the HTML page.
-    source
-        The paper, without a full stop.
-    published
-        Source of each table of its folder ``published``.
-    setting
-        Name, in its data, of the setting of a statement or a requirement.
-    rules
-        Statements of the text that are checked on every trace.
-    listed
-        The logs or traces of the paper.
     written
         What its data consist of, see :func:`plain`.
-    unreadable
-        Why logs or traces of the paper cannot be read, by name.
-    stored_digits
-        Significant digits of the runs that are stored next to its page, for a study that takes
-        hours; None for one that is run again whenever its page is refreshed.
-    picture_colours
-        Colours of the pictures on its page; None keeps all.
-    counted_in
-        Where the paper gives the numbers of jobs of :meth:`versions`.
     """
 
-    name: ClassVar[str]
-    about: ClassVar[str]
-    title: ClassVar[str]
-    source: ClassVar[str]
+    name: ClassVar[str]  #: Its name on the command line and in the names of its files.
+    about: ClassVar[str]  #: One line for the list of studies.
+    title: ClassVar[str]  #: Title of the HTML page.
+    source: ClassVar[str]  #: The paper, without a full stop.
+    #: Source of each table of its folder ``published``.
     published: ClassVar[Mapping[str, str]] = {}
+    #: Name, in its data, of the setting of a statement or a requirement.
     setting: ClassVar[str] = "setting"
-    rules: ClassVar[Sequence[Rule]] = ()
-    listed: ClassVar[Collection[str]] = ()
+    rules: ClassVar[Sequence[Rule]] = ()  #: Statements of the text that are checked on every trace.
+    listed: ClassVar[Collection[str]] = ()  #: The logs or traces of the paper.
+    #: Why logs or traces of the paper cannot be read, by name.
     unreadable: ClassVar[Mapping[str, str]] = {}
+    #: Significant digits of the runs that are stored next to its page, for a study that takes
+    #: hours; None for one that is run again whenever its page is refreshed.
     stored_digits: ClassVar[int | None] = None
+    #: Colours of the pictures on its page; None keeps all.
     picture_colours: ClassVar[int | None] = None
+    #: Where the paper gives the numbers of jobs of :meth:`versions`.
     counted_in: ClassVar[str] = "the paper"
 
+    row_heading: ClassVar[Sequence[str]] = ()  #: Headings of :meth:`rows`.
+    declared: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  #: The tables of its file, by name.
+
     traces: Mapping[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        path = Path(inspect.getfile(cls)).with_suffix(".toml")
+        if not path.is_file():
+            return
+        found = tomllib.loads(path.read_text("utf-8"))
+        if paper := found.pop("paper", None):
+            known = csv_rows(Path(__file__).with_name("papers.csv"))
+            cited = next(row["citation"] for row in known if row["paper"] == paper)
+            places = found.get("published", {})
+            found["published"] = {name: f"{cited}, {place}" for name, place in places.items()}
+            found["source"] = f"{cited}, {found.pop('part')}" if "part" in found else cited
+        cls.declared = found.pop("tables", {})
+        for name, value in {"name": study_name(path), **found}.items():
+            setattr(cls, name, value)
 
     # ---- declared by each study ----
 
@@ -112,6 +122,24 @@ class PublishedStudy(ABC):
     @abstractmethod
     def tables(self) -> Sequence[Table]:
         """Return the tables in the order in which they are shown."""
+
+    def tables_of(self, rows: Mapping[str, Any]) -> list[Table]:
+        """Return tables that its file declares, in the order of the rows of each, by name.
+
+        A table is declared by the fields of :class:`Table`, of which ``part`` is its name unless
+        given, and ``columns`` may be a list. Without a heading, it is given with the rows.
+        """
+        found = []
+        for name, filled in rows.items():
+            given = {"part": name, **self.declared[name]}
+            if "heading" not in given:
+                given["heading"], filled = filled
+            columns = given.pop("columns", None)
+            if columns is not None:
+                pairs = enumerate(columns) if isinstance(columns, list) else columns.items()
+                columns = {int(place): heading for place, heading in pairs}
+            found.append(Table(rows=list(filled), columns=columns, **given))
+        return found
 
     @abstractmethod
     def summary(self) -> list[str]:
@@ -149,25 +177,14 @@ class PublishedStudy(ABC):
         return {"traces": {name: one.facts for name, one in self.traces.items()}}
 
     def more_parts(self, traces: Path) -> dict[str, str]:
-        """Return generated parts of its page that need additional runs, in Markdown by name.
-
-        Parameters
-        ----------
-        traces
-            Folder with the traces.
-        """
+        """Return generated parts of its page that need additional runs, in Markdown by name."""
         return {}
 
     def stored(self, digits: int | None = None) -> dict[str, Any]:
-        """Return all runs as plain data that :meth:`of_stored` reads.
+        """Return all runs as plain data that :meth:`of_stored` reads, with significant digits.
 
         They are kept next to the study's page, so that its tables and pictures can be made again
         without thousands of simulations, and a test can run some of them again.
-
-        Parameters
-        ----------
-        digits
-            Significant digits of measured numbers; all unless given.
         """
         runs: dict[str, Any] = plain(self, digits)
         return runs
@@ -272,75 +289,43 @@ class PublishedStudy(ABC):
 
 @dataclass(frozen=True)
 class Requirement:
-    """A figure that has to be reached.
+    """A figure that has to be reached."""
 
-    Attributes
-    ----------
-    setting
-        The log or the trace; empty if a study has only one.
-    what
-        The figure.
-    ours, required
-        As texts.
-    holds
-        Whether it is reached.
-    """
-
-    setting: str
-    what: str
+    setting: str  #: The log or the trace; empty if a study has only one.
+    what: str  #: The figure.
+    #: As texts.
     ours: str
     required: str
-    holds: bool
+    holds: bool  #: Whether it is reached.
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the text in one setting.
+    """A statement of the text in one setting."""
 
-    Attributes
-    ----------
-    name, section, what
-        Its name, its section in the text, and its words with the rule.
-    setting
-        The log, the load or the kind of workload it was checked on.
-    numbers
-        The measures, by name.
-    text
-        The same as text.
-    holds
-        Whether the rule holds; None if that is open.
-    """
-
+    #: Its name, its section in the text, and its words with the rule.
     name: str
     section: str
     what: str
-    setting: str
-    numbers: dict[str, float]
-    text: str
-    holds: bool | None
+    setting: str  #: The log, the load or the kind of workload it was checked on.
+    numbers: dict[str, float]  #: The measures, by name.
+    text: str  #: The same as text.
+    holds: bool | None  #: Whether the rule holds; None if that is open.
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How a statement is checked.
+    """How a statement is checked."""
 
-    Attributes
-    ----------
-    name, section, what
-        As in :class:`Claim`.
-    check
-        Measures the findings on a setting; may raise :class:`UnavailableError`.
-    settings
-        Settings that the statement is about, such as logs; None for all.
-    applies
-        Returns whether the statement is about the findings on a setting; None for all.
-    """
-
+    #: As in :class:`Claim`.
     name: str
     section: str
     what: str
+    #: Measures the findings on a setting; may raise :class:`UnavailableError`.
     check: Callable[..., Finding]
+    #: Settings that the statement is about, such as logs; None for all.
     settings: Collection[str] | None = None
+    #: Returns whether the statement is about the findings on a setting; None for all.
     applies: Callable[..., bool] | None = None
 
     def claim(self, setting: str, *found: Any) -> Claim:
@@ -353,19 +338,15 @@ class Rule:
         return Claim(self.name, self.section, self.what, setting, numbers, text, holds)
 
 
-def rules_of(study: str, checks: Mapping[str, Check]) -> tuple[Rule, ...]:
+def rules_of(place: str, checks: Mapping[str, Check]) -> tuple[Rule, ...]:
     """Return the statements of a study, in the order of the text.
 
-    Parameters
-    ----------
-    study
-        Its folder, whose ``statements.csv`` has a line for each: name, section, words with the
-        rule, and settings between spaces, none for all.
-    checks
-        How each is checked, by name, in the same order; see :class:`Rule`.
+    A file of comma-separated values, such as ``song2005/statements``, has a line for each: name,
+    section, words with the rule, and settings between spaces, none for all. How each is checked is
+    by name, in the same order; see :class:`Rule`.
     """
-    rows = csv_rows(Path(__file__).parent / study / "statements.csv")
-    assert [row["name"] for row in rows] == list(checks), f"{study}: other checks than statements"
+    rows = csv_rows(Path(__file__).parent / f"{place}.csv")
+    assert [row["name"] for row in rows] == list(checks), f"{place}: other checks than statements"
     found = []
     for row in rows:
         check = checks[row["name"]]
@@ -378,12 +359,7 @@ def rules_of(study: str, checks: Mapping[str, Check]) -> tuple[Rule, ...]:
 def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:
     """Return every statement in every setting that it applies to, statement by statement.
 
-    Parameters
-    ----------
-    rules
-        The statements.
-    found
-        The findings, by setting; a tuple is several arguments of a check.
+    Findings are by setting; a tuple is several arguments of a check.
     """
     places = {name: one if isinstance(one, tuple) else (one,) for name, one in found.items()}
     return [
@@ -398,12 +374,7 @@ def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:
 def as_data(ones: Iterable[Any], setting: str) -> list[dict[str, Any]]:
     """Return requirements or claims as plain data, fit for JSON.
 
-    Parameters
-    ----------
-    ones
-        Requirements or claims. If all settings are empty, they are left out.
-    setting
-        Name of the settings in the study, such as ``log``.
+    Their settings have a name in the study, such as ``log``; if all are empty, they are left out.
     """
     found = [asdict(one) for one in ones]
     if not any(one["setting"] for one in found):
@@ -422,13 +393,7 @@ def plain(value: Any, digits: int | None = None) -> Any:
 
     Of a dataclass all fields are written, or else the fields, properties and methods that its
     ``written`` names; if that is a mapping, by other names. Several words of a key are joined.
-
-    Parameters
-    ----------
-    value
-        The value, which may be nested.
-    digits
-        Significant digits of the numbers in arrays; all unless given.
+    Numbers in arrays may be rounded to significant digits.
     """
     if isinstance(value, Printed):
         return value.value
@@ -463,13 +428,8 @@ def _numbers(value: Any, digits: int | None) -> Any:
 def of_plain(kind: Any, data: Any) -> Any:
     """Return a value of a type from what :func:`plain` wrote: its inverse, except for rounding.
 
-    Parameters
-    ----------
-    kind
-        A dataclass, a type of mapping, list or tuple, of numpy's arrays of numbers, or a plain
-        type.
-    data
-        What was written; names that are not fields of a dataclass are left out.
+    The type is a dataclass, one of mapping, list or tuple, of numpy's arrays of numbers, or a plain
+    one. Names that are not fields of a dataclass are left out.
     """
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)

@@ -15,12 +15,7 @@ from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.models.users.learned import SEVERAL, fit_learned
 from hpcrowd.analysis.models.users.waits import with_waits
-from hpcrowd.analysis.validation.across import (
-    RANK_HEADING,
-    Across,
-    claim_rows,
-    rank_rows,
-)
+from hpcrowd.analysis.validation.across import RANK_HEADING, Across, claim_rows, rank_rows
 from hpcrowd.analysis.validation.models import ELSEWHERE, LEARNED, UserModel
 from hpcrowd.analysis.validation.report import HEADING, TITLES, draw, score_rows
 from hpcrowd.analysis.validation.scores import Estimate
@@ -56,13 +51,7 @@ def models(elsewhere: UserModel | None = None) -> list[UserModel]:
 
 
 def records(paths: Mapping[str, Path]) -> dict[str, tuple[Work, Clock, int]]:
-    """Return work, local time and processors of each log, with simulated waits where it has none.
-
-    Parameters
-    ----------
-    paths
-        Its file.
-    """
+    """Return work, local time and processors of each log; waits are simulated if it has none."""
     found = {}
     for name, path in paths.items():
         trace = read_trace(path)
@@ -80,15 +69,7 @@ def elsewhere(name: str, of: Mapping[str, tuple[Work, Clock, int]]) -> UserModel
 
 
 def validations(traces: Path, kept: Path | None = None) -> dict[str, Validation]:
-    """Return the validation of each log.
-
-    Parameters
-    ----------
-    traces
-        Folder with the traces.
-    kept
-        Folder for finished logs, which are not computed again; None for none.
-    """
+    """Return the validation of each log; those finished are kept in a folder, if given."""
     paths = find_logs(traces, studied(), studied())
     found: dict[str, Validation] = {}
     of: dict[str, tuple[Work, Clock, int]] = {}
@@ -182,15 +163,7 @@ def page_parts(found: Mapping[str, Validation]) -> dict[str, str]:
 
 
 def page_contents(traces: Path, runs: Path | None = None) -> tuple[dict[str, str], list[Picture]]:
-    """Validate on each log and return the generated parts of the page by name, and its picture.
-
-    Parameters
-    ----------
-    traces
-        Folder with the traces.
-    runs
-        Folder for finished logs; None for none.
-    """
+    """Validate on each log; return the generated parts of the page by name, and its picture."""
     found = validations(traces, runs)
     picture = Picture.of("validation", draw, found["KTH"], "KTH-SP2-1996-2.1-cln")
     return page_parts(found), [picture]

@@ -18,8 +18,13 @@ from typer.core import TyperCommand
 from hpcrowd.scenarios.cli import LazyGroup
 from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.outputs import with_force
-from hpcrowd.scenarios.studies.options import arguments_of, options_of
-from hpcrowd.scenarios.studies.registry import study_about, study_entry, study_names
+from hpcrowd.scenarios.studies.options import (
+    arguments_of,
+    options_of,
+    study_about,
+    study_entry,
+    study_names,
+)
 
 #: Exit code of a study that did not reach a published figure.
 NOT_REACHED = 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,9 @@ from hpcrowd.analysis.metrics import PERCENTILES, per_user
 from hpcrowd.analysis.pictures.plots import COLOURS as PALETTE
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.madon2024.measures import (
     EXPERIMENTS,
+    NAMES,
     QUANTITIES,
     REPLAYS,
     ROUNDING,
@@ -33,14 +33,16 @@ from hpcrowd.scenarios.studies.madon2024.measures import (
     LogRuns,
     Reading,
     figure5c_readings,
+    name_of,
+    sensitivity_parts,
+    simulate,
     statements,
     window_of,
 )
 from hpcrowd.scenarios.studies.options import TRACES
-from hpcrowd.scenarios.studies.render import Picture, Table
+from hpcrowd.scenarios.studies.render import Picture, Table, Version
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, trace_facts
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, plain
-from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 if TYPE_CHECKING:
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hpcrowd.analysis.run import Run
-    from hpcrowd.environment.traces.trace import Trace
 
 
 # ---- pictures --------------------------------------------------------------------------------
@@ -62,16 +63,6 @@ BLUE, ORANGE, GREEN, VERMILION, SKY = (
 
 #: Colour of each replay; rigid is blue and feedback orange, as in the paper.
 COLOURS = {"rigid": BLUE, "a0": GREEN, "a60": ORANGE}
-
-#: Names of the experiments as printed.
-NAMES = {
-    "easy": "EASY",
-    "fcfs": "FCFS",
-    "perf*2": "perf \u00d7 2",
-    "perf/2": "perf / 2",
-    "infra*2": "infra \u00d7 2",
-    "infra/2": "infra / 2",
-}
 
 #: Resolution of the files, dots per inch.
 DPI = 150
@@ -349,68 +340,15 @@ FIGURES: dict[str, Callable[[LogRuns], Figure]] = {
 #: The logs of the study (section 5.1).
 STUDIED = {"KTH": LOGS["KTH"], "SDSC": LOGS["SDSC-SP2"]}
 
-#: Settings of all simulations. The paper does not say which processors and requested times it uses;
-#: these come closest to its figures.
-COMMON = {"job_processors": "requested", "requested": "at-least:2x", "overrun": "keep"}
-
-#: What each experiment changes (section 5.2).
-SETTINGS: dict[str, dict[str, str]] = {
-    "easy": {},
-    "fcfs": {"scheduler": "fcfs"},
-    "perf*2": {"speed": "2x"},
-    "perf/2": {"speed": "0.5x"},
-    "infra*2": {"processors": "2x"},
-    "infra/2": {"processors": "0.5x"},
-}
-
-#: How users behave in each replay (section 5.1).
-USERS = {
-    "rigid": {"users": "rigid"},
-    "a0": {"users": "think-time", "sessions": "arrival:job"},
-    "a60": {"users": "think-time", "sessions": "arrival:60m"},
-}
-
 #: Jobs of each log (section 5.1).
 JOBS = {"KTH": 28_475, "SDSC": 67_667}
-
-#: The paper.
-PAPER = (
-    "M. Madon, G. Da Costa, J.-M. Pierson: Replay with Feedback: How does the performance of HPC "
-    "system impact user submission behavior? Future Generation Computer Systems 155, 2024, "
-    "66-79, doi:10.1016/j.future.2024.01.024"
-)
-
-#: Headings of the ranges in the text, and of the readings of Fig. 5c.
-RANGE = ("what", "ours", "published", "where")
-READING = ("users with one job", "divisor", "jobs", "method", "distance", "equal as printed")
 
 
 @dataclass
 class Madon2024(PublishedStudy):
-    """Our simulations compared with the published figures.
+    """Our simulations compared with the published figures."""
 
-    Attributes
-    ----------
-    logs
-        The simulations by log, KTH first.
-    """
-
-    name = "madon2024"
-    about = (
-        "Madon et al. 2024: Tables 1 and 2, Fig. 5c and the pictures, on KTH-SP2 (and SDSC-SP2)."
-    )
-    title = "Replay with feedback, reproduced"
-    source = PAPER
-    published: ClassVar = {
-        "madon2024_table1": f"{PAPER}, Table 1: makespan and waits, days",
-        "madon2024_table2": f"{PAPER}, Table 2: lateness",
-        "madon2024_figure5c": f"{PAPER}, Fig. 5c: percentiles over users of additional lateness, s",
-        "madon2024_text": f"{PAPER}, ranges given in the text",
-    }
-    setting = "log"
-    counted_in = "section 5.1"
-
-    logs: dict[str, LogRuns]
+    logs: dict[str, LogRuns]  #: The simulations by log, KTH first.
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -441,12 +379,8 @@ class Madon2024(PublishedStudy):
         """Return the published tables with ours, ranges of the text, and readings of Fig. 5c."""
         return (
             *(self._table(table, log) for table in TITLES for log in self.logs),
-            Table("Ranges in the text, KTH", RANGE, self._range_rows(), 4, "tables"),
-            Table(
-                "Readings of Fig. 5c, KTH", READING, self._reading_rows(), 4, "readings",
-                terminal=False, html=False,
-            ),
-        )  # fmt: skip
+            *self.tables_of({"ranges": self._range_rows(), "readings": self._reading_rows()}),
+        )
 
     def _table(self, table: str, log: str) -> Table:
         """Return a published table with our figures of a log; those out of bounds are bold."""
@@ -473,7 +407,7 @@ class Madon2024(PublishedStudy):
         )  # fmt: skip
 
     def _range_rows(self) -> list[list[str]]:
-        """Return our ranges and the published ones as printed, as :data:`RANGE`."""
+        """Return our ranges and the published ones as printed."""
         return [
             [
                 found.what,
@@ -555,8 +489,6 @@ class Madon2024(PublishedStudy):
 
     def more_parts(self, traces: Path) -> dict[str, str]:
         """Return the spread under small changes of the log, and the results of other readings."""
-        from hpcrowd.scenarios.studies.madon2024.sensitivity import sensitivity_parts
-
         return sensitivity_parts(read_trace(find_logs(traces, STUDIED, ["KTH"])["KTH"]))
 
 
@@ -579,11 +511,6 @@ def texts(cell: Cell) -> tuple[str, str, str]:
         places = decimals + 1 if decimals else 0
         deviation = f"{round(cell.deviation, places) + 0.0:+.{places}f}"
     return ours, cell.printed, deviation
-
-
-def name_of(experiment: str) -> str:
-    """Return the name of an experiment as printed."""
-    return NAMES.get(experiment, "recorded log")
 
 
 def reproduce_madon2024(
@@ -617,17 +544,3 @@ def reproduce_madon2024(
         logs[log] = LogRuns(log, runs)
     steps.end()
     return Madon2024(logs)
-
-
-def simulate(trace: Trace, experiment: str, kind: str, **changes: Any) -> Run:
-    """Run one of the simulations; ``changes`` replace fields of the configuration.
-
-    Parameters
-    ----------
-    trace
-        The log.
-    experiment, kind
-        Names of :data:`SETTINGS` and :data:`USERS`.
-    """
-    choices: dict[str, Any] = {**COMMON, **SETTINGS[experiment], **USERS[kind], **changes}
-    return replay(trace, **choices)

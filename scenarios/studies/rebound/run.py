@@ -9,6 +9,13 @@ their think times stay (Madon et al. 2024, section 7.3.3). In a semi-open popula
 users pause for less time and begin again, and unsatisfied ones leave, so that throughput is an
 outcome: the faster machine is used for more work (rebound), the slower one loses its users.
 
+If users submit more to a faster machine, part of the expected saving is used up: the *rebound*
+
+    rebound = 1 - (N(1) - N(s)) / (N(1) - N(1) / s)
+
+with N(s) the node-hours in use per week at s times the speed. It is 0 if the same work is done
+in less time, and 1 if the machine is as busy as before.
+
 Run: ``python -m hpcrowd.scenarios.studies.rebound.run TRACE``; its page, which also shows how close
 populations drawn from logs are to these: ``python -m hpcrowd.scenarios.studies.refresh rebound``.
 """
@@ -16,20 +23,33 @@ populations drawn from logs are to these: ``python -m hpcrowd.scenarios.studies.
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.agents.populations.component_users import AsRecorded
+from hpcrowd.agents.populations.made_up import ComponentWork
+from hpcrowd.agents.populations.openness import Openness
+from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.work.recorded import Work
+from hpcrowd.agents.work.units import Units
+from hpcrowd.analysis.curves import profile_distance, weekly_profile
+from hpcrowd.analysis.features.distance import apart
+from hpcrowd.analysis.paired import Estimate, t_interval
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, panels, tidy
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
+from hpcrowd.environment.errors import ModelFitError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
-from hpcrowd.scenarios.studies.rebound.draws import KINDS, draws_of, draws_rows, logs_rows
-from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, pause_slope
+from hpcrowd.scenarios.kinds.populations.resample import ResampleConfig, pool_of, resample
 from hpcrowd.scenarios.studies.render import Picture, Table, markdown_table, page_parts
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, study_script
 from hpcrowd.scenarios.terminal import Progress, progress_bar
@@ -41,15 +61,244 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
 
 
+#: Kinds of users and populations, variants, and names of measures.
+SETTINGS = tomllib.loads(Path(__file__).with_name("settings.toml").read_text("utf-8"))
+
+SEEDS = 10  # populations drawn; the same ones for each kind of users and each speed
+
+#: Measures of each run, by their accounts, with their titles on a page.
+MEASURES: dict[str, str] = SETTINGS["measures"]
+
+
+@dataclass(frozen=True)
+class Rebound:
+    """The results by kind of users, speed and seed.
+
+    Attributes
+    ----------
+    trace
+        Name of the trace.
+    accounts
+        For each kind of users and each speed the accounts of a run by each seed, see
+        :mod:`hpcrowd.analysis.accounts.population`.
+    settings
+        The settings of all runs.
+    """
+
+    trace: str
+    accounts: Mapping[str, Mapping[float, Sequence[Mapping[str, Any]]]]
+    settings: Mapping[str, Any]
+
+    @property
+    def speeds(self) -> list[float]:
+        """The speeds, as multiples of the recorded one."""
+        return sorted({speed for runs in self.accounts.values() for speed in runs})
+
+    def values(self, users: str, speed: float, measure: str) -> list[float]:
+        """Return a measure by seed."""
+        return [float(one[measure]) for one in self.accounts[users][speed]]
+
+    def estimate(self, users: str, speed: float, measure: str) -> Estimate:
+        """Return the mean over seeds with its interval."""
+        return t_interval(self.values(users, speed, measure))
+
+    def relative(self, users: str, speed: float, measure: str) -> Estimate:
+        """Return a measure as a multiple of that at speed 1, seed by seed, with its interval."""
+        pairs = zip(
+            self.values(users, speed, measure), self.values(users, 1.0, measure), strict=True
+        )
+        return t_interval([value / base for value, base in pairs])
+
+    def rebound(self, users: str, speed: float) -> Estimate:
+        """Return the rebound at a speed above 1, seed by seed, with its interval."""
+        used = "throughput_node_h_per_week"
+        pairs = zip(self.values(users, speed, used), self.values(users, 1.0, used), strict=True)
+        return t_interval([rebound_of(there, base, speed) for there, base in pairs])
+
+    def mean_count(self, users: str, speed: float, account: str) -> float:
+        """Return an account that counts, averaged over seeds."""
+        found = self.values(users, speed, account)
+        return sum(found) / len(found)
+
+
+def rebound_of(used: float, base: float, speed: float) -> float:
+    """Return the part of the expected saving that is used up; see the module's docstring.
+
+    Node-hours in use are those at a speed above 1, and at speed 1.
+    """
+    return 1 - (base - used) / (base - base / speed)
+
+
+# ---- pauses after responses ------------------------------------------------------------------
+# The slope of log2(pause + grace) over log2(response + grace) within users: at 0.5 a user pauses
+# 1.4 times as long after a response twice as long. It corresponds to the elasticity of
+# :class:`hpcrowd.agents.populations.openness.Consequences` for a user who reacts to the machine; in
+# a log it also contains how the length of jobs depends on the hour and on the work.
+
+#: s; added to pauses and responses, so that a few seconds do not count as a multiple; as in
+#: :class:`hpcrowd.agents.populations.satisfaction.Habit`.
+GRACE = 600
+
+#: s; pauses from this on are absences; as in :class:`Consequences`.
+ABSENCE = WEEK
+
+
+def pause_slope(units: Units, grace: int = GRACE, absence: int = ABSENCE) -> float:
+    """Return the slope of pauses over the responses before them, within users, least squares.
+
+    Pauses are the think times of recorded sessions or batches, and responses those of the last job
+    to end among those that they waited for; see :data:`GRACE` and :data:`ABSENCE`. Raises
+    ModelFitError when no user paused after two different responses.
+    """
+    there = (units.think_time >= 0) & (units.think_time < absence)
+    pause = np.log2(grace + units.think_time[there])
+    response = np.log2(grace + units.response[units.awaited[there]])
+    user = units.user[there]
+    count = np.maximum(np.bincount(user, minlength=1), 1)
+    x = response - (np.bincount(user, response, minlength=1) / count)[user]
+    y = pause - (np.bincount(user, pause, minlength=1) / count)[user]
+    spread = float(x @ x)
+    if spread <= 1e-9 * max(len(x), 1):  # rounding errors of equal numbers
+        raise ModelFitError(
+            f"pauses: {len(x)} of them",
+            "no user paused after two different responses; take a longer trace",
+        )
+    return float(x @ y) / spread
+
+
+# ---- populations drawn from a log -------------------------------------------------------------
+# How close they are to it: jobs per week, rhythm, think times. A draw is a run of the rigid
+# population with recorded waits: the record, moved by whole weeks. It is compared with the log, and
+# with the same draw in which each user is also moved by a random part of a week, which keeps
+# everything but day and hour. Closed loops under a scheduler are compared too.
+
+#: Kinds of populations by name: settings of
+#: :class:`~hpcrowd.scenarios.kinds.populations.resample.ResampleConfig`.
+KINDS: dict[str, dict[str, Any]] = SETTINGS["kinds"]
+
+#: The draw without day and hour, for comparison.
+SHUFFLED = "draw, shuffled in the week"
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The measures of one population."""
+
+    jobs_per_week: float  #: Submitted jobs per week.
+    week: float  #: Total variation distance of its weekly profile of submissions from the log's.
+    think: float  #: Kolmogorov-Smirnov distance of its think times between sessions from the log's.
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Populations drawn from a trace."""
+
+    jobs_per_week: float  #: Jobs of the log in its calendar weeks.
+    kinds: Mapping[str, Sequence[Draw]]  #: Draws by kind, one for each seed.
+
+
+def draws_of(
+    trace: Trace,
+    kinds: Mapping[str, Mapping[str, Any]] = KINDS,
+    *,
+    seeds: int = SEEDS,
+    progress: Progress | None = None,
+) -> Draws:
+    """Draw populations as long as the log and measure them.
+
+    Parameters
+    ----------
+    trace
+        The log.
+    kinds
+        Kinds of populations by name; the shuffled draw is added.
+    seeds
+        Number of draws of each kind, from seed 0 on.
+    progress
+        Called before each draw.
+    """
+    pool, converted = pool_of(trace, ResampleConfig())
+    log_week = weekly_profile(converted.jobs.recorded_submit, pool.recorded_clock)
+    log_think = think_times(converted.jobs, pool.work)
+
+    def measured(jobs: JobTable) -> Draw:
+        return Draw(
+            len(jobs) / pool.weeks,
+            profile_distance(weekly_profile(jobs.submit, pool.clock), log_week),
+            apart(think_times(jobs), log_think).ks,
+        )
+
+    found: dict[str, list[Draw]] = {}
+    steps = Steps(len(kinds) * seeds, progress)
+    for seed in range(seeds):
+        for name, choices in kinds.items():
+            steps.begin(f"{name}, seed {seed}")
+            run = resample(trace, seed=seed, **choices)
+            found.setdefault(name, []).append(measured(run.jobs))
+        roster = draw_roster(pool, pool.weeks, Openness(shuffled=True), Streams(seed))
+        model = Simulation(JobTable(), trace.processors, "recorded", clock=pool.clock, seed=seed)
+        horizon = pool.clock.second_at(pool.clock.wall(0) + pool.weeks * WEEK)
+        add_members(model, ComponentWork(pool, AsRecorded()), roster, horizon=horizon)
+        model.run()
+        found.setdefault(SHUFFLED, []).append(measured(model.jobs))
+    return Draws(len(converted.jobs) / pool.weeks, found)
+
+
+def draws_rows(found: Draws) -> str:
+    """Return the table in Markdown: means, and the smallest and largest of the draws."""
+    rows = [["log", f"{found.jobs_per_week:,.1f}", "", "", ""]]
+    for name, draws in found.kinds.items():
+        jobs = np.array([draw.jobs_per_week for draw in draws])
+        texts = [f"{jobs.mean():,.1f}", f"{jobs.min():,.0f} to {jobs.max():,.0f}"]
+        for values in ([draw.week for draw in draws], [draw.think for draw in draws]):
+            texts.append(f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})")
+        rows.append([name, *texts])
+    heading = ["population", "jobs per week", "smallest to largest", "weekly profile", "think time"]
+    return markdown_table(heading, rows, 1)
+
+
+def logs_rows(found: Mapping[str, Draws]) -> str:
+    """Return a table in Markdown with a row for each log: draws against the log, by name."""
+    rows = []
+    for name, draws in found.items():
+        jobs = np.array([draw.jobs_per_week for draw in draws.kinds["draw"]])
+        week, shuffled = (
+            np.mean([draw.week for draw in draws.kinds[kind]]) for kind in ("draw", SHUFFLED)
+        )
+        think = [draw.think for draw in draws.kinds["draw"]]
+        rows.append(
+            [
+                name, f"{draws.jobs_per_week:,.1f}", f"{jobs.mean():,.1f}",
+                f"{jobs.mean() / draws.jobs_per_week - 1:+.1%}", f"{jobs.std(ddof=1):,.1f}",
+                f"{week:.3f}", f"{shuffled:.3f}", f"{np.mean(think):.3f}", f"{max(think):.3f}",
+            ]
+        )  # fmt: skip
+    heading = [
+        "log", "jobs per week", "of draws", "off by", "sd", "weekly profile", "of shuffled",
+        "think time", "largest",
+    ]  # fmt: skip
+    return markdown_table(heading, rows, 1)
+
+
+def think_times(jobs: JobTable, work: Work | None = None) -> Int64s:
+    """Return the think times between the sessions of the jobs that ended, as simulated, s.
+
+    With a record, its sessions are used as recorded instead.
+    """
+    if work is None:
+        ended = jobs.take(np.flatnonzero(jobs.end != UNKNOWN))
+        ended.recorded_submit[:], ended.recorded_start[:] = ended.submit, ended.start
+        ended.recorded_end[:] = ended.end
+        work = Work.of(ended)
+    think = work.by_session.think_time
+    known: Int64s = think[think != UNKNOWN]
+    return known
+
+
 # ---- tables, sentences and a picture ---------------------------------------------------------
 
 #: Look of each kind of users: colour, marker, line.
-LOOKS = {
-    "rigid": ("grey", "s", "-"),
-    "replay": ("purple", "v", ":"),
-    "think-time": ("blue", "o", "-"),
-    "semi-open": ("vermilion", "D", "-"),
-}
+LOOKS: dict[str, list[str]] = SETTINGS["looks"]
 
 #: The measures that tables and sentences compare.
 JOBS, WORK = "throughput_jobs_per_week", "work_recorded_node_h_per_week"
@@ -62,15 +311,7 @@ PANELS = (
 )
 
 #: Counts of users who come and go, with headings.
-COUNTS = {
-    "users_there": "there at first",
-    "users_arrived": "arrived",
-    "users_done": "left when done",
-    "users_gave_up": "gave up",
-    "users_went_away": "went away",
-    "users_came_back": "came back",
-    "users_went_on": "began again",
-}
+COUNTS: dict[str, str] = SETTINGS["counts"]
 
 #: Points of different users at one speed are moved apart by this factor, to show intervals.
 APART = 1.018
@@ -252,36 +493,18 @@ def summary_lines(found: Rebound) -> list[str]:
 # ---- runs ------------------------------------------------------------------------------------
 
 SPEEDS = (0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of the nodes, as multiples of the recorded one
-SEEDS = 10  # populations drawn; the same ones for each kind of users and each speed
 WARMUP = 4  # first weeks that throughput leaves out, and as many last ones of replays
 SCHEDULER = "easy"
 REQUESTED = "at-least:2x"  # requested times cover run times at half the speed, everywhere
 
 #: Kinds of users: fields of :class:`~hpcrowd.scenarios.kinds.populations.resample.ResampleConfig`.
-USERS: dict[str, dict[str, Any]] = {
-    "rigid": {"users": "rigid"},
-    "think-time": {"users": "think-time-windows"},
-    "semi-open": {"users": "think-time-windows", "satisfaction": "habit"},
-}
+USERS: dict[str, dict[str, Any]] = SETTINGS["users"]
 
 #: The replay that cannot show rebound: the same log, with think times.
 REPLAY = "replay"
 
 #: What is varied in semi-open populations, at :data:`VARIED_AT` times the speed.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "habit": {"satisfaction": "habit"},
-    "habit, pauses stay (elasticity 0)": {
-        "satisfaction": "habit", "consequences": {"elasticity": 0},
-    },
-    "habit, pauses follow (elasticity 1)": {
-        "satisfaction": "habit", "consequences": {"elasticity": 1},
-    },
-    "habit, no user leaves or begins again": {
-        "satisfaction": "habit", "consequences": {"leave": 0, "again": 0},
-    },
-    "requested": {"satisfaction": "requested"},
-    "alea": {"satisfaction": "alea"},
-}  # fmt: skip
+VARIANTS: dict[str, dict[str, Any]] = SETTINGS["variants"]
 VARIED_AT = (0.5, 1.0, 2.0)
 
 #: The log of the page, and others that populations are drawn from if available.
@@ -317,7 +540,6 @@ def run_rebound(
     progress
         Called before each run.
     """
-    from hpcrowd.scenarios.kinds.populations.resample import resample
     from hpcrowd.scenarios.kinds.replay import replay
 
     common: dict[str, Any] = {"scheduler": SCHEDULER, "requested": REQUESTED}

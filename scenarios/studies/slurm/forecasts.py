@@ -37,8 +37,14 @@ from hpcrowd.environment.machine.requests import Ask, joined
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
-from hpcrowd.scenarios.studies.slurm.schedules import Queued, nearest, read_expected, read_queue
-from hpcrowd.scenarios.studies.slurm.workload import Workload, workload_of
+from hpcrowd.scenarios.studies.slurm.schedules import (
+    Queued,
+    Workload,
+    nearest,
+    read_expected,
+    read_queue,
+    workload_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,14 +71,6 @@ PREEMPTED = "PREEMPTED"
 #: Parts that the moments of a run are shared in, for processes.
 PARTS = 4
 
-#: Headings.
-FORECAST_TABLE = (
-    "known before", "run", "Slurm says", "jobs", "Slurm: error (s)", "median", "bias",
-    "ours: error (s)", "median", "bias", "recalibrated: error (s)",
-    "in 50 % bounds, raw and recalibrated (%)", "in 90 % bounds", "width of 90 % bounds (s)",
-    "not started",
-)  # fmt: skip
-
 
 class Known(NamedTuple):
     """What is known at a moment."""
@@ -84,18 +82,10 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """A recorded run from whose samples one forecasts.
+    """A recorded run from whose samples one forecasts."""
 
-    Attributes
-    ----------
-    record
-        The run.
-    before
-        The run a week before; None for none.
-    """
-
-    record: Record
-    before: Record | None = None
+    record: Record  #: The run.
+    before: Record | None = None  #: The run a week before; None for none.
 
     @property
     def shift(self) -> int:
@@ -148,13 +138,7 @@ class Scene:
         return jobs, tries
 
     def known_at(self, moment: int) -> Known:
-        """Return what was known at a sample.
-
-        Parameters
-        ----------
-        moment
-            Of the sample of the queue, s since the start of the plan.
-        """
+        """Return what was known at a sample of the queue, s since the start of the plan."""
         here = self.samples[moment]
         listed = {one.key for one in here}
         over = [
@@ -227,26 +211,14 @@ class Scene:
 
 @dataclass(frozen=True)
 class Case:
-    """Forecasts of one moment, and the starts that came; all times in s from that moment.
+    """Forecasts of one moment, and the starts that came; all times in s from that moment."""
 
-    Attributes
-    ----------
-    moment
-        s since the start of the plan.
-    keys
-        The jobs of which Slurm expected a start.
-    said
-        When Slurm expected it, shape (jobs,).
-    came
-        When it came; -1 if the record ends before, or the job was taken back, shape (jobs,).
-    futures
-        When it came in futures; infinite beyond the horizon, shape (futures, jobs).
-    """
-
-    moment: int
-    keys: tuple[Key, ...]
-    said: Int64s
+    moment: int  #: s since the start of the plan.
+    keys: tuple[Key, ...]  #: The jobs of which Slurm expected a start.
+    said: Int64s  #: When Slurm expected it, shape (jobs,).
+    #: When it came; -1 if the record ends before, or the job was taken back, shape (jobs,).
     came: Int64s
+    #: When it came in futures; infinite beyond the horizon, shape (futures, jobs).
     futures: NDArray[np.float64]
 
     @cached_property
@@ -257,48 +229,31 @@ class Case:
 
 @dataclass(frozen=True)
 class Score:
-    """How near forecasts of some jobs were; errors in s, of forecasts less starts.
+    """How near forecasts of some jobs were; errors in s, of forecasts less starts."""
 
-    Attributes
-    ----------
-    jobs, missing
-        Jobs at moments that count, and those that did not start within the record.
-    slurm, ours, recalibrated
-        Mean error without the sign, its median, and mean with the sign; of the median in futures,
-        raw and recalibrated.
-    cover50, cover90
-        Share of starts within bounds, raw and recalibrated.
-    width
-        Median width of the recalibrated 90 % bounds, s.
-    """
-
+    #: Jobs at moments that count, and those that did not start within the record.
     jobs: int
     missing: int
+    #: Mean error without the sign, its median, and mean with the sign; of the median in futures,
+    #: raw and recalibrated.
     slurm: tuple[float, float, float]
     ours: tuple[float, float, float]
     recalibrated: tuple[float, float, float]
+    #: Share of starts within bounds, raw and recalibrated.
     cover50: tuple[float, float]
     cover90: tuple[float, float]
-    width: float
+    width: float  #: Median width of the recalibrated 90 % bounds, s.
 
 
 @dataclass
 class Forecasts:
-    """Forecasts of recorded runs.
+    """Forecasts of recorded runs."""
 
-    Attributes
-    ----------
-    cases
-        By forecaster and run.
-    week_before
-        The run that each run has before it.
-    futures
-        Futures at each moment.
-    """
-
+    #: By forecaster and run.
     cases: dict[tuple[str, str], list[Case]] = field(default_factory=dict)
+    #: The run that each run has before it.
     week_before: dict[str, str] = field(default_factory=dict)
-    futures: int = FUTURES
+    futures: int = FUTURES  #: Futures at each moment.
 
     def scores(self, forecaster: str) -> dict[tuple[str, str], Score]:
         """Return the scores of a forecaster by run and class; those of all runs are the last.
@@ -336,7 +291,7 @@ class Forecasts:
         }
 
     def rows(self) -> list[list[str]]:
-        """Return the scores as the texts of :data:`FORECAST_TABLE`."""
+        """Return the scores."""
         return [
             _row(forecaster, run, kind, score)
             for forecaster in FORECASTERS
@@ -351,27 +306,11 @@ def forecasts_of(
     progress: Progress | None = None,
     workers: int = 1,
 ) -> Forecasts:
-    """Return forecasts at all samples of recorded runs.
+    """Return forecasts at all samples of recorded runs, with some futures at each moment.
 
-    Runs without samples of ``squeue --start`` are left out.
-
-    Parameters
-    ----------
-    records
-        The runs.
-    futures
-        Futures at each moment.
-    seed
-        Seed of the futures.
-    progress
-        Called before the first part of a run and after each.
-    workers
-        Processes that share the work.
-
-    Raises
-    ------
-    TraceError
-        If there are no runs of two plans: one is the week before the other.
+    Runs without samples of ``squeue --start`` are left out. Progress is called before the first
+    part of a run and after each. Raises TraceError if there are no runs of two plans: one is the
+    week before the other.
     """
     runs, before = weeks_before(records)
     tasks = [
@@ -390,10 +329,7 @@ def forecasts_of(
 def weeks_before(records: Sequence[Record]) -> tuple[list[Record], dict[int, int]]:
     """Return the runs of which there are forecasts, and which is the week before each, by place.
 
-    Raises
-    ------
-    TraceError
-        If there are no runs of two plans.
+    Raises TraceError if there are no runs of two plans.
     """
     runs = [one for one in records if not one.is_log and Scene(one).expected]
     before = {
@@ -427,20 +363,9 @@ def _cases_of(
 def case_at(
     scene: Scene, moment: int, users: str = "none", futures: int = FUTURES, seed: int = 0
 ) -> Case:
-    """Return the forecasts at a sample, and what came.
+    """Return the forecasts at a sample, s since the start of the plan, and what came.
 
-    Parameters
-    ----------
-    scene
-        The run.
-    moment
-        Of the sample, s since the start of the plan.
-    users
-        What users do, see :data:`hpcrowd.analysis.forecast.futures.USERS`.
-    futures
-        How many.
-    seed
-        Their seed.
+    Users do one of :data:`hpcrowd.analysis.forecast.futures.USERS`.
     """
     from hpcrowd.analysis.forecast.futures import Outset
     from hpcrowd.environment.schedulers.slurm.policy import Slurm
@@ -471,19 +396,10 @@ def case_at(
 
 
 def recalibrated(cases: Sequence[Case], before: Sequence[Case]) -> list[NDArray[np.float64]]:
-    """Return the bounds of cases, each corrected by what was known of earlier ones.
+    """Return the bounds of cases, s from their moment, each corrected by what was known earlier.
 
-    Parameters
-    ----------
-    cases
-        By moment.
-    before
-        Of an earlier run, all of whose outcomes are known.
-
-    Returns
-    -------
-    bounds
-        s from the moment of each case, shape (jobs, levels).
+    Cases are by moment; of those before, of an earlier run, all outcomes are known. Bounds have the
+    shape (jobs, levels).
     """
     offsets = Recalibration(LEVELS, classes=_kinds(np.zeros((0, len(LEVELS))))[1])
     for case in before:

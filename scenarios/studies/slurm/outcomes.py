@@ -1,34 +1,51 @@
 """How near simulations of a plan come, given how much recorded runs of it differ.
 
 A plan is simulated several times, with other phases each time, see
-:mod:`hpcrowd.scenarios.studies.slurm.workload`. Every figure is the median over these draws.
+:func:`~hpcrowd.scenarios.studies.slurm.schedules.drawn_phases`. Every figure is the median over
+these draws.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hpcrowd.scenarios.studies.slurm.differences import Difference, by_cause, differences
+from hpcrowd.environment.holds.rules import Rules
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.machine.model import Machine
+from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.measures import (
     Comparison,
+    Difference,
     Distance,
     Reproduced,
     agreed_order,
+    by_cause,
     compare,
+    differences,
     mean,
     priorities,
     shares,
     waits_by,
 )
 from hpcrowd.scenarios.studies.slurm.records import Record
-from hpcrowd.scenarios.studies.slurm.schedules import TOTAL, Schedule, schedule_of
+from hpcrowd.scenarios.studies.slurm.schedules import (
+    TOTAL,
+    Simulated,
+    Workload,
+    drawn_phases,
+    schedule_of,
+    workload_of,
+)
 from hpcrowd.scenarios.studies.study import Requirement
+from hpcrowd.scenarios.terminal import Progress
 
 #: Most that a simulation may differ, as a multiple of what two recorded runs differ by; s that the
 #: median may differ in any case; how much less the waits may correlate.
@@ -44,21 +61,8 @@ REASONS, PRIORITIES = 0.90, 0.95
 LOG_PEARSON, LOG_MEDIAN = 0.97, 4.0
 
 
-class Simulated(NamedTuple):
-    """A simulation of a plan.
-
-    Attributes
-    ----------
-    schedule
-        Its outcome.
-    on_record
-        Priorities and fair-share factors at the record's samples if all jobs start and end as
-        recorded; None if that was not simulated.
-    """
-
-    schedule: Schedule
-    on_record: Schedule | None = None
-
+#: What is required: the figure, ours, the requirement, and whether it is reached.
+Need = tuple[str, str, str, bool]
 
 #: Simulates the plan of a recorded run: the draw with this number.
 Simulate = Callable[[Record, int], Simulated]
@@ -112,39 +116,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A plan.
-
-    Attributes
-    ----------
-    name
-        The names of its runs.
-    log
-        Whether the record is an accounting, not runs of a plan.
-    draws
-        Each simulation compared with each recorded run.
-    among
-        How far the starts of each two simulations are apart.
-    typical
-        The place of the simulation whose mean difference is the median one.
-    own
-        The recorded runs compared with each other; if there is only one, the pairs of other plans.
-    borrowed
-        Whether they are of other plans.
-    partitions, users
-        Mean waits by name.
-    order
-        Pairs of users in the recorded order, pairs that count, and those in another order.
-    parts
-        Priorities and their parts compared with ``sprio``; ``FairShare`` with ``sshare``.
-    on_record
-        Whether these are of a simulation in which all jobs start as recorded.
-    differences
-        The jobs whose starts in the typical simulation differ from the nearest run.
-    nearest
-        The name of that run.
-    facts
-        Where the records are from.
-    """
+    """A plan."""
 
     written: ClassVar = {
         "simulated": "compared", "recorded": "own", "simulated_apart": "among",
@@ -154,21 +126,26 @@ class Outcome:
         "jobs_that_differ": "differences.__len__",
     }  # fmt: skip
 
-    name: str
-    log: bool
-    draws: tuple[tuple[Comparison, ...], ...]
-    among: tuple[Distance, ...]
-    typical: int
+    name: str  #: The names of its runs.
+    log: bool  #: Whether the record is an accounting, not runs of a plan.
+    draws: tuple[tuple[Comparison, ...], ...]  #: Each simulation compared with each recorded run.
+    among: tuple[Distance, ...]  #: How far the starts of each two simulations are apart.
+    typical: int  #: The place of the simulation whose mean difference is the median one.
+    #: The recorded runs compared with each other; if there is only one, the pairs of other plans.
     own: tuple[Comparison, ...]
-    borrowed: bool
+    borrowed: bool  #: Whether they are of other plans.
+    #: Mean waits by name.
     partitions: Mapping[str, Waits]
     users: Mapping[str, Waits]
+    #: Pairs of users in the recorded order, pairs that count, and those in another order.
     order: tuple[int, int, Sequence[tuple[str, str]]]
+    #: Priorities and their parts compared with ``sprio``; ``FairShare`` with ``sshare``.
     parts: Mapping[str, Reproduced]
-    on_record: bool
+    on_record: bool  #: Whether these are of a simulation in which all jobs start as recorded.
+    #: The jobs whose starts in the typical simulation differ from the nearest run.
     differences: Sequence[Difference]
-    nearest: str
-    facts: Mapping[str, Any]
+    nearest: str  #: The name of that run.
+    facts: Mapping[str, Any]  #: Where the records are from.
 
     @property
     def ours(self) -> tuple[Comparison, ...]:
@@ -194,83 +171,51 @@ class Outcome:
         """Return a figure over the draws; of each, the mean over the recorded runs."""
         return Spread.of([mean([of(pair) for pair in pairs]) for pairs in self.draws])
 
-    @property
+    @cached_property
     def requirements(self) -> list[Requirement]:
         """The figures that have to be reached."""
-        if self.log:
-            return self._of_log()
-        found = [*self._of_pairs(), *self._of_waits()]
+        needs = self._of_log() if self.log else self._of_plan()
+        return [Requirement(self.name, *need[:-1], bool(need[-1])) for need in needs]
+
+    def _of_log(self) -> Iterator[Need]:
+        pearson = self.spread(lambda one: one.starts.pearson)
+        required = f"above {LOG_PEARSON}"
+        yield "Pearson of waits", pearson.text(".3f"), required, pearson.median > LOG_PEARSON
+        middle = self.spread(lambda one: one.starts.median)
+        ours, required = f"{middle.text('.1f')} s", f"under {LOG_MEDIAN:g} s"
+        yield "median difference of starts", ours, required, middle.median < LOG_MEDIAN
+
+    def _of_plan(self) -> Iterator[Need]:
+        if self.own:
+            yield from self._of_pairs()
+        for name, waits in self.partitions.items():
+            least, most = waits.range
+            ours, required = f"{waits.spread.text()} s", f"{least:.0f} to {most:.0f} s"
+            yield f"mean wait in {name}", ours, required, least <= waits.ours <= most
+        right, counted, wrong = self.order
+        pairs = f"{counted} pairs"
+        yield "users' mean waits in order", f"{right} of {pairs}", pairs, not wrong
         said = self.spread(lambda one: one.reasons.share)
         if not math.isnan(said.median):
-            found.append(self._need(
-                "same pending reasons", said.text(".1%"), f"at least {REASONS:.0%}",
-                said.median >= REASONS,
-            ))  # fmt: skip
+            required = f"at least {REASONS:.0%}"
+            yield "same pending reasons", said.text(".1%"), required, said.median >= REASONS
         if self.on_record and TOTAL in self.parts:
             near = self.parts[TOTAL].near
-            found.append(self._need(
-                "priorities reproduced", f"{near:.1%}", f"at least {PRIORITIES:.0%}",
-                near >= PRIORITIES,
-            ))  # fmt: skip
-        return found
+            required = f"at least {PRIORITIES:.0%}"
+            yield "priorities reproduced", f"{near:.1%}", required, near >= PRIORITIES
 
-    def _need(self, what: str, ours: str, required: str, holds: bool) -> Requirement:
-        return Requirement(self.name, what, ours, required, bool(holds))
-
-    def _of_log(self) -> list[Requirement]:
-        pearson = self.spread(lambda one: one.starts.pearson)
-        middle = self.spread(lambda one: one.starts.median)
-        return [
-            self._need(
-                "Pearson of waits", pearson.text(".3f"), f"above {LOG_PEARSON}",
-                pearson.median > LOG_PEARSON,
-            ),
-            self._need(
-                "median difference of starts", f"{middle.text('.1f')} s", f"under {LOG_MEDIAN:g} s",
-                middle.median < LOG_MEDIAN,
-            ),
-        ]  # fmt: skip
-
-    def _of_pairs(self) -> list[Requirement]:
-        """Return what is required by what recorded runs differ by; nothing without two of them."""
-        if not self.own:
-            return []
-
-        def both(of: Callable[[Comparison], float]) -> tuple[Spread, float]:
-            return self.spread(of), mean([of(one) for one in self.own])
-
-        found = []
+    def _of_pairs(self) -> Iterator[Need]:
+        """Yield what is required by what recorded runs, at least two of them, differ by."""
         for what, of, least in (
             ("mean difference of starts", lambda one: one.starts.mean, 0.0),
             ("the same, all tries of requeued jobs", lambda one: one.tries.mean, 0.0),
             ("median difference of starts", lambda one: one.starts.median, MEDIAN),
         ):  # type: str, Callable[[Comparison], float], float
-            ours, own = both(of)
-            most = max(MULTIPLE * own, least)
-            found.append(self._need(
-                what, f"{ours.text()} s", f"at most {most:.0f} s", ours.median <= most
-            ))  # fmt: skip
-        ours, own = both(lambda one: one.starts.pearson)
-        found.append(self._need(
-            "Pearson of waits", ours.text(".3f"), f"at least {own - LESS:.3f}",
-            ours.median >= own - LESS,
-        ))  # fmt: skip
-        return found
-
-    def _of_waits(self) -> list[Requirement]:
-        found = []
-        for name, waits in self.partitions.items():
-            least, most = waits.range
-            found.append(self._need(
-                f"mean wait in {name}", f"{waits.spread.text()} s", f"{least:.0f} to {most:.0f} s",
-                least <= waits.ours <= most,
-            ))  # fmt: skip
-        right, counted, wrong = self.order
-        found.append(self._need(
-            "users' mean waits in order", f"{right} of {counted} pairs", f"{counted} pairs",
-            not wrong,
-        ))  # fmt: skip
-        return found
+            ours, most = self.spread(of), max(MULTIPLE * mean([of(one) for one in self.own]), least)
+            yield what, f"{ours.text()} s", f"at most {most:.0f} s", ours.median <= most
+        ours = self.spread(lambda one: one.starts.pearson)
+        least = mean([one.starts.pearson for one in self.own]) - LESS
+        yield "Pearson of waits", ours.text(".3f"), f"at least {least:.3f}", ours.median >= least
 
 
 def plans_of(records: Sequence[Record]) -> list[list[Record]]:
@@ -295,20 +240,11 @@ def pairs_of(runs: Sequence[Record]) -> list[Comparison]:
 
 
 def outcome(
-    runs: Sequence[Record],
-    simulated: Sequence[Simulated],
-    others: Sequence[Comparison] = (),
+    runs: Sequence[Record], simulated: Sequence[Simulated], others: Sequence[Comparison] = ()
 ) -> Outcome:
-    """Return what simulations of a plan reached.
+    """Return what simulations of a plan reached, of which the first may be on the record, too.
 
-    Parameters
-    ----------
-    runs
-        The plan's recorded runs, at least one.
-    simulated
-        The simulations, at least one; the first one may have priorities on the record.
-    others
-        Pairs of recorded runs of other plans, for a plan with a single run.
+    Pairs of recorded runs of other plans are for a plan with a single run.
     """
     first, schedules = runs[0], [one.schedule for one in simulated]
     plan, only = first.plan, first.compared
@@ -358,3 +294,170 @@ def outcome(
             "submissions": len(plan),
         },
     )  # fmt: skip
+
+
+# ---- mechanisms switched off one by one -------------------------------------------------------
+# What each is worth: one of them switched off, the plan simulated again. A mechanism that matters
+# moves the schedule away from the recorded one when it is off. One that moves it nearer is not
+# modelled well; one that changes nothing is not used by the plan, or is worth less than the phases.
+
+
+class Mechanism(NamedTuple):
+    """A mechanism, and how it is switched off."""
+
+    name: str  #: What tables call the run without it.
+    #: Settings of the machine that switch it off.
+    scheduling: Mapping[str, object] = {}
+    priority: Mapping[str, object] = {}
+    #: Returns the machine without it, for what is not a setting.
+    machine: Callable[[Machine], Machine] | None = None
+    workload: Callable[[Workload], Workload] | None = None  #: Returns the jobs without it.
+    placement: str = "slurm"  #: The rule of placement.
+
+    def without(self, machine: Machine) -> Machine:
+        """Return a machine without it."""
+        changed = machine.model_copy(
+            update={
+                "scheduling": machine.scheduling.model_copy(update=dict(self.scheduling)),
+                "priority": machine.priority.model_copy(update=dict(self.priority)),
+            }
+        )
+        return changed if self.machine is None else self.machine(changed)
+
+
+def one_tier(machine: Machine) -> Machine:
+    """Return the machine with all partitions in one tier."""
+    tiers = [one.model_copy(update={"priority_tier": 1}) for one in machine.partitions]
+    return machine.model_copy(update={"partitions": tuple(tiers)})
+
+
+def without_throttles(workload: Workload) -> Workload:
+    """Return the jobs with arrays of which any number of tasks may run at a time."""
+    return _asking(workload, Ask.THROTTLE, UNKNOWN)
+
+
+def without_dependencies(workload: Workload) -> Workload:
+    """Return the jobs without dependencies."""
+    rules, jobs = workload.rules, len(workload.jobs)
+    free = Rules(delay=np.zeros(jobs, np.int64), failed=rules.failed, parents={})
+    return _changed(workload, rules=free)
+
+
+def _asking(workload: Workload, ask: Ask, value: int) -> Workload:
+    requests = workload.requests.copy()
+    for row in range(len(workload.jobs)):
+        requests.set(row, ask, value)
+    return _changed(workload, requests=requests)
+
+
+def _changed(workload: Workload, **values: object) -> Workload:
+    known = {name: getattr(workload, name) for name in Workload.__dataclass_fields__}
+    return Workload(**{**known, **values})
+
+
+#: All as it is, then each mechanism off.
+MECHANISMS = (
+    Mechanism("as recorded"),
+    Mechanism("no backfilling", {"backfill": False}),
+    Mechanism("no fair share", priority={"weight_fair_share": 0}),
+    Mechanism("no age in priorities", priority={"weight_age": 0}),
+    Mechanism("no job size in priorities", priority={"weight_size": 0}),
+    Mechanism("no QOS in priorities", priority={"weight_qos": 0}),
+    Mechanism("no partition in priorities", priority={"weight_partition": 0}),
+    Mechanism("first come, first served", priority={"kind": "basic"}),
+    Mechanism("no tiers of partitions", machine=one_tier),
+    Mechanism("no limits of users and QOS", {"enforce_limits": False}),
+    Mechanism("no preemption", {"preempt_type": "none"}),
+    Mechanism("memory not counted", {"memory_counts": False}),
+    Mechanism("placement: least loaded nodes first", placement="spread"),
+    Mechanism("placement: best fit", placement="best-fit"),
+    Mechanism("no throttles of arrays", workload=without_throttles),
+    Mechanism("one planned task of an array", {"bf_max_job_array_resv": 1}),
+    Mechanism("no dependencies", workload=without_dependencies),
+    Mechanism("plans exact to the second", {"bf_resolution": 1}),
+    Mechanism("no pass every minute", {"sched_interval": -1}),
+    Mechanism("no delay between passes", {"batch_sched_delay": 0.0}),
+    Mechanism("limits checked every second", {"time_limit_period": 1}),
+    Mechanism("requeued jobs eligible after 1 s", {"requeue_delay": 1}),
+    Mechanism("no latency at starts", {"start_latency": 0.0}),
+    Mechanism("backfill cycles take no time", {"cycle_time": 0.0}),
+)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a plan's schedule is with a mechanism switched off, over several draws of phases."""
+
+    plan: str  #: The names of the plan's recorded runs.
+    mechanism: str  #: The name of the run.
+    #: s between starts, as in :class:`~hpcrowd.scenarios.studies.slurm.measures.Distance`.
+    mean: Spread
+    median: Spread
+    pearson: Spread  #: Correlation of waits.
+    wait: Spread  #: Simulated mean wait, s.
+
+
+def effects_of(
+    records: Sequence[Record],
+    phases: int,
+    seed: int = 0,
+    progress: Progress | None = None,
+    workers: int = 1,
+    mechanisms: Sequence[Mechanism] = MECHANISMS,
+) -> list[Effect]:
+    """Return what each mechanism does to each plan, with the study's draws of phases.
+
+    Progress is called before the first simulation and after each.
+    """
+    plans = plans_of(records)
+    tasks = [
+        (plan, place, number)
+        for plan in range(len(plans))
+        for place in range(len(mechanisms))
+        for number in range(phases)
+    ]
+    work = partial(_figures, plans, mechanisms, seed)
+    done = dict(run_tasks(work, tasks, workers, progress, lambda task: mechanisms[task[1]].name))
+    found = []
+    for plan, runs in enumerate(plans):
+        for place, one in enumerate(mechanisms):
+            figures = [done[plan, place, number] for number in range(phases)]
+            spreads = [Spread.of(values) for values in zip(*figures, strict=True)]
+            found.append(Effect(", ".join(run.name for run in runs), one.name, *spreads))
+    return found
+
+
+def _figures(
+    plans: Sequence[Sequence[Record]],
+    mechanisms: Sequence[Mechanism],
+    seed: int,
+    task: tuple[int, int, int],
+) -> tuple[float, ...]:
+    """Return the figures of a simulation, the mean over the recorded runs of the plan."""
+    from hpcrowd.scenarios.studies.slurm.simulated import machine_of, schedule_on
+
+    runs, mechanism, number = plans[task[0]], mechanisms[task[1]], task[2]
+    first = runs[0]
+    machine = machine_of(first)
+    phases = drawn_phases(machine, number, seed)
+    workload = workload_of(first, phases.arrived)
+    if mechanism.workload is not None:
+        workload = mechanism.workload(workload)
+    machine = mechanism.without(phases.on(machine))
+    found = schedule_on(first, workload, machine, mechanism.placement)
+    starts = [compare(found, schedule_of(run), first.plan, first.compared).starts for run in runs]
+    return (
+        mean([one.mean for one in starts]),
+        mean([one.median for one in starts]),
+        mean([one.pearson for one in starts]),
+        mean([one.waits[0] for one in starts]),
+    )
+
+
+def effect_rows(effects: Sequence[Effect]) -> list[list[str]]:
+    """Return the effects."""
+    return [
+        [one.plan, one.mechanism, one.mean.text(), one.median.text(), one.pearson.text(".3f"),
+         one.wait.text()]
+        for one in effects
+    ]  # fmt: skip

@@ -63,10 +63,7 @@ class Called(NamedTuple):
 def load_any(folder: str | os.PathLike[str]) -> Record:
     """Return a recorded run of a plan, or an accounting, whichever a folder holds.
 
-    Raises
-    ------
-    TraceError
-        If it holds neither, or something is missing or malformed.
+    Raises TraceError if it holds neither, or something is missing or malformed.
     """
     place = Path(folder)
     if place.is_dir() and file_of(place, "plan.csv") is None:
@@ -81,20 +78,7 @@ def load_any(folder: str | os.PathLike[str]) -> Record:
 
 
 def load_log(folder: Path, path: Path) -> Record:
-    """Return an accounting as a recorded run.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    path
-        Its file with the accounting.
-
-    Raises
-    ------
-    TraceError
-        If something is malformed.
-    """
+    """Return the accounting in a file as a recorded run; TraceError if it is malformed."""
     jobs = read_jobs(path)
     called, lines = _called(folder), _submit_lines(folder)
     try:
@@ -130,11 +114,7 @@ def machine_of_log(folder: Path) -> Machine:
     """Return the machine of an accounting.
 
     ``sacctmgr show assoc`` names no parent of an account unless asked; ``sshare`` shows the tree.
-
-    Raises
-    ------
-    MachineError
-        If nothing describes it, or something is wrong.
+    Raises MachineError if nothing describes it, or something is wrong.
     """
     conf, template, *more = (file_of(folder, name) for name in MACHINE_FILES)
     machine = read_machine([path for path in (conf or template, *more) if path is not None])
@@ -161,17 +141,7 @@ def _parents(folder: Path) -> dict[str, str]:
 
 
 def _submission(job: Mapping[str, Any], ran: Sequence[Sequence[Try]], asked: Asked) -> Submission:
-    """Return what was submitted.
-
-    Parameters
-    ----------
-    job
-        Its first row in the accounting.
-    ran
-        The tries of each of its tasks.
-    asked
-        What its submit line says.
-    """
+    """Return what was submitted, from its first row, the tries of its tasks and its submit line."""
     counts = {
         one["type"] + (f"/{one['name']}" if one["name"] else ""): int(one["count"] or 0)
         for one in job["tres"]["requested"]

@@ -55,39 +55,20 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Try:
-    """One try of a job.
+    """One try of a job."""
 
-    Attributes
-    ----------
-    key
-        The job.
-    trial
-        Place among its tries, from 0.
-    submit, eligible, start, end
-        s since the start of the plan; -1 if it did not happen, or is not known.
-    state
-        Slurm's word, such as ``COMPLETED``, ``PREEMPTED``.
-    cores
-        Cores that it had, or asked for.
-    nodes
-        Names of its nodes.
-    how
-        ``main``, ``backfill`` or ``submit``: the pass that started it; empty if not known.
-    job
-        Its number in that run; -1 if not known.
-    """
-
-    key: Key
-    trial: int
+    key: Key  #: The job.
+    trial: int  #: Place among its tries, from 0.
+    #: s since the start of the plan; -1 if it did not happen, or is not known.
     submit: int
     eligible: int
     start: int
     end: int
-    state: str
-    cores: int
-    nodes: tuple[str, ...]
-    how: str
-    job: int = UNKNOWN
+    state: str  #: Slurm's word, such as ``COMPLETED``, ``PREEMPTED``.
+    cores: int  #: Cores that it had, or asked for.
+    nodes: tuple[str, ...]  #: Names of its nodes.
+    how: str  #: ``main``, ``backfill`` or ``submit``: the pass that started it; empty if not known.
+    job: int = UNKNOWN  #: Its number in that run; -1 if not known.
 
     @property
     def started(self) -> bool:
@@ -118,10 +99,7 @@ def counted(tries: Iterable[Try]) -> tuple[Try, ...]:
 def tasks_in(text: str) -> tuple[int, ...]:
     """Return the tasks of an array: ``0-3,7,10-20:5``; an end such as ``%2`` is left out.
 
-    Raises
-    ------
-    ValueError
-        If it is something else.
+    Raises ValueError if it is something else.
     """
     found: list[int] = []
     for part in text.partition("%")[0].strip("[]").split(",") if text else ():
@@ -141,10 +119,7 @@ def nodes_in(text: str) -> tuple[str, ...]:
 def read_jobs(path: Path) -> list[Mapping[str, Any]]:
     """Return the jobs in what ``sacct -D --json`` wrote (data parser 0.0.38, of Slurm 22.05).
 
-    Raises
-    ------
-    TraceError
-        If the file is something else.
+    Raises TraceError if the file is something else.
     """
     try:
         jobs = json_of(read_file(path, LONGEST_DOCUMENT)[0].decode("utf-8", "replace"))["jobs"]
@@ -161,21 +136,10 @@ def tries_of(
     origin: int,
     path: Path,
 ) -> list[Try]:
-    """Return the tries in the accounting.
+    """Return the tries in the accounting, of the jobs of :func:`read_jobs`.
 
-    Parameters
-    ----------
-    jobs, path
-        As of :func:`read_jobs`.
-    plan_of
-        Returns the submission of a job; None leaves it out.
-    origin
-        Unix time of the start of the plan.
-
-    Raises
-    ------
-    TraceError
-        If a job lacks something.
+    ``plan_of`` returns the submission of a job, and None leaves it out; the origin is the Unix time
+    of the start of the plan. Raises TraceError if a job lacks something.
     """
 
     def since(moment: int) -> int:
@@ -243,70 +207,42 @@ _FACTOR = re.compile(r"factor (\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True)
 class Submission:
-    """A line of a plan: what was asked for, when, and for how long it runs.
+    """A line of a plan: what was asked for, when, and for how long it runs."""
 
-    Attributes
-    ----------
-    plan
-        Its number.
-    planned, before, after
-        s; when it was to be submitted, and when sbatch was called and answered; the last two are
-        the first one if they are not known.
-    user, account, partition, qos
-        Names; the partition may be several, separated by commas.
-    nodes, tasks, tasks_per_node, cores_per_task, memory, gpus
-        As asked for, memory in MB on each node, GPUs on each node; -1 if it does not say.
-    exclusive
-        Whether whole nodes.
-    features
-        As in ``skylake|milan``; empty for none.
-    limit
-        s.
-    array
-        The tasks; empty for a job of its own.
-    throttle
-        Most tasks at a time; 0 for no limit.
-    condition, parent
-        The dependency on another line of the plan; None and -1 without.
-    begin
-        s; not before; -1 for at once.
-    cancel
-        s; when it was taken back if it still waited; -1 for never.
-    run
-        s that each task runs unless it is stopped; one number for a job of its own.
-    memory_per_core, all_gpus
-        MB for each core, and GPUs of the whole job; -1 if it does not say.
-    fails
-        Whether it ends without success though it is not stopped.
-    """
-
-    plan: int
+    plan: int  #: Its number.
+    #: s; when it was to be submitted, and when sbatch was called and answered; the last two are the
+    #: first one if they are not known.
     planned: float
     before: float
     after: float
+    #: Names; the partition may be several, separated by commas.
     user: str
     account: str
     partition: str
     qos: str
+    #: As asked for, memory in MB on each node, GPUs on each node; -1 if it does not say.
     nodes: int
     tasks: int
     tasks_per_node: int
     cores_per_task: int
     memory: int
     gpus: int
-    exclusive: bool
-    features: str
-    limit: int
-    array: tuple[int, ...]
-    throttle: int
+    exclusive: bool  #: Whether whole nodes.
+    features: str  #: As in ``skylake|milan``; empty for none.
+    limit: int  #: s.
+    array: tuple[int, ...]  #: The tasks; empty for a job of its own.
+    throttle: int  #: Most tasks at a time; 0 for no limit.
+    #: The dependency on another line of the plan; None and -1 without.
     condition: Condition | None
     parent: int
-    begin: float
-    cancel: float
+    begin: float  #: s; not before; -1 for at once.
+    cancel: float  #: s; when it was taken back if it still waited; -1 for never.
+    #: s that each task runs unless it is stopped; one number for a job of its own.
     run: tuple[float, ...]
+    #: MB for each core, and GPUs of the whole job; -1 if it does not say.
     memory_per_core: int = UNKNOWN
     all_gpus: int = UNKNOWN
-    fails: bool = False
+    fails: bool = False  #: Whether it ends without success though it is not stopped.
 
     @property
     def keys(self) -> list[Key]:
@@ -320,36 +256,16 @@ class Submission:
 
 @dataclass(frozen=True)
 class Record:
-    """A recorded run.
+    """A recorded run."""
 
-    Attributes
-    ----------
-    folder
-        Where it is.
-    plan
-        What was submitted, in the order of the plan.
-    tries
-        The outcome, by job, then by try.
-    origin
-        Unix time of the start of the plan.
-    end
-        s; when the run was cut; -1 if not known.
-    factor
-        How many times too fast the clock ran.
-    numbers
-        The line of the plan by the number that sbatch returned.
-    compared
-        The jobs to compare; all if empty.
-    """
-
-    folder: Path
-    plan: tuple[Submission, ...]
-    tries: tuple[Try, ...]
-    origin: int
-    end: int
-    factor: float
-    numbers: Mapping[int, int]
-    compared: frozenset[Key] = frozenset()
+    folder: Path  #: Where it is.
+    plan: tuple[Submission, ...]  #: What was submitted, in the order of the plan.
+    tries: tuple[Try, ...]  #: The outcome, by job, then by try.
+    origin: int  #: Unix time of the start of the plan.
+    end: int  #: s; when the run was cut; -1 if not known.
+    factor: float  #: How many times too fast the clock ran.
+    numbers: Mapping[int, int]  #: The line of the plan by the number that sbatch returned.
+    compared: frozenset[Key] = frozenset()  #: The jobs to compare; all if empty.
 
     @property
     def name(self) -> str:
@@ -393,13 +309,7 @@ class Record:
 
 
 def load(folder: str | os.PathLike[str]) -> Record:
-    """Return a recorded run.
-
-    Raises
-    ------
-    TraceError
-        If something is missing or malformed.
-    """
+    """Return a recorded run; TraceError if something is missing or malformed."""
     place = Path(folder)
     if not place.is_dir():
         raise TraceError(f"{place}: not a folder; give the folder of a recorded run")
@@ -412,13 +322,7 @@ def load(folder: str | os.PathLike[str]) -> Record:
 
 
 def text_of(folder: Path, name: str) -> str:
-    """Return the text of a file of a run, plain or gzipped.
-
-    Raises
-    ------
-    TraceError
-        If it is missing or damaged.
-    """
+    """Return the text of a file of a run, plain or gzipped; TraceError if missing or damaged."""
     path = file_of(folder, name)
     if path is None:
         raise TraceError(f"{folder / name}[.gz]: not found; a recorded run has this file")

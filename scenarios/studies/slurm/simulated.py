@@ -13,22 +13,98 @@ from heapq import heapify, heappop
 
 import numpy as np
 
+from hpcrowd.environment.engine.kernel.cluster import ClusterState, Jobs
+from hpcrowd.environment.engine.kernel.heap import Heap
+from hpcrowd.environment.engine.kernel.nodes import site as N
+from hpcrowd.environment.engine.kernel.nodes.loop import calculated
+from hpcrowd.environment.engine.kernel.nodes.queue import finish, join, occupy, withdraw
+from hpcrowd.environment.engine.kernel.nodes.site import Site
+from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
+from hpcrowd.environment.engine.passes.slurm.past import hold_shares
+from hpcrowd.environment.engine.passes.slurm.state import SlurmState
 from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Rules
-from hpcrowd.environment.jobs import UNKNOWN, State
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.model import Machine
+from hpcrowd.environment.machine.stock import Share
 from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
+from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.schedulers.slurm.priority import Factors
+from hpcrowd.environment.schedulers.slurm.rules import SiteRules
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.scenarios.studies.slurm.outcomes import Simulated
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
-from hpcrowd.scenarios.studies.slurm.recorded_run import RecordedRun
 from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
-from hpcrowd.scenarios.studies.slurm.schedules import KEPT, KEPT_WORD, TOTAL, Schedule, schedule_of
-from hpcrowd.scenarios.studies.slurm.workload import Workload, drawn_phases, workload_of
+from hpcrowd.scenarios.studies.slurm.schedules import (
+    KEPT,
+    KEPT_WORD,
+    TOTAL,
+    Schedule,
+    Simulated,
+    Workload,
+    drawn_phases,
+    schedule_of,
+    workload_of,
+)
+
+
+class RecordedRun:
+    """A run whose starts and ends are known; priorities and shares are computed."""
+
+    def __init__(self, machine: Machine, jobs: JobTable) -> None:
+        rules = SiteRules(machine)
+        self._book = SlurmBook(rules, Admission(rules, jobs), "slurm", jobs)
+        self._engine = Jobs(jobs.matrix), ClusterState(), Heap(np.zeros((2, 0), np.int64))
+
+    def _site(self, now: int) -> Site:
+        while not calculated(site := self._book.site(*self._engine), now):
+            self._book.rank()
+        return site
+
+    def state(self, now: int) -> SlurmState:
+        """Return what the controller knows."""
+        self._site(now)
+        return self._book.state()
+
+    def _is(self, row: int, *status: int) -> bool:
+        return row < self._book.rows.table.shape[1] and self._book.rows.status[row] in status
+
+    def submit(self, row: int, now: int, eligible: int) -> None:
+        """Put a job into the queue that may start from a second on, if it does not wait or run."""
+        if self._is(row, N.WAITING, N.RUNNING):
+            return
+        book = self._book
+        book.resolve(np.array([row]))
+        if not book.rows.count[row]:  # the site refuses it by now
+            book.add_entries(row, book.running_like(row))
+        book.rows.begin[row] = eligible
+        book.grow(1, 1, int(book.rows.count[row]))
+        join(self._site(now), row, now)
+
+    def start(self, row: int, now: int, cores: int) -> None:
+        """Let a waiting job run with some cores."""
+        if self._is(row, N.WAITING):
+            book = self._book
+            book.grow(1, 1, 0)
+            withdraw(self._site(now), row)
+            none = (0,) * len(book.layout.gpu_types)
+            first, last = hold_shares(book, (Share(0, cores, 0, none),))
+            entry = int(book.rows.entry[row])
+            occupy(book.site(*self._engine), entry, now, first, last, N.BY_MAIN)
+
+    def end(self, row: int, now: int) -> None:
+        """Let a running job end."""
+        if self._is(row, N.RUNNING):
+            self._book.grow(0, 1, 0)
+            finish(self._site(now), row, now, False)
+
+    def take_back(self, row: int) -> None:
+        """Take a waiting job out of the queue."""
+        if self._is(row, N.WAITING):
+            self._book.withdraw(row)
+
 
 #: s that a job takes beyond its program, from its start to its end: the median of ten thousand
 #: records of the referee's runs.
@@ -62,15 +138,9 @@ def machine_of(record: Record) -> Machine:
 
 
 def replay(record: Record, number: int = 0, seed: int = 0) -> Simulated:
-    """Simulate the plan of a recorded run, with phases drawn at random.
+    """Simulate the plan of a recorded run, with phases drawn at random: see ``drawn_phases``.
 
-    Parameters
-    ----------
-    record
-        The recorded run.
-    number, seed
-        See :func:`~hpcrowd.scenarios.studies.slurm.workload.drawn_phases`. Only the first draw has
-        priorities on the record, as they hardly depend on phases.
+    Only the first draw has priorities on the record, as they hardly depend on phases.
     """
     machine = machine_of(record)
     phases = drawn_phases(machine, number, seed)
@@ -86,16 +156,7 @@ def schedule_on(
 ) -> Schedule:
     """Return the schedule of a recorded run's plan on a machine.
 
-    Parameters
-    ----------
-    record
-        The recorded run; reasons, priorities and shares are noted at the moments of its samples.
-    workload
-        Its jobs.
-    machine
-        The machine.
-    placement
-        Which nodes a job gets.
+    Reasons, priorities and shares are noted at the moments of the run's samples.
     """
     moments = moments_of(record)
     jobs = workload.jobs.copy()

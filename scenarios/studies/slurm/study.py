@@ -20,28 +20,31 @@ from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table
 from hpcrowd.scenarios.studies.running import run_tasks
-from hpcrowd.scenarios.studies.slurm.differences import CAUSES, Difference, by_cause, parting
-from hpcrowd.scenarios.studies.slurm.forecasts import (
-    FORECAST_TABLE,
-    FUTURES,
-    Forecasts,
-    forecasts_of,
-    weeks_before,
+from hpcrowd.scenarios.studies.slurm.forecasts import FUTURES, Forecasts, forecasts_of, weeks_before
+from hpcrowd.scenarios.studies.slurm.measures import (
+    CAUSES,
+    Comparison,
+    Difference,
+    Distance,
+    by_cause,
+    mean,
+    parting,
 )
-from hpcrowd.scenarios.studies.slurm.measures import Comparison, Distance, mean
-from hpcrowd.scenarios.studies.slurm.mechanisms import EFFECT_TABLE, Effect, effect_rows, effects_of
 from hpcrowd.scenarios.studies.slurm.outcomes import (
+    Effect,
     Outcome,
     Simulate,
-    Simulated,
     Spread,
     Waits,
+    effect_rows,
+    effects_of,
     outcome,
     pairs_of,
     plans_of,
 )
 from hpcrowd.scenarios.studies.slurm.recorded_logs import FILES, load_any
 from hpcrowd.scenarios.studies.slurm.records import Record, file_of
+from hpcrowd.scenarios.studies.slurm.schedules import Simulated
 from hpcrowd.scenarios.studies.study import PublishedStudy, plain
 from hpcrowd.scenarios.terminal import Progress
 
@@ -131,100 +134,53 @@ PHASES, PAGE_PHASES = 9, 2
 #: Most of them, so that a mistyped number does not run for days.
 MOST_PHASES = 1000
 
-#: Headings.
-START_TABLE = ("plan", "schedules", "jobs", "mean apart (s)", "median", "p90", "in 5 s (%)",
-               "in 60 s (%)", "Pearson", "Spearman", "same nodes (%)")  # fmt: skip
-START_COLUMNS = {0: "plan", 1: "schedules", 3: "mean apart (s)", 4: "median", 7: "in 60 s (%)",
-                 8: "Pearson"}  # fmt: skip
-PARTITION_TABLE = ("plan", "partition", "jobs", "apart (s)", "recorded runs", "wait (s)",
-                   "recorded", "Pearson", "recorded runs")  # fmt: skip
-USER_TABLE = ("plan", "user", "wait (s)", "recorded")
-REASON_TABLE = ("plan", "simulated", "recorded", "jobs", "share (%)")
-PART_TABLE = ("plan", "part", "compared", "reproduced (%)", "mean apart", "most")
-CAUSE_TABLE = ("plan", "cause", "jobs", "share of all differences (%)")
-FORECAST_COLUMNS = {0: "known before", 1: "run", 2: "Slurm says", 3: "jobs", 4: "Slurm: error (s)",
-                    7: "ours", 10: "recalibrated", 12: "in 90 % bounds (%)"}  # fmt: skip
-DIFFERENCE_TABLE = ("plan", "job", "partition", "user", "later (s)", "simulated", "recorded",
-                    "cause")  # fmt: skip
-
 
 @dataclass
 class Slurm(PublishedStudy):
-    """Plans that a real Slurm ran, replayed.
+    """Plans that a real Slurm ran, replayed."""
 
-    Attributes
-    ----------
-    traces
-        What the simulations of each plan reached, by the names of its runs.
-    phases, seed
-        Simulations of each plan, and the seed of their phases.
-    effects
-        What mechanisms do that were switched off, if that was asked for.
-    forecasts
-        Forecasts at the samples, Slurm's and ours, if that was asked for.
-    """
-
-    name = "slurm"
-    about = "A real Slurm's recorded runs, replayed: starts, waits, reasons, priorities."
-    title = "Recorded runs of a real Slurm, replayed"
-    source = "Recorded runs of Slurm: plan, accounting, and samples of squeue, sprio and sshare"
-    setting = "plan"
-
+    #: What the simulations of each plan reached, by the names of its runs.
     traces: dict[str, Outcome]
+    #: Simulations of each plan, and the seed of their phases.
     phases: int = 1
     seed: int = 0
+    #: What mechanisms do that were switched off, if that was asked for.
     effects: Sequence[Effect] = field(default_factory=list)
+    #: Forecasts at the samples, Slurm's and ours, if that was asked for.
     forecasts: Forecasts | None = None
 
     def tables(self) -> Sequence[Table]:
         """Return starts, partitions, users, reasons, priorities, causes and single jobs."""
         ones = self.traces.values()
-        return (
-            Table(
-                "Starts, simulated and between recorded runs", START_TABLE,
-                [row for one in ones for row in start_rows(one)], 2, "starts", once=True, wrap=True,
-                columns=START_COLUMNS,
-            ),
-            Table(
-                "Partitions", PARTITION_TABLE, [row for one in ones for row in partition_rows(one)],
-                2, "partitions", once=True, wrap=True,
-            ),
-            Table(
-                "Users", USER_TABLE,
-                [[one.name, name, waits.spread.text(), _range(waits.runs)]
-                 for one in ones for name, waits in one.users.items()],
-                2, "users", once=True, wrap=True,
-            ),
-            Table(
-                "Pending reasons of jobs that wait in both", REASON_TABLE,
-                [row for one in ones for row in reason_rows(one)], 3, "reasons", once=True,
-                wrap=True,
-            ),
-            Table(
-                "Priorities at the samples", PART_TABLE,
-                [[one.name, part.name, f"{part.compared:,}", f"{100 * part.near:.1f}",
-                  f"{part.mean:.4g}", f"{part.most:.4g}"]
-                 for one in ones for part in one.parts.values()],
-                2, "priorities", once=True, wrap=True,
-            ),
-            Table(
-                "Why starts differ from those of the nearest run", CAUSE_TABLE,
-                [row for one in ones for row in cause_rows(one)], 2, "causes", once=True, wrap=True,
-            ),
-            *(
-                Table(
-                    title, DIFFERENCE_TABLE,
-                    [difference_row(one, found) for one in ones for found in order(one)[:LISTED]],
-                    4, part, once=True, wrap=True, terminal=part == "largest",
-                )
-                for title, part, order in (
-                    ("Largest differences", "largest", lambda one: list(one.differences)),
-                    ("Earliest differences", "earliest", lambda one: parting(one.differences)),
-                )
-            ),
-            *([effect_table(self.effects)] if self.effects else []),
-            *([forecast_table(self.forecasts)] if self.forecasts else []),
-        )  # fmt: skip
+        found = {
+            "starts": [row for one in ones for row in start_rows(one)],
+            "partitions": [row for one in ones for row in partition_rows(one)],
+            "users": [
+                [one.name, name, waits.spread.text(), _range(waits.runs)]
+                for one in ones
+                for name, waits in one.users.items()
+            ],
+            "reasons": [row for one in ones for row in reason_rows(one)],
+            "priorities": [
+                [one.name, part.name, f"{part.compared:,}", f"{100 * part.near:.1f}",
+                 f"{part.mean:.4g}", f"{part.most:.4g}"]
+                for one in ones for part in one.parts.values()
+            ],
+            "causes": [row for one in ones for row in cause_rows(one)],
+            "largest": [
+                difference_row(one, found) for one in ones for found in one.differences[:LISTED]
+            ],
+            "earliest": [
+                difference_row(one, found)
+                for one in ones
+                for found in parting(one.differences)[:LISTED]
+            ],
+        }  # fmt: skip
+        if self.effects:
+            found["mechanisms"] = effect_rows(self.effects)
+        if self.forecasts:
+            found["forecasts"] = self.forecasts.rows()
+        return self.tables_of(found)
 
     def summary(self) -> list[str]:
         """Return what was reached, and what recorded runs themselves differ by."""
@@ -273,17 +229,17 @@ class Slurm(PublishedStudy):
     def more_parts(self, traces: Path) -> dict[str, str]:
         """Return the tables of mechanisms and of forecasts for the page, from additional runs."""
         records = load_all([traces])
-        tables = (
-            effect_table(effects_of(records, PAGE_PHASES, self.seed)),
-            forecast_table(forecasts_of(records, FUTURES, self.seed)),
+        tables = self.tables_of(
+            {
+                "mechanisms": effect_rows(effects_of(records, PAGE_PHASES, self.seed)),
+                "forecasts": forecasts_of(records, FUTURES, self.seed).rows(),
+            }
         )
         return {one.part: markdown_table(one.heading, one.rows, one.left) for one in tables}
 
     def rows(self) -> Rows:
         """Return every job whose starts differ from those of the nearest run."""
-        heading = ("plan", "job", "user", "partition", "start", "recorded_start", "cause", "detail",
-                   "simulated", "recorded")  # fmt: skip
-        return heading, [
+        return self.row_heading, [
             [one.name, str(found.key), found.line.user, found.line.partition, found.mine.start,
              found.theirs.start, found.cause, found.detail, str(found.mine), str(found.theirs)]
             for one in self.traces.values()
@@ -310,33 +266,12 @@ def reproduce_slurm(
 ) -> Slurm:
     """Simulate the plans of recorded runs of a real Slurm, and set the starts beside Slurm's.
 
-    Parameters
-    ----------
-    records
-        Folders of runs, or folders with such folders in them. Runs with the same plan are compared
-        with each other too.
-    progress
-        Called before the first simulation and after each.
-    phases
-        Simulations of each plan, with phases that are drawn at random, see
-        :mod:`hpcrowd.scenarios.studies.slurm.workload`.
-    mechanisms
-        Simulations with each of Slurm's mechanisms switched off; 0 leaves that table out.
-    forecasts
-        Futures at each sample of the queue, to compare forecasts of starts with Slurm's own; 0
-        leaves that table out, and 20 take some minutes.
-    seed
-        Seed of the phases, and of the futures.
-    workers
-        Processes that share the work.
-
-    Raises
-    ------
-    QuantityError
-        If a number is too small.
-    TraceError
-        If a folder holds no recorded run, or something is missing or malformed; for forecasts, if
-        there are no runs of two plans.
+    Records are folders of runs, or folders with such folders in them; runs with the same plan are
+    compared with each other too. Phases are drawn at random, see
+    :func:`~hpcrowd.scenarios.studies.slurm.schedules.drawn_phases`; 20 futures at each sample take
+    some minutes. Raises QuantityError if a number is too small, and TraceError if a folder holds no
+    recorded run, something is missing or malformed, or, for forecasts, there are no runs of two
+    plans.
     """
     from hpcrowd.scenarios.studies.slurm.simulated import replay
 
@@ -363,25 +298,10 @@ def compare_records(
     progress: Progress | None = None,
     workers: int = 1,
 ) -> Slurm:
-    """Simulate the plans of recorded runs, and compare.
+    """Simulate the plans of recorded runs, or of folders with runs, and compare.
 
-    Parameters
-    ----------
-    records
-        Recorded runs, folders of runs, or folders with such folders in them.
-    simulate
-        Simulates the plan of a recorded run.
-    phases
-        Simulations of each plan.
-    progress
-        Called before the first simulation and after each.
-    workers
-        Processes that share the work.
-
-    Raises
-    ------
-    TraceError
-        If a folder holds no recorded run, or something is missing or malformed.
+    Progress is called before the first simulation and after each. Raises TraceError as
+    :func:`load_all`.
     """
     loaded = [one for one in records if isinstance(one, Record)]
     plans = plans_of(loaded + load_all(one for one in records if not isinstance(one, Record)))
@@ -405,10 +325,7 @@ def _simulated(records: Sequence[Record], simulate: Simulate, task: tuple[int, i
 def load_all(folders: Iterable[Path]) -> list[Record]:
     """Return the recorded runs in folders: each is one, has some in it, or both.
 
-    Raises
-    ------
-    TraceError
-        If one holds none, or something is missing or malformed.
+    Raises TraceError if one holds none, or something is missing or malformed.
     """
     found: dict[Path, Record] = {}
     for folder in folders:
@@ -432,7 +349,7 @@ def load_all(folders: Iterable[Path]) -> list[Record]:
 
 
 def start_rows(one: Outcome) -> list[list[str]]:
-    """Return how far starts are apart, as the texts of :data:`START_TABLE`."""
+    """Return how far starts are apart."""
     rows = [
         _start_row(one, f"simulated - {run.second}", [pairs[place].starts for pairs in one.draws])
         for place, run in enumerate(one.draws[0])
@@ -459,7 +376,7 @@ def _start_row(one: Outcome, name: str, found: Sequence[Distance]) -> list[str]:
 
 
 def partition_rows(one: Outcome) -> list[list[str]]:
-    """Return differences and waits by partition, as the texts of :data:`PARTITION_TABLE`."""
+    """Return differences and waits by partition."""
     return [_partition_row(one, name, waits) for name, waits in one.partitions.items()]
 
 
@@ -475,24 +392,8 @@ def _partition_row(one: Outcome, name: str, waits: Waits) -> list[str]:
     ]  # fmt: skip
 
 
-def effect_table(effects: Sequence[Effect]) -> Table:
-    """Return what each mechanism does."""
-    return Table(
-        "Mechanisms switched off one by one", EFFECT_TABLE, effect_rows(effects), 2, "mechanisms",
-        once=True, wrap=True,
-    )  # fmt: skip
-
-
-def forecast_table(forecasts: Forecasts) -> Table:
-    """Return how near forecasts of starts were, Slurm's and ours."""
-    return Table(
-        "Forecasts of starts at the samples", FORECAST_TABLE, forecasts.rows(), 3, "forecasts",
-        once=True, wrap=True, columns=FORECAST_COLUMNS,
-    )  # fmt: skip
-
-
 def reason_rows(one: Outcome) -> list[list[str]]:
-    """Return what was said of waiting jobs, as the texts of :data:`REASON_TABLE`.
+    """Return what was said of waiting jobs.
 
     The last rows are how often two recorded runs say the same.
     """
@@ -515,7 +416,7 @@ def reason_rows(one: Outcome) -> list[list[str]]:
 
 
 def cause_rows(one: Outcome) -> list[list[str]]:
-    """Return the causes of differences, as the texts of :data:`CAUSE_TABLE`."""
+    """Return the causes of differences."""
     found = by_cause(one.differences)
     whole = sum(seconds for _, _, seconds in found)
     return [
@@ -525,7 +426,7 @@ def cause_rows(one: Outcome) -> list[list[str]]:
 
 
 def difference_row(one: Outcome, found: Difference) -> list[str]:
-    """Return what both schedules did with a job, as the texts of :data:`DIFFERENCE_TABLE`."""
+    """Return what both schedules did with a job."""
     cause = found.cause + (f": {found.detail}" if found.detail else "")
     return [
         one.name, str(found.key), found.line.partition, found.line.user, f"{found.later:+,}",

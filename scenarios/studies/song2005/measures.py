@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from hpcrowd.analysis.features.distance import apart
+from hpcrowd.analysis.features.panels import begin
 from hpcrowd.analysis.features.series import pearson
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.models.jobs.mugm import (
@@ -24,10 +25,17 @@ from hpcrowd.analysis.models.jobs.mugm import (
     jobs_of,
     run_time_medoids,
 )
+from hpcrowd.analysis.pictures.plots import margins, new_figure
+from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.study import Requirement
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 #: Numbers of groups in Table III.
 COUNTS = (2, 4, 6)
@@ -65,14 +73,9 @@ BORDER_MET = 300
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of a group, %.
+    """Shares of a group, %."""
 
-    Attributes
-    ----------
-    area, jobs, users
-        Share of run time x processors, of the jobs, and of the users.
-    """
-
+    #: Share of run time x processors, of the jobs, and of the users.
     area: float
     jobs: float
     users: float
@@ -80,30 +83,18 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Users in groups, by descending area.
-
-    Attributes
-    ----------
-    count
-        Requested number of groups.
-    label
-        Group of each user in the order of user numbers, from 0 on, shape (users,).
-    shares
-        Shares of each group.
-    samples
-        The same with medoids of random samples of run times, one entry for each sample.
-    staying
-        %; mean share of the jobs whose group stays when medoids come from a random sample.
-    """
+    """Users in groups, by descending area."""
 
     written: ClassVar = {
         "shares_percent": "shares", "samples_percent": "samples", "jobs_staying_percent": "staying",
     }  # fmt: skip
 
-    count: int
-    label: Int64s
-    shares: tuple[Shares, ...]
+    count: int  #: Requested number of groups.
+    label: Int64s  #: Group of each user in the order of user numbers, from 0 on, shape (users,).
+    shares: tuple[Shares, ...]  #: Shares of each group.
+    #: The same with medoids of random samples of run times, one entry for each sample.
     samples: tuple[tuple[Shares, ...], ...] = ()
+    #: %; mean share of the jobs whose group stays when medoids come from a random sample.
     staying: float | None = None
 
     def ranges(self, group: int, name: str) -> tuple[float, float] | None:
@@ -114,39 +105,24 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Quality:
-    """How close generated jobs are to those of the trace.
+    """How close generated jobs are to those of the trace."""
 
-    Attributes
-    ----------
-    ks_processors, ks_run_time
-        Kolmogorov-Smirnov distances.
-    correlation
-        Pearson's of processors and run time of the generated jobs, on raw values.
-    """
-
+    #: Kolmogorov-Smirnov distances.
     ks_processors: float
     ks_run_time: float
+    #: Pearson's of processors and run time of the generated jobs, on raw values.
     correlation: float
 
 
 @dataclass(eq=False)
 class Jobs:
-    """Jobs of a trace that MUGM is fitted to, and the groups of their users.
+    """Jobs of a trace that MUGM is fitted to, and the groups of their users."""
 
-    Attributes
-    ----------
-    workload
-        The trace.
-    user, processors
-        User and processors of each job.
-    run_time
-        s; run time of each job.
-    """
-
-    workload: Workload
+    workload: Workload  #: The trace.
+    #: User and processors of each job.
     user: Int64s = field(init=False)
     processors: Int64s = field(init=False)
-    run_time: Floats = field(init=False)
+    run_time: Floats = field(init=False)  #: s; run time of each job.
     _medoids: dict[tuple[int, int | None], Floats] = field(init=False, default_factory=dict)
     _groups: dict[tuple[int, int], Int64s] = field(init=False, default_factory=dict)
 
@@ -223,14 +199,9 @@ class Jobs:
         return float(100 * table[rows, columns].sum() / table.sum())
 
     def quality(self, kind: str, seed: int) -> Quality:
-        """Return how close generated jobs are, as many as in the trace.
+        """Return how close generated jobs of one of :data:`KINDS` are, as many as in the trace.
 
-        Parameters
-        ----------
-        kind
-            One of :data:`KINDS`.
-        seed
-            Seed of the start of mixtures, of what is drawn, and of the shuffling of users.
+        The seed is that of mixtures, of what is drawn, and of the shuffling of users.
         """
         clusters = int(kind.split()[0]) if kind.endswith("clusters") else CLUSTERS
         medoids = self.medoids(clusters)
@@ -278,31 +249,19 @@ def published_quality(trace: str) -> dict[str, Printed]:
 
 @dataclass
 class TraceOutcomes:
-    """The results on one trace.
-
-    Attributes
-    ----------
-    trace
-        Its name in Table I.
-    jobs
-        Its jobs.
-    groupings
-        Users in groups, by the number of groups.
-    qualities
-        How close generated jobs are, by kind, a value for each seed.
-    file
-        Its file, and the other available versions.
-    """
+    """The results on one trace."""
 
     written: ClassVar = {
         "facts": "facts", "users_percent": "users_percent", "correlation": "jobs.correlation",
         "groups": "groupings", "generated": "qualities",
     }  # fmt: skip
 
-    trace: str
-    jobs: Jobs
-    groupings: dict[int, Grouping]
+    trace: str  #: Its name in Table I.
+    jobs: Jobs  #: Its jobs.
+    groupings: dict[int, Grouping]  #: Users in groups, by the number of groups.
+    #: How close generated jobs are, by kind, a value for each seed.
     qualities: dict[str, list[Quality]]
+    #: Its file, and the other available versions.
     file: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -334,13 +293,7 @@ class TraceOutcomes:
         return float(np.mean([self.mean(name, kind) for name in DISTANCES]))
 
     def users_percent(self, border: int | None = None) -> list[float]:
-        """Return Table II: % of users by their number of jobs.
-
-        Parameters
-        ----------
-        border
-            Number of jobs, in place of 500.
-        """
+        """Return Table II: % of users by their number of jobs; ``border`` is in place of 500."""
         counts = np.bincount(np.unique(self.workload.user, return_inverse=True)[1])
         edges = [int(row["least"]) for row in published_rows("song2005_table2")]
         if border is not None:
@@ -362,57 +315,139 @@ class TraceOutcomes:
         )
 
     @property
-    def requirements(self) -> list[Requirement]:
+    def requirements(self) -> Iterator[Requirement]:
         """The required figures."""
-        return [*self._of_groups(), *self._of_quality()]
+        if self.trace == GROUPS_ON:
+            yield from self._of_groups()
+        if self.trace in REQUIRED_ON:
+            yield from self._of_quality()
 
-    def _of_groups(self) -> list[Requirement]:
-        if self.trace != GROUPS_ON:
-            return []
-        found = []
+    def _of_groups(self) -> Iterator[Requirement]:
         ours = self.groupings[GROUPS_OF].shares
         for group, printed in enumerate(published_groups(self.trace, GROUPS_OF)):
             for name in SHARES:
                 number = getattr(ours[group], name) if group < len(ours) else 0.0
-                found.append(
-                    Requirement(
-                        self.trace,
-                        f"Table III, {GROUPS_OF} groups, group {group + 1}: {name} (%)",
-                        f"{number:.1f}",
-                        f"{printed[name].text}, within {POINTS:g} points",
-                        abs(number - printed[name].value) <= POINTS,
-                    )
-                )
-        return found
-
-    def _of_quality(self) -> list[Requirement]:
-        if self.trace not in REQUIRED_ON:
-            return []
-        ours, shuffled = self.both(GROUPED), self.both(SHUFFLED)
-        made, original = self.mean("correlation"), self.jobs.correlation
-        return [
-            *(
-                Requirement(
+                yield Requirement(
                     self.trace,
-                    f"Table IV, {TITLES[name]}",
-                    f"{self.mean(name):.4f}",
-                    f"at most {MOST_KS:g}",
-                    self.mean(name) <= MOST_KS,
+                    f"Table III, {GROUPS_OF} groups, group {group + 1}: {name} (%)",
+                    f"{number:.1f}",
+                    f"{printed[name].text}, within {POINTS:g} points",
+                    abs(number - printed[name].value) <= POINTS,
                 )
-                for name in DISTANCES
-            ),
-            Requirement(
-                self.trace,
-                "Table IV, mean of both KS, against shuffled users",
-                f"{ours:.4f}",
-                f"below {shuffled:.4f}",
-                ours < shuffled,
-            ),
-            Requirement(
-                self.trace,
-                "Table V, correlation of generated jobs",
-                f"{made:.3f}",
-                f"{original:.3f}, within {MOST_OFF:g}",
-                abs(made - original) <= MOST_OFF,
-            ),
-        ]
+
+    def _of_quality(self) -> Iterator[Requirement]:
+        for name in DISTANCES:
+            what, found = f"Table IV, {TITLES[name]}", self.mean(name)
+            most = f"at most {MOST_KS:g}"
+            yield Requirement(self.trace, what, f"{found:.4f}", most, found <= MOST_KS)
+        ours, shuffled = self.both(GROUPED), self.both(SHUFFLED)
+        what = "Table IV, mean of both KS, against shuffled users"
+        below = f"below {shuffled:.4f}"
+        yield Requirement(self.trace, what, f"{ours:.4f}", below, ours < shuffled)
+        made, original = self.mean("correlation"), self.jobs.correlation
+        what, within = (
+            "Table V, correlation of generated jobs",
+            f"{original:.3f}, within {MOST_OFF:g}",
+        )
+        near = abs(made - original) <= MOST_OFF
+        yield Requirement(self.trace, what, f"{made:.3f}", within, near)
+
+
+# ---- pictures --------------------------------------------------------------------------------
+
+#: The figure of the paper by log and number of groups.
+FIGURES = {("KTH", 2): "Fig. 8", ("KTH", 4): "Fig. 9", ("KTH", 6): "Fig. 10",
+           ("LANL-CM5", 4): "Fig. 11"}  # fmt: skip
+
+#: Size of a panel with its labels, and height of the titles, inches.
+WIDTH, HEIGHT, HEAD = 4.1, 3.35, 0.85
+
+#: Cells of a map: log2 of processors in halves, run times twelve for a factor of 10.
+WIDTH_LOG2, A_DECADE = 0.5, 6
+
+#: Labels of run times, s.
+TIMES = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", HOUR: "1 h", 10 * HOUR: "10 h",
+         10 * DAY: "10 days"}  # fmt: skip
+
+#: Smallest and largest share of a group's jobs in a cell on the scale of colours, %.
+SHADES = (0.01, 10.0)
+
+
+def groups_figure(one: TraceOutcomes, count: int) -> Figure:
+    """Return a map of processors and run times for each group of users; Figs. 8 to 11."""
+    from matplotlib.colors import LogNorm
+
+    grouping = one.groupings[count]
+    label = grouping.label[one.jobs.place]
+    columns = 2 if len(grouping.shares) != 6 else 3
+    rows = -(-len(grouping.shares) // columns)
+    width, height = columns * WIDTH + 0.9, HEAD + rows * HEIGHT
+    where = FIGURES.get((one.trace, count))
+    figure = new_figure(
+        width, height, f"{one.trace}: {len(grouping.shares)} groups of users",
+        f"{one.workload.name}, {len(label):,} jobs" + (f"; {where} of Song et al. 2005" if where
+        else ""),
+    )  # fmt: skip
+    room = margins(figure, 0.75, 1.15, 0.55, HEAD + 0.35)
+    grid = figure.add_gridspec(rows, columns, **room, wspace=0.24, hspace=0.52)
+    edges = _edges(one.jobs.processors, one.jobs.run_time)
+    printed = published_groups(one.trace, count)
+    norm = LogNorm(*SHADES, clip=True)
+    image: Any = None
+    for group, shares in enumerate(grouping.shares):
+        axes = figure.add_subplot(grid[divmod(group, columns)])
+        title = (
+            f"{group + 1}: {shares.area:.1f} % of area, {shares.jobs:.1f} % of jobs, "
+            f"{shares.users:.1f} % of users"
+        )
+        if printed:
+            paper = ", ".join(printed[group][name].text for name in ("area", "jobs", "users"))
+            title += f"\n(paper: {paper})"
+        begin(axes, title)
+        axes.grid(False)
+        mine = label == group
+        image = _map(axes, one.jobs.processors[mine], one.jobs.run_time[mine], edges, norm)
+        _label(axes, edges)
+        if group % columns == 0:
+            axes.set_ylabel("run time", fontsize=9)
+        if group >= len(grouping.shares) - columns:
+            axes.set_xlabel("processors", fontsize=9)
+    place = figure.add_axes((1 - 0.85 / width, 0.55 / height, 0.16 / width, 2.4 / height))
+    bar = figure.colorbar(image, cax=place)
+    bar.set_ticks([0.01, 0.1, 1, 10], labels=["0.01", "0.1", "1", "10"])
+    bar.ax.tick_params(labelsize=8)
+    bar.set_label("jobs of the group, %", fontsize=8.5)
+    return figure
+
+
+def _edges(processors: Int64s, run_time: Floats) -> tuple[Floats, Floats]:
+    """Return edges of cells: log2 of processors, log10 of run times (s)."""
+    most = np.ceil(np.log2(processors.max()) / WIDTH_LOG2) * WIDTH_LOG2
+    across = np.arange(-WIDTH_LOG2 / 2, most + WIDTH_LOG2, WIDTH_LOG2)
+    last = np.ceil(np.log10(max(run_time.max(), 10)) * A_DECADE)
+    return across, np.arange(-1, last + 1) / A_DECADE
+
+
+def _map(
+    axes: Axes, processors: Int64s, run_time: Floats, edges: tuple[Floats, Floats], norm: Any
+) -> Any:
+    count, _, _ = np.histogram2d(np.log2(processors), np.log10(run_time), bins=edges)
+    share = 100 * count / len(processors)
+    masked = np.ma.masked_equal(share.T, 0)
+    return axes.pcolormesh(*edges, masked, norm=norm, cmap="viridis_r", rasterized=True)
+
+
+def _label(axes: Axes, edges: tuple[Floats, Floats]) -> None:
+    across, up = edges
+    powers = np.arange(0, int(across[-1]) + 1, 1 if across[-1] < 8 else 2)
+    axes.set_xticks(powers, labels=[f"{2**power:,}" for power in powers.tolist()])
+    times = {s: name for s, name in TIMES.items() if np.log10(s) <= up[-1]}
+    axes.set_yticks(np.log10(list(times)), labels=list(times.values()))
+    axes.set_xlim(across[0], across[-1])
+    axes.set_ylim(up[0], up[-1])
+    axes.tick_params(labelsize=8)
+
+
+def figures_of(one: TraceOutcomes) -> list[int]:
+    """Return the numbers of groups that a trace is drawn with: those of the paper, or 4."""
+    return [count for count in COUNTS if (one.trace, count) in FIGURES] or [GROUPS]

@@ -19,28 +19,21 @@ import numpy as np
 
 from hpcrowd.analysis.curves import WEEK_HOURS, Floats, profile_distance, unevenness
 from hpcrowd.analysis.features.distance import apart
-from hpcrowd.analysis.pictures.plots import (
-    COLOURS,
-    legend_above,
-    margins,
-    new_figure,
-    panels,
-    tidy,
-)
-from hpcrowd.analysis.run import Run
+from hpcrowd.analysis.pictures.plots import COLOURS, legend_above, margins, new_figure, panels, tidy
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.options import TRACES, Option
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
-from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, swap_ties, trace_facts
+from hpcrowd.scenarios.studies.running import Steps, find_logs, swap_ties, trace_facts
 from hpcrowd.scenarios.studies.study import Finding, PublishedStudy, rules_of
 from hpcrowd.scenarios.studies.zakay2015.measures import (
     COLUMNS,
-    MODELS,
+    COMMON,
+    SETTINGS,
     SIMULATIONS,
+    STUDIED,
     Cell,
     LogOutcomes,
     Outcome,
@@ -48,8 +41,10 @@ from hpcrowd.scenarios.studies.zakay2015.measures import (
     cells_of,
     mean_shares,
     outcome_of,
+    readings_parts,
     recorded_outcome,
     share_distance,
+    simulate,
 )
 from hpcrowd.scenarios.terminal import Progress
 
@@ -331,7 +326,7 @@ def _shorter(log: LogOutcomes) -> Finding:
 
 #: Every statement that is checked, in the order of the text.
 RULES = rules_of(
-    "zakay2015",
+    "zakay2015/statements",
     {
         "identity": _identity,
         "adjusted flattens the week": _flattened,
@@ -356,71 +351,22 @@ RULES = rules_of(
 
 # ---- the study -------------------------------------------------------------------------------
 
-#: The logs of the study, in the order in which they are shown.
-STUDIED = {name: LOGS[name] for name in COLUMNS}
-
-#: Settings of all simulations: the defaults of a replay. The paper does not give its settings; see
-#: the readings in ``docs/studies/zakay2015.md``.
-COMMON = {"job_processors": "requested", "requested": "given", "overrun": "keep"}
-
-#: Settings that differ by log. The jobs of CEA Curie ran on 80,640 processors in thin nodes;
-#: the other 12,672 of the header's MaxProcs are in fat and hybrid nodes (note in its header).
-SETTINGS = {"CEA": {"processors": "80640"}}
-
 #: Number of seeds of a log, and of one with more lines than this.
 SEEDS, SEEDS_OF_LARGE, LARGE = 10, 5, 50_000
 
 #: Steps of a log: reading, the identity, and its simulations.
 STEPS = 2
 
-#: The paper.
-PAPER = (
-    "N. Zakay, D. G. Feitelson: Preserving User Behavior Characteristics in Trace-Based Simulation "
-    "of Parallel Job Scheduling. MASCOTS 2014, 51-60, published 2015, doi:10.1109/MASCOTS.2014.15"
-)
-
-#: Headings of Table I with ours.
-TABLE1 = (
-    "log", "users", "mean wait (s)", "least to largest", "published",
-    "to conventional", "published", "to adjusted", "least to largest", "published",
-)  # fmt: skip
-
-#: The columns that fit on a terminal.
-NARROW = {
-    0: "log", 1: "users", 2: "wait", 3: "least to largest", 4: "paper", 5: "/ conv.", 6: "paper",
-    7: "/ adj.", 9: "paper",
-}  # fmt: skip
-
-#: Headings of all simulations.
-SIMULATION = (
-    "log", "users", "scheduler", "seed", "wait_mean_s", "published_s", "queue_mean_jobs",
-)  # fmt: skip
-
 
 @dataclass
 class Zakay2015(PublishedStudy):
-    """User models on every available log of Table I.
+    """User models on every available log of Table I."""
 
-    Attributes
-    ----------
-    traces
-        The simulations by log.
-    """
-
-    name = "zakay2015"
-    about = "Zakay and Feitelson 2015: Table I, Figures 5 to 10 and the text's statements."
-    title = "User behaviour in trace-based simulation, reproduced"
-    source = PAPER
-    published: ClassVar = {
-        "zakay2015_table1": f"{PAPER}, Table I: mean wait by user model and log, s"
-    }
-    setting = "log"
     rules = RULES
     listed = COLUMNS
-    picture_colours = 64
     written: ClassVar = {"logs": "traces", "table1": "cells"}
 
-    traces: dict[str, LogOutcomes]
+    traces: dict[str, LogOutcomes]  #: The simulations by log.
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -429,12 +375,7 @@ class Zakay2015(PublishedStudy):
 
     def tables(self) -> Sequence[Table]:
         """Return Table I with ours."""
-        return [
-            Table(
-                "Table I: mean wait by user model under EASY, s", TABLE1,
-                list(map(table1_row, self.cells)), 2, "table 1", columns=NARROW, once=True,
-            )
-        ]  # fmt: skip
+        return self.tables_of({"table 1": map(table1_row, self.cells)})
 
     def summary(self) -> list[str]:
         """Return what was reached and what holds."""
@@ -451,7 +392,7 @@ class Zakay2015(PublishedStudy):
     def rows(self) -> Rows:
         """Return every simulation, one seed a row, with the published figure."""
         published = {(cell.log, cell.model): cell.published for cell in self.cells}
-        return SIMULATION, [
+        return self.row_heading, [
             (
                 name, model, scheduler, one.seed, one.wait_mean_s,
                 published[name, model] if scheduler == "easy" else None, one.queue_mean,
@@ -472,13 +413,11 @@ class Zakay2015(PublishedStudy):
 
     def more_parts(self, traces: Path) -> dict[str, str]:
         """Return other readings of the text, and the effects of the fluid model one by one."""
-        from hpcrowd.scenarios.studies.zakay2015.readings import readings_parts
-
         return readings_parts(traces)
 
 
 def table1_row(cell: Cell) -> list[str]:
-    """Return a figure of Table I as the texts of :data:`TABLE1`."""
+    """Return a figure of Table I."""
     return [
         cell.log,
         cell.model,
@@ -548,19 +487,7 @@ def reproduce_zakay2015(
 def study_log(
     log: str, trace: Trace, seeds: int | None = None, steps: Steps | None = None
 ) -> LogOutcomes:
-    """Run all simulations of a log.
-
-    Parameters
-    ----------
-    log
-        A name of :data:`hpcrowd.scenarios.studies.zakay2015.measures.COLUMNS`.
-    trace
-        Its trace.
-    seeds
-        See :func:`reproduce_zakay2015`.
-    steps
-        Called before each step.
-    """
+    """Run all simulations of a log, a name of :data:`COLUMNS`; progress is by steps."""
     steps = steps or Steps(0, None)
     if seeds is None:
         seeds = SEEDS if len(trace) <= LARGE else SEEDS_OF_LARGE
@@ -584,23 +511,3 @@ def study_log(
         facts={**trace_facts(base), "processors": base.processors},
         settings={**COMMON, **SETTINGS.get(log, {})},
     )
-
-
-def simulate(trace: Trace, log: str, model: str, scheduler: str = "easy", **changes: Any) -> Run:
-    """Run one simulation; ``changes`` replace fields of the configuration.
-
-    Parameters
-    ----------
-    trace
-        The log.
-    log, model, scheduler
-        Its name, a name of :data:`MODELS`, and a scheduler of a replay.
-    """
-    choices: dict[str, Any] = {
-        "users": MODELS[model],
-        "scheduler": scheduler,
-        **COMMON,
-        **SETTINGS.get(log, {}),
-        **changes,
-    }
-    return replay(trace, **choices)

@@ -3,8 +3,9 @@
 from functools import cache
 
 import pytest
+from hpcrowd.scenarios.studies.options import study_entry
+from hpcrowd.scenarios.studies.published import study_name
 from hpcrowd.scenarios.studies.refresh import page_of
-from hpcrowd.scenarios.studies.registry import study_entry
 
 from tests.scenarios.studies.study_cases import CASES, Ran, write_input
 
@@ -52,5 +53,6 @@ def page(request):
 
 
 def study_of(request):
-    """Return the name of the study of a folder of tests."""
-    return request.path.parent.name.replace("_", "-")
+    """Return the name of the study of a file of tests."""
+    file = request.path.with_stem(request.path.stem.removeprefix("test_"))
+    return study_name(file)

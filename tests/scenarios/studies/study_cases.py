@@ -11,8 +11,8 @@ import numpy as np
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.minh2012_arrivals.measures import Plan as ArrivalsPlan
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import Plan as CorrelationPlan
+from hpcrowd.scenarios.studies.minh2012.arrivals_measures import Plan as ArrivalsPlan
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import Plan as CorrelationPlan
 from hpcrowd.scenarios.studies.study import PublishedStudy
 from rich.console import Console
 

@@ -10,11 +10,10 @@ import pytest
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.cli import app
-from hpcrowd.scenarios.studies.options import options_of
+from hpcrowd.scenarios.studies.options import FOLDER, options_of, study_entry, study_names
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.refresh import page_of, pictures_of_page, refresh, runs_of
 from hpcrowd.scenarios.studies.refresh import stored_study as stored
-from hpcrowd.scenarios.studies.registry import FOLDER, study_entry, study_names
 from hpcrowd.scenarios.studies.render import BEGIN, END, Picture, refresh_page
 from hpcrowd.scenarios.studies.running import run_study
 from matplotlib.figure import Figure

@@ -13,9 +13,9 @@ from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.options import Option, arguments_of, options_of, parse_loads
 from hpcrowd.scenarios.studies.refresh import MEASURED, page_of, refresh
 from hpcrowd.scenarios.studies.refresh import command as refresh_command
+from hpcrowd.scenarios.studies.render import Version, marked, version_lines
 from hpcrowd.scenarios.studies.running import LOGS, find_logs, log_name, swap_ties
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, Rule, as_data
-from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
 from matplotlib.figure import Figure
 from PIL import Image
 from rich.console import Console

@@ -12,7 +12,7 @@ from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.commands.setting_options import named_numbers
 from hpcrowd.scenarios.kinds.populations.resample import pool_of
-from hpcrowd.scenarios.studies.rebound.draws import SHUFFLED, draws_of
+from hpcrowd.scenarios.studies.rebound.run import SHUFFLED, draws_of
 from hpcrowd.scenarios.whatif.machine import made_up
 
 from tests.support.populations import small_log

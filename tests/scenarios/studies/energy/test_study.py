@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
-from hpcrowd.scenarios.studies.energy import measures, run
+from hpcrowd.scenarios.studies.energy import run
 
 from tests.support.populations import small_log
 
@@ -15,7 +15,7 @@ STOCKHOLM = Clock(1_711_576_800, ZoneInfo("Europe/Stockholm"), known=True)
 
 def measured(kwh, work, wait=1.0):
     """One run with 100 g and 0.2 EUR for each kWh."""
-    return measures.Measured(kwh, 0.1 * kwh, 0.1 * kwh, 0.2 * kwh, 5.0, wait, 2.0, work, 0.0, 0.0)
+    return run.Measured(kwh, 0.1 * kwh, 0.1 * kwh, 0.2 * kwh, 5.0, wait, 2.0, work, 0.0, 0.0)
 
 
 def made(**runs):
@@ -25,8 +25,8 @@ def made(**runs):
         for name, (kwh, work) in runs.items()
     }
     facts = {"processors": 4, "seeds": 2, "weeks": 3}
-    usual = {measures.USUAL: [measured(100, 10), measured(200, 20)]}
-    return measures.Savings("made", usual | both, {}, facts)
+    usual = {run.USUAL: [measured(100, 10), measured(200, 20)]}
+    return run.Savings("made", usual | both, {}, facts)
 
 
 def test_savings_are_computed_population_by_population():
@@ -46,10 +46,10 @@ def test_savings_are_computed_population_by_population():
 
 def test_signals_follow_the_local_day():
     """Intensity by hour and wind by day; calls on one day a week; the cap is low by day."""
-    signal = measures.carbon_signal(STOCKHOLM, 3 * WEEK)
+    signal = run.carbon_signal(STOCKHOLM, 3 * WEEK)
     edges = signal.seconds(STOCKHOLM)
     hours = np.array([STOCKHOLM.local(int(second)).hour for second in edges[:-1]])
-    wind = signal.values / np.array(measures.INTENSITY)[hours]
+    wind = signal.values / np.array(run.INTENSITY)[hours]
     assert len(np.unique(wind.round(9))) <= 3 * 7 + 3
     assert edges[-1] >= 3 * WEEK
     calls = run.calls_of(STOCKHOLM, WEEK, 4 * WEEK)
@@ -59,22 +59,22 @@ def test_signals_follow_the_local_day():
         assert (run.CALL_DAY, run.CALL_HOURS[0]) == (local.weekday(), local.hour)
         assert (run.CALL_HOURS[1] - run.CALL_HOURS[0]) * HOUR == end - begin
         assert WEEK <= begin < 4 * WEEK
-    signal = measures.carbon_signal(STOCKHOLM, WEEK)
-    cap = measures.day_cap(STOCKHOLM, signal, 1.0, 2.0)
+    signal = run.carbon_signal(STOCKHOLM, WEEK)
+    cap = run.day_cap(STOCKHOLM, signal, 1.0, 2.0)
     for second, watts in zip(cap.seconds(STOCKHOLM)[:-1], cap.values, strict=True):
         hour = STOCKHOLM.local(int(second)).hour
-        by_day = measures.NIGHT_ENDS // HOUR <= hour < measures.NIGHT_BEGINS // HOUR
+        by_day = run.NIGHT_ENDS // HOUR <= hour < run.NIGHT_BEGINS // HOUR
         assert (1.0 if by_day else 2.0) == watts
 
 
 def test_a_small_log_goes_through_every_measure(make_trace, page):
     """The same population; rows and columns agree; a picture; the page has a row for each."""
     found = run.run_energy("KTH", small_log(make_trace), seeds=2, weeks=4)
-    assert {measures.USUAL, *run.ANSWERS} == set(found.calls)
+    assert {run.USUAL, *run.ANSWERS} == set(found.calls)
     assert all(2 == len(runs) for runs in (*found.runs.values(), *found.calls.values()))
     rows = run.saving_rows(found)
     assert len(found.runs) - 1 == len(rows)
-    assert found.runs["idle nodes off"][0].kwh < found.runs[measures.USUAL][0].kwh
+    assert found.runs["idle nodes off"][0].kwh < found.runs[run.USUAL][0].kwh
     for table in run.tables([found]):
         assert {len(table.heading)} == {len(row) for row in table.rows}
     assert run.summary_lines([found])

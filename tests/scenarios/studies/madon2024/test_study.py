@@ -8,7 +8,7 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.schedulers.base import Look, RunningJob, WaitingJob
 from hpcrowd.environment.traces.formats.swf import parse_swf
-from hpcrowd.scenarios.studies.madon2024 import measures, sensitivity
+from hpcrowd.scenarios.studies.madon2024 import measures
 from hpcrowd.scenarios.studies.madon2024.study import (
     JOBS,
     Madon2024,
@@ -40,22 +40,22 @@ def test_the_study_on_kth(study, page):
 
 @pytest.mark.slow
 @pytest.mark.traces
-@pytest.mark.parametrize("kind", sensitivity.CHANGES)
+@pytest.mark.parametrize("kind", measures.CHANGES)
 def test_page_shows_the_measured_spread(kind, kth, page):
     """The spread in the documentation is what the changes of the log give."""
     part = page.partition(f"<!-- generated: spread of {kind} -->")[2].partition("<!-- end")[0]
-    changed = [sensitivity.CHANGES[kind](kth, seed) for seed in range(sensitivity.SEEDS)]
+    changed = [measures.CHANGES[kind](kth, seed) for seed in range(measures.SEEDS)]
     for experiment in ("easy", "infra/2"):
-        row = sensitivity.spread_row(changed, experiment, "a60")
+        row = measures.spread_row(changed, experiment, "a60")
         assert f"| {' | '.join(row)} |" in part.splitlines()
 
 
 @pytest.mark.slow
 @pytest.mark.traces
-@pytest.mark.parametrize("number", range(len(sensitivity.READINGS) - 1))
+@pytest.mark.parametrize("number", range(len(measures.VARIANTS) - 1))
 def test_page_shows_other_readings(number, kth, page):
     """How many bounds other readings keep is as the documentation says."""
-    row = sensitivity.reading_row(kth, sensitivity.READINGS[number])
+    row = measures.variant_row(kth, measures.VARIANTS[number])
     assert f"| {' | '.join(row)} |" in page.splitlines()
 
 
@@ -78,7 +78,7 @@ def test_two_logs_stand_side_by_side(ran_of):
 def test_seconds_are_added_to_jobs_that_ran(make_trace):
     """Run times grow by 0 or 1 s; jobs without a run time stay as they are."""
     trace = make_trace(*({"submit": 0, "run": run} for run in (5, 0, -1)))
-    seen = {tuple(sensitivity.add_seconds(trace, seed)["run"].tolist()) for seed in range(30)}
+    seen = {tuple(measures.add_seconds(trace, seed)["run"].tolist()) for seed in range(30)}
     assert {(5, 0, -1), (6, 0, -1)} == seen
 
 
@@ -92,12 +92,12 @@ def test_other_rules():
     )
     fast = {"speed": "85x", "requested": "given"}
     usual = simulate(trace, "easy", "a0", **fast)
-    other = simulate(trace, "easy", "a0", **fast, users=sensitivity.LastPredecessor)
+    other = simulate(trace, "easy", "a0", **fast, users=measures.LastPredecessor)
     assert [0, 5, 90] == usual.jobs.submit.tolist()
     assert [0, 5, 16] == other.jobs.submit.tolist()
     queue = [WaitingJob(1, 6, 50, 0), WaitingJob(2, 1, 500, 1), WaitingJob(3, 2, 100, 2)]
     look = Look(0, queue, [RunningJob(0, 5, 100)], 3, 8)
-    started = sensitivity.ShadowOnly().select(look)
+    started = measures.ShadowOnly().select(look)
     assert [3] == [job.row for job in started]
 
 

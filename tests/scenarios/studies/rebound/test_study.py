@@ -9,7 +9,7 @@ from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.scenarios.studies.rebound import run as rebound
-from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, pause_slope, rebound_of
+from hpcrowd.scenarios.studies.rebound.run import MEASURES, Rebound, pause_slope, rebound_of
 from hpcrowd.scenarios.studies.render import page_parts
 
 from tests.support.populations import record, small_log

@@ -11,7 +11,7 @@ from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.scenarios.studies.slurm.recorded_logs import load_any
 from hpcrowd.scenarios.studies.slurm.records import Key, load
-from hpcrowd.scenarios.studies.slurm.workload import workload_of
+from hpcrowd.scenarios.studies.slurm.schedules import workload_of
 
 PLAN = """id,t,user,account,partition,qos,nodes,ntasks,cpus_per_task,ntasks_per_node,mem,gres,\
 exclusive,constraint,limit_min,array,throttle,dep,dep_on,begin,cancel,run

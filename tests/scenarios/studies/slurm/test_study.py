@@ -13,16 +13,20 @@ from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.machine import model
 from hpcrowd.environment.machine.model import Machine, NodeType, PrioritySettings
 from hpcrowd.scenarios.studies.slurm import measures
-from hpcrowd.scenarios.studies.slurm.differences import by_cause, differences, parting
-from hpcrowd.scenarios.studies.slurm.measures import mean
-from hpcrowd.scenarios.studies.slurm.mechanisms import MECHANISMS, effect_rows, effects_of
-from hpcrowd.scenarios.studies.slurm.outcomes import Simulated, Spread, Waits, plans_of
+from hpcrowd.scenarios.studies.slurm.measures import by_cause, differences, mean, parting
+from hpcrowd.scenarios.studies.slurm.outcomes import (
+    MECHANISMS,
+    Spread,
+    Waits,
+    effect_rows,
+    effects_of,
+    plans_of,
+)
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
 from hpcrowd.scenarios.studies.slurm.records import Key, Submission, Try, load
-from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
+from hpcrowd.scenarios.studies.slurm.schedules import Schedule, Simulated, drawn_phases, schedule_of
 from hpcrowd.scenarios.studies.slurm.simulated import replay
 from hpcrowd.scenarios.studies.slurm.study import compare_records, load_all, reproduce_slurm
-from hpcrowd.scenarios.studies.slurm.workload import drawn_phases
 
 from tests.scenarios.studies.study_cases import CONF, shown
 

@@ -86,7 +86,7 @@ def test_what_is_measured(small):
     assert {"KTH": 6, "LANL-CM5": 0} == {name: len(found) for name, found in groups.items()}
     assert all("2 groups" in what for what in groups["KTH"])
     one = small.traces["KTH"]
-    assert [] == replace(one, trace="CTC").requirements
+    assert [] == list(replace(one, trace="CTC").requirements)
     data = small.to_json()["traces"]["KTH"]["generated"]
     assert set(measures.KINDS) == set(data)
     assert 1 == len(data[measures.SHUFFLED])

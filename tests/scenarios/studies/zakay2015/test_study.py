@@ -11,7 +11,7 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.render import VERDICTS
 from hpcrowd.scenarios.studies.study import claims_of
-from hpcrowd.scenarios.studies.zakay2015 import measures, readings
+from hpcrowd.scenarios.studies.zakay2015 import measures
 from hpcrowd.scenarios.studies.zakay2015.study import RULES, SEEDS, Zakay2015, study_log, table1_row
 
 from tests.scenarios.studies.study_cases import KTH_FILE, log_of_one_job, small_log
@@ -53,8 +53,8 @@ def test_page_shows_the_computed_figures(study, page):
 @pytest.mark.traces
 def test_page_shows_effects_and_other_readings(kth, page):
     """What makes fluid users of KTH wait longer or shorter, and Table I under other settings."""
-    effects = readings.effect_row("KTH", kth)
-    for row in (effects, *readings.reading_rows("KTH", kth, readings.READINGS[:2])):
+    effects = measures.effect_row("KTH", kth)
+    for row in (effects, *measures.reading_rows("KTH", kth, measures.READINGS[:2])):
         assert f"| {' | '.join(row)} |" in page.splitlines()
 
 
@@ -198,9 +198,9 @@ TRACE = parse_swf(
     ("users", "third"),
     [
         ("fluid", 120),
-        (readings.fluid_with(readings.OverAtLast), 50_000),
-        (readings.fluid_with(readings.RecordedSessions, readings.SessionsApart), 50_000),
-        (readings.fluid_with(readings.UntilJobsEnd), 120),
+        (measures.fluid_with(measures.OverAtLast), 50_000),
+        (measures.fluid_with(measures.RecordedSessions, measures.SessionsApart), 50_000),
+        (measures.fluid_with(measures.UntilJobsEnd), 120),
     ],
 )
 def test_when_the_third_job_comes(users, third):
@@ -210,14 +210,14 @@ def test_when_the_third_job_comes(users, third):
 
 def test_sessions_that_run_together_are_counted():
     """The second session began within an hour under fluid users, and did not in the record."""
-    assert 1.0 == readings.run_together(replay(TRACE, users="fluid"))
-    assert 0.0 == readings.run_together(replay(TRACE, users="rigid"))
+    assert 1.0 == measures.run_together(replay(TRACE, users="fluid"))
+    assert 0.0 == measures.run_together(replay(TRACE, users="rigid"))
 
 
 def test_nights_may_begin_on_their_days():
     """All weekday nights: Monday 3:00 belongs to Sunday's night, Saturday 3:00 to Friday's."""
 
-    pattern = readings.EveningPattern()
+    pattern = measures.EveningPattern()
     pattern.shifts = replace(pattern.shifts, day_share=0.0, weekday_share=1.0, shift=0)
     model = SimpleNamespace(clock=Clock())
     user: Any = SimpleNamespace(number=1, model=model, stream=np.random.default_rng(0))

@@ -1,1 +1,0 @@
-"""Minh 2012, chapter 3: features of workloads."""
