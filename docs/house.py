@@ -120,7 +120,6 @@ AGAINST_THE_ORDER = {
     "heart -> formats",
     "heart -> machines of nodes",
     "heart -> power",
-    "heart -> reactions",
     "models -> forecasts",
     "models -> pictures and reports",
     "models -> sweeps",
@@ -128,8 +127,6 @@ AGAINST_THE_ORDER = {
     "policies -> machines of nodes",
     "policies -> platform",
     "policies -> power",
-    "reactions -> other users",
-    "reactions -> power",
     "sweeps -> calibration",
 }
 

@@ -65,8 +65,8 @@ def signal_of(trace: Trace, clock: Clock) -> Signal:
 
 def runs(trace: Trace, signal: Signal) -> dict[str, dict[float, Run]]:
     """Return the runs by users, then by the share of them who take part."""
+    from hpcrowd.agents.behaviours.energy.triggers import OnSignal
     from hpcrowd.agents.behaviours.reactions import Delay
-    from hpcrowd.agents.behaviours.triggers import OnSignal
     from hpcrowd.agents.presets import Recipe
     from hpcrowd.scenarios.kinds.replay import replay
 
