@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part
+from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part, Reaction
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.options import made, made_by_own, options_in, settings_of
 from hpcrowd.environment.registry import (
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import Activity, ActivityWindow, Shifts, WeeklyWindow
     from hpcrowd.agents.behaviours.composed import Composed
     from hpcrowd.agents.behaviours.parts import Parameter
-    from hpcrowd.agents.behaviours.patience import Patience
     from hpcrowd.agents.behaviours.profiles import Fitted
-    from hpcrowd.agents.behaviours.reactions import Reaction
     from hpcrowd.agents.behaviours.think import ContinuationLaw, LinearThink, Think
     from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
     from hpcrowd.agents.behaviours.when import When
@@ -96,7 +94,7 @@ class Recipe:
     reactions
         Reactions beyond the submission time, in order.
     patience
-        How long jobs may wait in the queue; None for ever.
+        How long jobs may wait in the queue, a ``Patience``; None for ever.
     does, source
         What users keep, in a few words, and the source of the model; of a named behaviour.
 
@@ -111,7 +109,7 @@ class Recipe:
     window: str | ActivityWindow | WeeklyWindow | Shifts | Fitted | Any = "always"
     waits: bool = False
     reactions: tuple[Reaction, ...] = ()
-    patience: Patience | None = None
+    patience: Any = None
     does: str = field(default="", compare=False, repr=False)
     source: str = field(default="", compare=False, repr=False)
 
@@ -129,10 +127,7 @@ class Recipe:
                 )
         if not isinstance(self.reactions, tuple | list):
             raise QuantityError(f"reactions: {is_a(self.reactions)}; write a tuple of them")
-        if self.reactions:
-            from hpcrowd.agents.behaviours.reactions import Reaction
-
-            check_objects("reactions", self.reactions, Reaction)
+        check_objects("reactions", self.reactions, Reaction)
         if self.when == "recorded" and (self.think, self.window) != ("recorded", "always"):
             raise QuantityError(
                 "when 'recorded': submissions at recorded seconds use no think time and no window; "

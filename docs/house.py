@@ -121,12 +121,9 @@ AGAINST_THE_ORDER = {
     "heart -> formats",
     "heart -> machines of nodes",
     "heart -> power",
-    "heart -> reactions",
     "models -> pictures and reports",
     "platform -> power",
     "policies -> machines of nodes",
-    "reactions -> other users",
-    "reactions -> power",
 }
 
 

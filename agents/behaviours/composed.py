@@ -21,19 +21,18 @@ faster or slower.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, override
+from typing import TYPE_CHECKING, Any, override
 
+from hpcrowd.agents.behaviours.parts import Reaction
 from hpcrowd.agents.behaviours.think import RecordedPauses, Think
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.behaviours.when import Reason, Release, SessionGraph, When
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.registry import check_objects
+from hpcrowd.environment.registry import check_objects, imported
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import Activity
     from hpcrowd.agents.behaviours.hooks import Noting
-    from hpcrowd.agents.behaviours.patience import Leaving, Patience
-    from hpcrowd.agents.behaviours.reactions import Reaction
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.jobs import Int64s
 
@@ -61,7 +60,7 @@ class Composed(Behaviour[ReplayUser]):
     waits
         Whether an absent user does not think until back.
     patience
-        How long jobs may wait before they leave the queue; None for ever.
+        How long jobs may wait before they leave the queue, a ``Patience``; None for ever.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Composed(Behaviour[ReplayUser]):
         reactions: Sequence[Reaction] = (),
         *,
         waits: bool = False,
-        patience: Patience | None = None,
+        patience: Any = None,
     ) -> None:
         check_objects("when", [when], When)
         self.think = think or RecordedPauses()
@@ -81,19 +80,16 @@ class Composed(Behaviour[ReplayUser]):
             from hpcrowd.agents.behaviours.activity import Activity
 
             check_objects("window", [window], Activity)
-        if reactions:
-            from hpcrowd.agents.behaviours.reactions import Reaction
-
-            check_objects("reactions", reactions, Reaction)
+        check_objects("reactions", reactions, Reaction)
         self.when = when
         self.window = window
         # Those that may look again first: others would change the jobs at every look.
         self.reactions = tuple(sorted(reactions, key=lambda reaction: not reaction.looks))
-        self._leaving: Leaving | None = None
-        if patience is not None:
-            from hpcrowd.agents.behaviours.patience import Leaving
-
-            self._leaving = Leaving(patience)
+        # Most behaviours have neither, and do not import what asks reactions.
+        self._reacting: Any = None
+        if self.reactions:
+            self._reacting = imported("hpcrowd.agents.behaviours.reactions:Reacting")(self)
+        self._leaving = None if patience is None else patience.leaving()
         self.waits = waits
         self.units = when.units
         self.reacts = when.reacts or any(reaction.listens for reaction in self.reactions)
@@ -106,10 +102,6 @@ class Composed(Behaviour[ReplayUser]):
         self._follows = type(when).sent is not When.sent
         self._arrival = self.arrival
         self.noting: Noting | None = None
-        if self.reactions:  # most behaviours have none and do not import them
-            from hpcrowd.agents.behaviours.reactions import Intention
-
-            self._intention = Intention
 
     def __repr__(self) -> str:
         parts = [self.when, self.think, self.window, *self.reactions]
@@ -178,14 +170,13 @@ class Composed(Behaviour[ReplayUser]):
                 at = self.not_before(user, now, self.arrival(user, now), earliest)
             else:
                 at = self.noting.arrival(user, now, earliest)
-            if self.reactions:
-                user.due[unit] = user.model.call_at(at, self._decide, user, now)
+            if self._reacting is not None:
+                self._reacting.plan(user, now, at)
             else:
                 user.submit(unit, at)
-                if self._remembers:
-                    self.think.submitted(user, now, at, at + self._span[unit])
-                if self._leaving is not None:
-                    self._leaving.submitted(user, user.jobs_of(unit))
+                rows = user.jobs_of(unit)
+                recorded = user.model.jobs.recorded_submit[rows]
+                self.submitted(user, now, rows, at, at + int(recorded[-1] - recorded[0]))
                 found += graph.sent(unit, at)
 
     @override
@@ -226,9 +217,8 @@ class Composed(Behaviour[ReplayUser]):
         while release is not None:
             unit = release.unit
             at = release.at + release.pause if self._direct else self._arrival(user, release)
-            if self.reactions:
-                # Whether to react is decided at that moment.
-                user.due[unit] = user.model.call_at(at, self._decide, user, release)
+            if self._reacting is not None:
+                self._reacting.plan(user, release, at)
                 return
             user.submit(unit, at)
             if self._remembers:
@@ -239,33 +229,21 @@ class Composed(Behaviour[ReplayUser]):
                 return
             release = self.when.sent(user, unit, at + self._span[unit])
 
-    def _decide(self, user: ReplayUser, released: Release) -> None:
-        """Apply the reactions to a unit that was released and is due now."""
-        if user.behaviour is not self:  # the user was removed meanwhile
-            return
-        unit = released.unit
-        del user.due[unit]
-        intention = self._intention(user, unit)
-        before = len(user.notes)
-        for reaction in self.reactions:
-            reaction.react(user, intention)
-            if intention.again is not None:
-                at = intention.again
-                user.due[unit] = user.model.call_at(at, self._decide, user, released)
-                if self.noting is not None:
-                    self.noting.looks_again(user, unit, at, reaction)
-                return
-        last = intention.submit()
+    def submitted(
+        self, user: ReplayUser, release: Release, rows: Int64s, first: int, last: int
+    ) -> None:
+        """Let parts take notice that a unit was submitted, its jobs from ``first`` to ``last``."""
         if self._remembers:
-            self.think.submitted(user, released, user.model.time, last)
+            self.think.submitted(user, release, first, last)
         if self._leaving is not None:
-            self._leaving.submitted(user, intention.rows)
-        if self.noting is not None:
-            self.noting.decided(user, intention, user.notes[before:])
+            self._leaving.submitted(user, rows)
+
+    def go_on_after(self, user: ReplayUser, unit: int, first: int, last: int) -> None:
+        """Submit the units that the submission of a unit releases."""
         if user.changed_graph is None:
             self._go_on(user, self.when.sent(user, unit, last))
             return
-        for release in user.changed_graph.sent(unit, int(intention.at[0])):
+        for release in user.changed_graph.sent(unit, first):
             self.release(user, release)
 
 

@@ -25,9 +25,10 @@ from hpcrowd.environment.jobs import UNKNOWN, State
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hpcrowd.agents.behaviours.reactions import Intention, Note, Reaction
+    from hpcrowd.agents.behaviours.parts import Note, Reaction
     from hpcrowd.agents.behaviours.user import ReplayUser, User
     from hpcrowd.agents.behaviours.when import Release
+    from hpcrowd.environment.jobs import Int64s
 
 
 #: Reasons of submissions by what released the unit.
@@ -144,7 +145,9 @@ class Noting:
         """Return whether a unit that is being submitted is noted here."""
         return unit == self._last or unit in self._due
 
-    def decided(self, user: ReplayUser, intention: Intention, notes: list[Note]) -> None:
+    def decided(
+        self, user: ReplayUser, unit: int, rows: Int64s, at: Int64s, notes: list[Note]
+    ) -> None:
         """Note what reactions did to a unit, and its submission unless all of it was renounced."""
         for note in notes:
             what, seconds = note.logged
@@ -155,16 +158,15 @@ class Noting:
                 what,
                 Why.REACTION,
                 self.kind,
-                intention.unit,
+                unit,
                 int(user.model.jobs.number[note.row]),
                 seconds,
                 f"{note.reaction} to {where}" if where else note.reaction,
             )
-        why, cause, pause = self._due.pop(intention.unit, (Why.OWN, UNKNOWN, UNKNOWN))
-        stands = user.model.jobs.state[intention.rows] != State.RENOUNCED
+        why, cause, pause = self._due.pop(unit, (Why.OWN, UNKNOWN, UNKNOWN))
+        stands = user.model.jobs.state[rows] != State.RENOUNCED
         if stands.any():
-            at = int(intention.at[stands].min())
-            self._submitted(user, at, intention.unit, why, cause, pause)
+            self._submitted(user, int(at[stands].min()), unit, why, cause, pause)
 
     def _wait(
         self, user: ReplayUser, since: int, why: Why, unit: int, cause: int, seconds: int

@@ -16,22 +16,37 @@ from __future__ import annotations
 
 import inspect
 import operator
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import fields
+from dataclasses import is_dataclass
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import ClassVar
+from typing import NamedTuple
+from typing import get_type_hints
 
+from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.options import REQUIRED, options_of, settings_of
-from hpcrowd.environment.registry import Registry, Seam
+from hpcrowd.environment.options import REQUIRED
+from hpcrowd.environment.options import options_of
+from hpcrowd.environment.options import settings_of
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.registry import Registry
+from hpcrowd.environment.registry import Seam
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from hpcrowd.agents.behaviours.activity import Activity
-    from hpcrowd.agents.behaviours.reactions import Response
     from hpcrowd.agents.behaviours.think import Think
-    from hpcrowd.agents.behaviours.triggers import Trigger
+    from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.behaviours.when import When
 
 #: Mark of numbers that could not be verified in their source.
@@ -211,6 +226,72 @@ class Part:
         return [*(replace(one, name=prefix + one.name) for one in mine), *cls.others]
 
 
+class Reaction:
+    """Changes the planned submissions of users. Shared by users of a behaviour; subclass it."""
+
+    seam: ClassVar = Seam("Reaction", 'reactions = [{{ do = "{0}" }}] in a file of users')
+
+    #: Its entry in the log of decisions.
+    logged: ClassVar[What] = What.CHANGED
+
+    #: Whether :meth:`heard` must be called.
+    listens = False
+
+    #: Whether it may look again later, and so is asked before those that change jobs.
+    looks = False
+
+    #: Whether it submits jobs itself, so that graphs of its users cannot be changed.
+    submits = False
+
+    #: Whether it lets users submit to other clusters.
+    elsewhere = False
+
+    def begin(self, user: ReplayUser) -> None:
+        """Prepare for a user, before the run begins."""
+
+    def heard(self, user: ReplayUser, unit: int, now: int) -> None:
+        """Take notice of the end of a unit."""
+
+    def react(self, user: ReplayUser, intention: Any) -> None:
+        """Change the planned submission of a unit, an ``Intention``, or leave it."""
+        raise NotImplementedError(f"{type(self).__name__} must define react()")
+
+    def is_busy(self, user: ReplayUser) -> bool:
+        """Return whether it still has jobs of a user to submit."""
+        return False
+
+
+class Trigger:
+    """Tells when users react. May be shared by users and reactions; subclass it."""
+
+    seam: ClassVar = Seam(
+        "Trigger", 'reactions = [{{ do = "delay", by = "1h", when = "{0}" }}] in a file of users'
+    )
+
+    #: One word for tables and files; triggers that say the same in another way have the same.
+    when: ClassVar[str] = "own"
+
+    #: Whether :meth:`heard` wants to be called.
+    listens: ClassVar[bool] = False
+
+    #: Whether :meth:`until` knows when it ends.
+    ends: ClassVar[bool] = False
+
+    def begin(self, user: ReplayUser) -> None:
+        """Prepare for a user, before the run begins."""
+
+    def heard(self, user: ReplayUser, unit: int, now: int) -> None:
+        """Take notice of the end of a unit."""
+
+    def which(self, user: ReplayUser, intention: Any) -> NDArray[np.bool_]:
+        """Return for which jobs of an ``Intention`` it is active, shape (jobs,)."""
+        raise NotImplementedError(f"{type(self).__name__} has to define which()")
+
+    def until(self, user: ReplayUser, at: int) -> int:
+        """Return when it is next not active, ``at`` being a second at which it is."""
+        raise NotImplementedError(f"{type(self).__name__} has no end")
+
+
 #: Parts that decide which work comes next; each is made from recorded work.
 WHEN: Registry[type[When]] = Registry(
     {
@@ -248,7 +329,7 @@ WINDOWS: Registry[type[Activity]] = Registry(
 )
 
 #: What users do instead of submitting as usual.
-RESPONSES: Registry[type[Response]] = Registry(
+RESPONSES: Registry[type[Reaction]] = Registry(
     {
         "delay": "hpcrowd.agents.behaviours.reactions:Delay",
         "degrade": "hpcrowd.agents.behaviours.energy.sufficiency:Degrade",
@@ -263,7 +344,7 @@ RESPONSES: Registry[type[Response]] = Registry(
         "cut": "hpcrowd.agents.behaviours.tasks.cut:Cut",
     },
     own="reaction",
-    of="hpcrowd.agents.behaviours.reactions:Reaction",
+    of="hpcrowd.agents.behaviours.parts:Reaction",
 )
 
 #: Triggers of reactions by name, each in its forms.
@@ -271,14 +352,40 @@ TRIGGERS: Registry[Sequence[type[Trigger]]] = Registry(
     {
         "during": "hpcrowd.agents.behaviours.triggers:DURING",
         "recent-waits": "hpcrowd.agents.behaviours.triggers:RECENT_WAITS",
-        "signal": "hpcrowd.agents.behaviours.triggers:SIGNAL",
+        "signal": "hpcrowd.agents.behaviours.energy.triggers:SIGNAL",
         "queue": "hpcrowd.agents.behaviours.triggers:QUEUE",
         "expected-wait": "hpcrowd.agents.behaviours.triggers:EXPECTED_WAIT",
         "fair-share": "hpcrowd.agents.behaviours.machine.standing:FAIR_SHARE",
         "at-limit": "hpcrowd.agents.behaviours.machine.standing:AT_LIMIT",
-        "budget": "hpcrowd.agents.behaviours.energy.budget:BUDGET",
+        "budget": "hpcrowd.agents.behaviours.energy.triggers:BUDGET",
         "always": "hpcrowd.agents.behaviours.triggers:ALWAYS",
     },
     own="trigger",
-    of="hpcrowd.agents.behaviours.triggers:Trigger",
+    of="hpcrowd.agents.behaviours.parts:Trigger",
 )
+
+
+class Note(NamedTuple):
+    """The change that one reaction made to one job. Work is processors times run time."""
+
+    row: int  #: of the job in the table
+    reaction: str  #: name of the reaction
+    response: str  #: its kind: delay, degrade, reconfigure, renounce, switch, cut, fewer-gpus
+    decided: int  #: s; when the unit of work was due
+    processors: int  #: before
+    run_time: int  #: s; before
+    processors_after: int  #: 0 if the job was renounced
+    run_time_after: int  #: s; 0 if the job was renounced
+    delay: int = 0  #: s; how much later the job is submitted
+    cluster: str = ""  #: the cluster it went to instead, empty if it stayed
+    waited: int = 0  #: s; in the queue, for a job that left it
+    request: str = ""  #: what else it asked for otherwise: partition, requested_time, gpus; task
+    request_before: str = ""  #: its name, s, GPUs or MB
+    request_after: str = ""
+
+    @property
+    def logged(self) -> tuple[What, int]:
+        """How the log of decisions names the change, and by how many s it delays the job."""
+        response = RESPONSES.get(self.response)
+        what = What.CHANGED if response is None else response.logged
+        return what, self.delay if self.response == "delay" else UNKNOWN

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What, Why
-from hpcrowd.agents.behaviours.parts import UNCONFIRMED, Part, setting
-from hpcrowd.agents.behaviours.reactions import FACTOR, Note
+from hpcrowd.agents.behaviours.parts import UNCONFIRMED, Note, Part, setting
+from hpcrowd.agents.behaviours.reactions import FACTOR
 from hpcrowd.agents.behaviours.triggers import check_nodes
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, check_choice
@@ -110,6 +110,10 @@ class Patience(Part):
         check_choice("patience then", self.then, THEN)
         if not 0 < self.factor < 1:
             raise QuantityError(f"patience factor {self.factor:g}: between 0 and 1, such as 0.5")
+
+    def leaving(self) -> Leaving:
+        """Return what lets the jobs of users leave the queue, for one run."""
+        return Leaving(self)
 
 
 #: A part is its own settings.

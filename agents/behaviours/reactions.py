@@ -27,54 +27,38 @@ Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`; the three by which us
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast, override
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from typing import ClassVar
+from typing import override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.agents.behaviours.parts import RESPONSES, setting
-from hpcrowd.agents.behaviours.triggers import Trigger
+from hpcrowd.agents.behaviours.parts import Note
+from hpcrowd.agents.behaviours.parts import Reaction
+from hpcrowd.agents.behaviours.parts import Trigger
+from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.errors import QuantityError, SimulationError
-from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import SimulationError
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.requests import resize
-from hpcrowd.environment.registry import Seam, check_objects
+from hpcrowd.environment.registry import check_objects
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+    from numpy.typing import NDArray
 
+    from hpcrowd.agents.behaviours.composed import Composed
     from hpcrowd.agents.behaviours.user import ReplayUser
-    from hpcrowd.agents.generative.generated import GeneratedUser  # circle: for annotations only
+    from hpcrowd.agents.behaviours.when import Release
     from hpcrowd.environment.jobs import Int64s
     from hpcrowd.environment.machine.requests import Ask
-
-
-class Note(NamedTuple):
-    """The change that one reaction made to one job. Work is processors times run time."""
-
-    row: int  #: of the job in the table
-    reaction: str  #: name of the reaction
-    response: str  #: its kind: delay, degrade, reconfigure, renounce, switch, cut, fewer-gpus
-    decided: int  #: s; when the unit of work was due
-    processors: int  #: before
-    run_time: int  #: s; before
-    processors_after: int  #: 0 if the job was renounced
-    run_time_after: int  #: s; 0 if the job was renounced
-    delay: int = 0  #: s; how much later the job is submitted
-    cluster: str = ""  #: the cluster it went to instead, empty if it stayed
-    waited: int = 0  #: s; in the queue, for a job that left it
-    request: str = ""  #: what else it asked for otherwise: partition, requested_time, gpus; task
-    request_before: str = ""  #: its name, s, GPUs or MB
-    request_after: str = ""
-
-    @property
-    def logged(self) -> tuple[What, int]:
-        """How the log of decisions names the change, and by how many s it delays the job."""
-        response = RESPONSES.get(self.response)
-        what = What.CHANGED if response is None else response.logged
-        return what, self.delay if self.response == "delay" else UNKNOWN
 
 
 class Intention:
@@ -86,6 +70,9 @@ class Intention:
         The user.
     unit
         The unit, due now.
+    rows, at
+        Its jobs, and when they are to be submitted, s (one, or one per job); those of the unit,
+        from now on and spaced as recorded, unless given.
 
     Attributes
     ----------
@@ -101,12 +88,22 @@ class Intention:
         Places of jobs that a reaction submits itself; see :meth:`keep`.
     """
 
-    def __init__(self, user: ReplayUser, unit: int) -> None:
+    def __init__(
+        self,
+        user: ReplayUser,
+        unit: int,
+        rows: Int64s | None = None,
+        at: ArrayLike | None = None,
+    ) -> None:
         self.user = user
         self.unit = unit
-        self.rows = user.jobs_of(unit)
-        recorded = user.model.jobs.recorded_submit[self.rows]
-        self.at: Int64s = recorded - recorded[0] + user.model.time
+        self.rows = user.jobs_of(unit) if rows is None else rows
+        self.at: Int64s
+        if at is None:
+            recorded = user.model.jobs.recorded_submit[self.rows]
+            self.at = recorded - recorded[0] + user.model.time
+        else:
+            self.at = np.broadcast_to(np.asarray(at, np.int64), self.rows.shape).copy()
         self.cluster: list[str] | None = None
         self.again: int | None = None
         self.kept: set[int] = set()
@@ -280,57 +277,42 @@ class Intention:
         )
 
 
-class Planned(Intention):
-    """A unit of new jobs that a user without a record of its own is about to submit.
+class Reacting:
+    """Asks the reactions of users with one behaviour about each unit that is due.
 
     Parameters
     ----------
-    user
-        The user.
-    rows, at
-        The jobs, the last ones of the table, and when they are to be submitted, s (one, or one per
-        job).
+    behaviour
+        The behaviour.
     """
 
-    def __init__(self, user: GeneratedUser, rows: Int64s, at: ArrayLike) -> None:
-        self.user = cast("ReplayUser", user)
-        self.unit = int(rows[0])  # no other unit begins with it
-        self.rows = rows
-        self.at = np.broadcast_to(np.asarray(at, np.int64), rows.shape).copy()
-        self.cluster, self.again = None, None
-        self.kept, self._switched = set(), {}
+    def __init__(self, behaviour: Composed) -> None:
+        self.behaviour = behaviour
 
+    def plan(self, user: ReplayUser, release: Release, at: int) -> None:
+        """Ask at second ``at``, since whether to react is decided at that moment."""
+        user.due[release.unit] = user.model.call_at(at, self._decide, user, release)
 
-class Reaction:
-    """Changes the planned submissions of users. Shared by users of a behaviour; subclass it."""
-
-    seam: ClassVar = Seam("Reaction", 'reactions = [{{ do = "{0}" }}] in a file of users')
-
-    #: Whether :meth:`heard` must be called.
-    listens = False
-
-    #: Whether it may look again later, and so is asked before those that change jobs.
-    looks = False
-
-    #: Whether it submits jobs itself, so that graphs of its users cannot be changed.
-    submits = False
-
-    #: Whether it lets users submit to other clusters.
-    elsewhere = False
-
-    def begin(self, user: ReplayUser) -> None:
-        """Prepare for a user, before the run begins."""
-
-    def heard(self, user: ReplayUser, unit: int, now: int) -> None:
-        """Take notice of the end of a unit."""
-
-    def react(self, user: ReplayUser, intention: Intention) -> None:
-        """Change the intention, or leave it."""
-        raise NotImplementedError(f"{type(self).__name__} must define react()")
-
-    def is_busy(self, user: ReplayUser) -> bool:
-        """Return whether it still has jobs of a user to submit."""
-        return False
+    def _decide(self, user: ReplayUser, released: Release) -> None:
+        """Apply the reactions to a unit that was released and is due now."""
+        behaviour, unit = self.behaviour, released.unit
+        if user.behaviour is not behaviour:  # the user was removed meanwhile
+            return
+        del user.due[unit]
+        intention = Intention(user, unit)
+        before = len(user.notes)
+        for reaction in behaviour.reactions:
+            reaction.react(user, intention)
+            if intention.again is not None:
+                self.plan(user, released, intention.again)
+                if behaviour.noting is not None:
+                    behaviour.noting.looks_again(user, unit, intention.again, reaction)
+                return
+        last = intention.submit()
+        if behaviour.noting is not None:
+            behaviour.noting.decided(user, unit, intention.rows, intention.at, user.notes[before:])
+        behaviour.submitted(user, released, intention.rows, user.model.time, last)
+        behaviour.go_on_after(user, unit, int(intention.at[0]), last)
 
 
 #: Share of the processors that users still request: half of them, unconfirmed (Madon et al. 2022).
@@ -367,13 +349,10 @@ class Response(Reaction):
         If a probability or the fatigue is not between 0 and 1.
     """
 
-    seam: ClassVar = Reaction.seam._replace(given=1)
+    seam = Reaction.seam._replace(given=1)
 
     #: One word for tables and files.
     response: ClassVar[str] = "own"
-
-    #: Its entry in the log of decisions.
-    logged: ClassVar[What] = What.CHANGED
 
     trigger: Trigger
     _: KW_ONLY

@@ -1,4 +1,4 @@
-"""What makes users react: periods, hours of the week, recent waits, a signal, the queue.
+"""What makes users react: periods, hours of the week, recent waits, the queue.
 
 ===================== ===================================== ====================================
 class                 active                                judged
@@ -6,13 +6,13 @@ class                 active                                judged
 :class:`Always`       always
 :class:`During`       in given periods                      each job at its own submission
 :class:`WeekHours`    in local hours of the week            each job at its own submission
-:class:`OnSignal`     while a signal is above or below      each job at its own submission
 :class:`RecentWaits`  while the user has waited too long    when the unit of work is due
 :class:`QueueLonger`  while many jobs wait                  when the unit of work is due
 :class:`ExpectedWait` for jobs that would wait for long    when the unit of work is due
 ===================== ===================================== ====================================
 
-Those of a machine of nodes are in :mod:`hpcrowd.agents.behaviours.machine.standing`.
+Those of a machine of nodes are in :mod:`hpcrowd.agents.behaviours.machine.standing`, a signal and a
+budget of energy in :mod:`hpcrowd.agents.behaviours.energy.triggers`.
 A trigger is one part of a reaction of :mod:`hpcrowd.agents.behaviours.reactions`.
 """
 
@@ -23,18 +23,16 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Literal, override
+from typing import TYPE_CHECKING, override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow, joined
-from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.environment.clock import DAY, WEEK, Clock, Moment, second_of
-from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
+from hpcrowd.agents.behaviours.parts import Trigger, setting
+from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.requests import Requests
-from hpcrowd.environment.registry import Seam
-from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
@@ -42,41 +40,6 @@ if TYPE_CHECKING:
 
     from hpcrowd.agents.behaviours.reactions import Intention
     from hpcrowd.agents.behaviours.user import ReplayUser
-
-
-#: s of a run for which users look up a signal that repeats, at least: users may fall behind.
-SEEN = 2 * 364 * DAY
-
-
-class Trigger:
-    """Tells when users react. May be shared by users and reactions; subclass it."""
-
-    seam: ClassVar = Seam(
-        "Trigger", 'reactions = [{{ do = "delay", by = "1h", when = "{0}" }}] in a file of users'
-    )
-
-    #: One word for tables and files; triggers that say the same in another way have the same.
-    when: ClassVar[str] = "own"
-
-    #: Whether :meth:`heard` wants to be called.
-    listens: ClassVar[bool] = False
-
-    #: Whether :meth:`until` knows when it ends.
-    ends: ClassVar[bool] = False
-
-    def begin(self, user: ReplayUser) -> None:
-        """Prepare for a user, before the run begins."""
-
-    def heard(self, user: ReplayUser, unit: int, now: int) -> None:
-        """Take notice of the end of a unit."""
-
-    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
-        """Return for which jobs of an intention it is active, shape (jobs,)."""
-        raise NotImplementedError(f"{type(self).__name__} has to define which()")
-
-    def until(self, user: ReplayUser, at: int) -> int:
-        """Return when it is next not active, ``at`` being a second at which it is."""
-        raise NotImplementedError(f"{type(self).__name__} has no end")
 
 
 @dataclass(eq=False)
@@ -167,80 +130,6 @@ class During(Periods):
                 )
             found.append(pair)
         return found
-
-
-@dataclass(eq=False)
-class OnSignal(Periods):
-    """Active while a signal is above or below a threshold, such as a price.
-
-    Parameters
-    ----------
-    signal
-        The signal.
-    above, below
-        Active while the value is larger, or smaller, than this, in the unit of the signal; give one
-        of them.
-    outside
-        If the signal does not cover recorded submissions: an ``error`` before the run, or ``off``,
-        not active there. After its end it is not active in either case: users who have fallen
-        behind may submit later than recorded.
-
-    Raises
-    ------
-    QuantityError
-        If not exactly one threshold is given.
-    """
-
-    when = "signal"
-
-    signal: Signal = setting(..., "CSV file with the columns time and value", name="file")  # noqa: RUF009
-    _: KW_ONLY
-    above: float | None = setting(None, "the value is larger than this, in its unit")
-    below: float | None = setting(None, "instead of above: the value is smaller")
-    outside: Literal["error", "off"] = setting(
-        "error", "submissions that the signal does not cover: an error, or no reaction"
-    )
-
-    def __post_init__(self) -> None:
-        if (self.above is None) == (self.below is None):
-            raise QuantityError("signal: give a threshold, either above or below")
-        check_choice("outside", self.outside, ("error", "off"))
-
-    @override
-    def begin(self, user: ReplayUser) -> None:
-        if self._clock is not user.model.clock:
-            if self.signal.repeat == "no":
-                self._check_cover(user)
-            self._until = self._last_second(user)
-        super().begin(user)
-
-    @override
-    def _seconds(self, clock: Clock) -> list[tuple[int, int]]:
-        if self.signal.repeat == "no":
-            return self.signal.periods(clock, above=self.above, below=self.below)
-        steps = self.signal.on(clock, 0, self._until)
-        return steps.periods(above=self.above, below=self.below)
-
-    @staticmethod
-    def _last_second(user: ReplayUser) -> int:
-        """Return until when a signal that repeats is looked up, s."""
-        recorded = int(user.model.jobs.recorded_submit.max(initial=0))
-        horizon = getattr(user, "horizon", 0)  # of generated users, if it is known
-        return max(2 * recorded, SEEN, horizon if horizon < FOREVER else 0)
-
-    def _check_cover(self, user: ReplayUser) -> None:
-        recorded = user.model.jobs.recorded_submit
-        recorded = recorded[recorded != UNKNOWN]
-        edges = self.signal.seconds(user.model.clock)
-        if self.outside == "off" or not len(recorded):
-            return
-        if recorded.min() < edges[0] or recorded.max() >= edges[-1]:
-            raise SignalError(
-                self.signal.source,
-                f"covers {edges[0]} to {edges[-1]} s of the run, recorded submissions go from "
-                f"{recorded.min()} to {recorded.max()} s; give a longer signal, or say "
-                "outside='off'",
-            )
 
 
 @dataclass(eq=False)
@@ -457,5 +346,5 @@ def _comparable(begin: Moment, end: Moment) -> bool:
 
 
 #: Each trigger in its forms, for :mod:`hpcrowd.agents.behaviours.parts`.
-DURING, RECENT_WAITS, SIGNAL = (During, WeekHours), (RecentWaits,), (OnSignal,)
+DURING, RECENT_WAITS = (During, WeekHours), (RecentWaits,)
 QUEUE, EXPECTED_WAIT, ALWAYS = (QueueLonger,), (ExpectedWait,), (Always,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, override
+from typing import TYPE_CHECKING, Any, ClassVar, override
 
 import numpy as np
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from mesa.time import Event
 
     from hpcrowd.agents.behaviours.hooks import Noting
-    from hpcrowd.agents.behaviours.patience import Leaving
-    from hpcrowd.agents.behaviours.reactions import Note
+    from hpcrowd.agents.behaviours.parts import Note
     from hpcrowd.agents.behaviours.user_graph import UserGraph
     from hpcrowd.agents.behaviours.when import Release
     from hpcrowd.agents.work.recorded import Work
@@ -168,7 +167,7 @@ class ReplayUser(User):
     due
         The alarms of units about which reactions decide when they are due.
     leaving
-        Its patience with jobs that wait; None if it lets them wait.
+        Its patience with jobs that wait, a ``Leaving``; None if it lets them wait.
     changed_graph
         :attr:`graph`, once it was changed and decides what is released.
     taken_back
@@ -184,7 +183,7 @@ class ReplayUser(User):
         The row of the piece before, by row of a piece of a task that is done one after the other.
     """
 
-    leaving: Leaving | None = None
+    leaving: Any = None
     changed_graph: UserGraph | None = None
     renumbered: dict[int, int] | None = None
     counted: Units | None = None

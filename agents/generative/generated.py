@@ -27,7 +27,7 @@ from hpcrowd.environment.stops import FOREVER
 if TYPE_CHECKING:
     import networkx as nx
 
-    from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.agents.behaviours.parts import Reaction
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.cluster import Cluster
@@ -287,11 +287,12 @@ class GeneratedUser(User):
 
     def _react(self, rows: Int64s, at: ArrayLike) -> Int64s:
         """Apply the reactions to new jobs, and return when they are to be submitted, s."""
-        from hpcrowd.agents.behaviours.reactions import Planned
+        from hpcrowd.agents.behaviours.reactions import Intention
 
-        planned = Planned(self, rows, at)
+        user = cast("ReplayUser", self)
+        planned = Intention(user, int(rows[0]), rows, at)  # no other unit begins with that row
         for reaction in self.reactions:
-            reaction.react(cast("ReplayUser", self), planned)
+            reaction.react(user, planned)
         return planned.at
 
     def _note_reactions(self, before: int) -> None:

@@ -108,11 +108,7 @@ def check(user: ReplayUser, behaviour: Behaviour[ReplayUser], name: str) -> None
             "they are over, or start another run with it"
         )
     for at, function, arguments in user.model.due():
-        if (
-            getattr(function, "__self__", None) is old
-            and user in arguments
-            and getattr(function, "__func__", None) is not Composed._decide
-        ):
+        if getattr(function, "__self__", None) is old and user in arguments:
             raise QuantityError(
                 f"{what}: {type(old).__name__} has set an alarm for {at} s, which nobody else can "
                 "take over; give it after that, or start another run"

@@ -30,7 +30,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.simulation import Simulation
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.agents.behaviours.parts import Reaction
     from hpcrowd.agents.behaviours.user import ReplayUser
 
 

@@ -31,7 +31,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.agents.behaviours.parts import Reaction
     from hpcrowd.agents.generative.generated import GeneratedUser
     from hpcrowd.agents.populations.made_up import Living
     from hpcrowd.environment.simulation import Simulation

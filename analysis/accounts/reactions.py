@@ -25,7 +25,7 @@ from hpcrowd.environment.jobs import Int64s, JobTable, State
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.reactions import Note
+    from hpcrowd.agents.behaviours.parts import Note
     from hpcrowd.agents.behaviours.user import User
     from hpcrowd.analysis.run import Run  # circle: for its type only
 
@@ -172,7 +172,7 @@ class Reactions(RunPart):
         """
         import pyarrow.parquet as pq
 
-        from hpcrowd.agents.behaviours.reactions import Note
+        from hpcrowd.agents.behaviours.parts import Note
         from hpcrowd.analysis.tables import read_as, read_table
 
         with read_as("reactions", path):

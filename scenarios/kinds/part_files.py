@@ -23,7 +23,7 @@ from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Self, Union, cast, get_args, get_origin, override
+from typing import Annotated, Any, Self, Union, cast, get_args, get_origin, override
 
 from pydantic import BeforeValidator, Field, ValidationError, create_model, model_validator
 
@@ -33,11 +33,12 @@ from hpcrowd.agents.behaviours.parts import (
     TRIGGERS,
     Parameter,
     PartFile,
+    Reaction,
+    Trigger,
     first_line,
     parameters_of,
     taken_by,
 )
-from hpcrowd.agents.behaviours.reactions import Reaction
 from hpcrowd.environment.clock import Moment
 from hpcrowd.environment.errors import (
     HpcrowdError,
@@ -52,9 +53,6 @@ from hpcrowd.environment.options import made, made_by_own, options_in
 from hpcrowd.environment.registry import NotLoaded, located, or_your_own
 from hpcrowd.environment.signals.signal import Signal, read_signal
 from hpcrowd.scenarios.kinds.fields import Duration, FileConfig, HoursConfig, Strict, parse_moment
-
-if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.triggers import Trigger
 
 MomentText = Annotated[int | datetime, BeforeValidator(parse_moment)]
 

@@ -21,9 +21,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.signals.signal import Signal
-from hpcrowd.scenarios.whatif.scripts import ScriptTable, runs_of, script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable
+from hpcrowd.scenarios.whatif.scripts import runs_of
+from hpcrowd.scenarios.whatif.scripts import script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -65,8 +69,8 @@ def signal_of(trace: Trace, clock: Clock) -> Signal:
 
 def runs(trace: Trace, signal: Signal) -> dict[str, dict[float, Run]]:
     """Return the runs by users, then by the share of them who take part."""
+    from hpcrowd.agents.behaviours.energy.triggers import OnSignal
     from hpcrowd.agents.behaviours.reactions import Delay
-    from hpcrowd.agents.behaviours.triggers import OnSignal
 
     node = {"idle": "0 W", "processor": f"{WATT} W"}
     power = {"nodes": [node], "carbon": signal}

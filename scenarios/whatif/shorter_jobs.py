@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.reactions import Intention, Reaction
+from hpcrowd.agents.behaviours.parts import Reaction
+from hpcrowd.agents.behaviours.reactions import Intention
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.scenarios.whatif.scripts import ScriptTable, runs_of, script

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What, Why
-from hpcrowd.agents.behaviours.reactions import Draws, Note
+from hpcrowd.agents.behaviours.parts import Note
+from hpcrowd.agents.behaviours.reactions import Draws
 from hpcrowd.agents.behaviours.tasks.new_jobs import NewJobs
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.agents.behaviours.triggers import Trigger, check_nodes
+from hpcrowd.agents.behaviours.parts import Trigger, setting
+from hpcrowd.agents.behaviours.triggers import check_nodes
 from hpcrowd.environment.errors import QuantityError
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Literal, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What, Why
-from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.agents.behaviours.reactions import Note, Response
+from hpcrowd.agents.behaviours.parts import Note, setting
+from hpcrowd.agents.behaviours.reactions import Response
 from hpcrowd.agents.behaviours.tasks.new_jobs import NewJobs
 from hpcrowd.agents.behaviours.tasks.shapes import Rules, Shape, Task, adaptive, preferred
 from hpcrowd.agents.behaviours.user import Gone

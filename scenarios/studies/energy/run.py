@@ -39,7 +39,7 @@ from hpcrowd.scenarios.terminal import Progress, progress_bar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.agents.behaviours.parts import Reaction
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.signals.signal import Signal
 
@@ -438,7 +438,7 @@ def drawn(trace: Trace, seed: int, weeks: int) -> Trace:
 
 def reactions_of(signal: Signal) -> dict[str, tuple[Reaction, ...]]:
     """Return what users do, by the measure."""
-    from hpcrowd.agents.behaviours.triggers import OnSignal
+    from hpcrowd.agents.behaviours.energy.triggers import OnSignal
     from hpcrowd.scenarios.kinds.part_files import reaction_from
 
     def dirty(do: str, share: float, **more: Any) -> tuple[Reaction, ...]:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.behaviours.energy.sufficiency import Degrade, Reconfigure, Renounce
+from hpcrowd.agents.behaviours.energy.triggers import OnSignal
 from hpcrowd.agents.behaviours.machine.requests import FewerGpus, LessMemory, LessTime
 from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
 from hpcrowd.agents.behaviours.patience import Patience
 from hpcrowd.agents.behaviours.profiles import WeeklyProfile, check_prior
-from hpcrowd.agents.behaviours.triggers import Always, During, OnSignal, RecentWaits, WeekHours
+from hpcrowd.agents.behaviours.triggers import Always, During, RecentWaits, WeekHours
 from hpcrowd.agents.populations.openness import Consequences
 from hpcrowd.behaviours import ActivityWindow, ContinuationLaw, LinearThink, Shifts, WeeklyWindow
 from hpcrowd.environment.clock import DAY, HOUR, WEEK

@@ -8,7 +8,7 @@ from typing import Any, override
 import numpy as np
 import pytest
 from hpcrowd import ClusterSpec, Recipe, Simulation, State, Work, add_users, jobs_from_trace, replay
-from hpcrowd.agents.behaviours.reactions import Reaction
+from hpcrowd.agents.behaviours.parts import Reaction
 from hpcrowd.analysis.accounts.reactions import account, notes_of
 from hpcrowd.behaviours import DecisionLog, Decisions, Patience, SessionGraph
 from hpcrowd.environment.errors import QuantityError, SimulationError

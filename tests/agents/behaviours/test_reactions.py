@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from hpcrowd import ClusterSpec, SessionDefinition, State, read_results, write_results
 from hpcrowd.agents.behaviours.energy.sufficiency import Degrade, Reconfigure, Renounce
-from hpcrowd.agents.behaviours.triggers import RecentWaits, Trigger
+from hpcrowd.agents.behaviours.parts import Trigger
+from hpcrowd.agents.behaviours.triggers import RecentWaits
 from hpcrowd.analysis.accounts.reactions import MEANING, Reactions, account, notes_of
 from hpcrowd.analysis.run import headline
 from hpcrowd.analysis.tables import write_jobs

@@ -1,4 +1,4 @@
-"""A trigger on energy: a user's budget for each month or week is used up."""
+"""Triggers of energy: a signal, such as a price, and a user's budget for each month or week."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Literal, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.agents.behaviours.triggers import Trigger
+from hpcrowd.agents.behaviours.parts import Trigger, setting
+from hpcrowd.agents.behaviours.triggers import Periods
 from hpcrowd.environment.clock import CYCLE, DAY, EPOCH, FIRST_MONDAY, WEEK, Clock
-from hpcrowd.environment.errors import QuantityError, check_choice
+from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.power.in_use import PowerInUse
+from hpcrowd.environment.signals.signal import Signal
+from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,10 +27,87 @@ if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.simulation import Simulation
 
+#: s of a run for which users look up a signal that repeats, at least: users may fall behind.
+SEEN = 2 * 364 * DAY
+
 #: Share of a budget by which sums of energies may exceed it, for their rounding.
 ROUNDING = 1e-9
 
 MONTHS = 12  #: of a year
+
+
+@dataclass(eq=False)
+class OnSignal(Periods):
+    """Active while a signal is above or below a threshold, such as a price.
+
+    Parameters
+    ----------
+    signal
+        The signal.
+    above, below
+        Active while the value is larger, or smaller, than this, in the unit of the signal; give one
+        of them.
+    outside
+        If the signal does not cover recorded submissions: an ``error`` before the run, or ``off``,
+        not active there. After its end it is not active in either case: users who have fallen
+        behind may submit later than recorded.
+
+    Raises
+    ------
+    QuantityError
+        If not exactly one threshold is given.
+    """
+
+    when = "signal"
+
+    signal: Signal = setting(..., "CSV file with the columns time and value", name="file")  # noqa: RUF009
+    _: KW_ONLY
+    above: float | None = setting(None, "the value is larger than this, in its unit")
+    below: float | None = setting(None, "instead of above: the value is smaller")
+    outside: Literal["error", "off"] = setting(
+        "error", "submissions that the signal does not cover: an error, or no reaction"
+    )
+
+    def __post_init__(self) -> None:
+        if (self.above is None) == (self.below is None):
+            raise QuantityError("signal: give a threshold, either above or below")
+        check_choice("outside", self.outside, ("error", "off"))
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        if self._clock is not user.model.clock:
+            if self.signal.repeat == "no":
+                self._check_cover(user)
+            self._until = self._last_second(user)
+        super().begin(user)
+
+    @override
+    def _seconds(self, clock: Clock) -> list[tuple[int, int]]:
+        if self.signal.repeat == "no":
+            return self.signal.periods(clock, above=self.above, below=self.below)
+        steps = self.signal.on(clock, 0, self._until)
+        return steps.periods(above=self.above, below=self.below)
+
+    @staticmethod
+    def _last_second(user: ReplayUser) -> int:
+        """Return until when a signal that repeats is looked up, s."""
+        recorded = int(user.model.jobs.recorded_submit.max(initial=0))
+        horizon = getattr(user, "horizon", 0)  # of generated users, if it is known
+        return max(2 * recorded, SEEN, horizon if horizon < FOREVER else 0)
+
+    def _check_cover(self, user: ReplayUser) -> None:
+        recorded = user.model.jobs.recorded_submit
+        recorded = recorded[recorded != UNKNOWN]
+        edges = self.signal.seconds(user.model.clock)
+        if self.outside == "off" or not len(recorded):
+            return
+        if recorded.min() < edges[0] or recorded.max() >= edges[-1]:
+            raise SignalError(
+                self.signal.source,
+                f"covers {edges[0]} to {edges[-1]} s of the run, recorded submissions go from "
+                f"{recorded.min()} to {recorded.max()} s; give a longer signal, or say "
+                "outside='off'",
+            )
 
 
 class Calendar:
@@ -291,5 +370,5 @@ def _by_record(jobs: JobTable) -> dict[int, float]:
     return dict(zip(users.tolist(), (work / total).tolist(), strict=True))
 
 
-#: The trigger in its forms, for :mod:`hpcrowd.agents.behaviours.parts`.
-BUDGET = (Budget,)
+#: Each trigger in its forms, for :mod:`hpcrowd.agents.behaviours.parts`.
+BUDGET, SIGNAL = (Budget,), (OnSignal,)
