@@ -121,10 +121,8 @@ def grid_accounts(
 
     Parameters
     ----------
-    jobs
-        The jobs after a run.
-    by_grid
-        Which jobs were submitted to the broker, shape (jobs,).
+    jobs, by_grid
+        The jobs after a run, and which of them were submitted to the broker, shape (jobs,).
     processors
         Processors of the clusters by name, in the order of their numbers.
     first

@@ -158,14 +158,7 @@ def population_accounts(
 def notes_on(submitted: Int64s, visits: Visits, expected: float) -> list[str]:
     """Return a warning if the population left the machine empty.
 
-    Parameters
-    ----------
-    submitted
-        Jobs in each week.
-    visits
-        Arrivals and departures of users.
-    expected
-        Jobs per week if waits were as recorded.
+    ``submitted`` has the jobs of each week; ``expected`` are those if waits were as recorded.
     """
     weeks = len(submitted)
     last = submitted[-max(1, round(LAST_PART * weeks)) :]

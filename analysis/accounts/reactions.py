@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.parts import RunPart, Shown
+from hpcrowd.analysis.parts import RunPart, Shown, read_as, read_table
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import Int64s, JobTable, State
@@ -82,12 +82,7 @@ REBOUND = "rebound"
 class Reactions(RunPart):
     """The effects of reactions; ``rows`` has a note for each job that one changed.
 
-    Parameters
-    ----------
-    account, rows
-        As for :class:`~hpcrowd.analysis.parts.RunPart`.
-    jobs
-        The simulated jobs, of which the totals are.
+    Totals are of the simulated jobs, if these are given.
     """
 
     name, key, file, meaning = "reactions", "reactions", "reactions", MEANING
@@ -173,7 +168,6 @@ class Reactions(RunPart):
         import pyarrow.parquet as pq
 
         from hpcrowd.agents.behaviours.reactions import Note
-        from hpcrowd.analysis.tables import read_as, read_table
 
         with read_as("reactions", path):
             there = pq.read_schema(path).names

@@ -78,14 +78,8 @@ def correlation_at(workload: Workload, found: Floats, days: float) -> float:
 def cycle(workload: Workload, found: Floats, lags: tuple[float, tuple[float, float]]) -> float:
     """Return by how much the autocorrelation at a cycle's length exceeds that around it.
 
-    Parameters
-    ----------
-    workload
-        The workload, for its time scale.
-    found
-        Autocorrelation of its counts.
-    lags
-        :data:`DAILY` or :data:`WEEKLY`.
+    ``found`` is the autocorrelation of the counts of the workload; the lags are :data:`DAILY` or
+    :data:`WEEKLY`.
     """
     length, (before, after) = lags
     around = correlation_at(workload, found, after) + correlation_at(workload, found, before)

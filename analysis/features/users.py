@@ -31,20 +31,13 @@ BUSY_PART = 0.1
 
 @dataclass(frozen=True)
 class Batches:
-    """Batches of all users, by user and submission.
+    """Batches of all users, by user and submission."""
 
-    Attributes
-    ----------
-    start, end
-        s; first submission and latest end, shape (batches,).
-    session
-        Session of each batch.
-    size
-        Number of jobs of each batch.
-    """
-
+    #: S; first submission and latest end, shape (batches,).
     start: Int64s
     end: Int64s
+
+    #: Session and number of jobs of each batch.
     session: Int64s
     size: Int64s
 

@@ -11,8 +11,7 @@ from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
 from hpcrowd.analysis.features.workload import NUMBERS, Settings, Workload
 from hpcrowd.analysis.models.jobs.locality import with_correlation
 from hpcrowd.analysis.models.model import WorkloadModel
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats
-from hpcrowd.analysis.models.parts.cycle import Cycle
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Cycle, Drawn, Floats
 from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError
@@ -385,15 +384,7 @@ def _whole(times: Floats) -> Int64s:
 
 @dataclass(frozen=True)
 class Population:
-    """Users and the batches they draw from.
-
-    Attributes
-    ----------
-    members
-        The users.
-    pools
-        Batches that the users of each group submit, by group.
-    """
+    """Users, and by group the batches that the users of each group submit."""
 
     members: tuple[PoolMember, ...]
     pools: dict[int, BatchPool]

@@ -14,7 +14,7 @@ from hpcrowd.environment.errors import QuantityError, not_one_of
 
 if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import LearnedModel
-    from hpcrowd.analysis.models.users.learned import Settings
+    from hpcrowd.analysis.models.learned import Settings
 
 #: Baselines that models should beat: pauses pooled over all users, and pooled pauses after similar
 #: response times.

@@ -33,7 +33,7 @@ from hpcrowd.agents.learned.think import Learned, LearnedPauses
 from hpcrowd.agents.populations.mixture import Mixture, Part
 from hpcrowd.agents.presets import Recipe
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.models.users.learned import fit_learned
+from hpcrowd.analysis.models.learned import fit_learned
 from hpcrowd.analysis.validation.models import UserModel
 from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError, TraceError

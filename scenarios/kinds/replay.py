@@ -156,9 +156,7 @@ class ReplayConfig(TraceScenario):
         from hpcrowd.agents.populations.population import Casting, units_after
         from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.parts import RunParts
-        from hpcrowd.analysis.precedence import Precedence
-        from hpcrowd.analysis.reading import Reading
-        from hpcrowd.analysis.run import Run
+        from hpcrowd.analysis.run import Precedence, Reading, Run
         from hpcrowd.environment.clock import Clock
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.streams import Streams

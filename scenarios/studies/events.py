@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.agents.presets import Recipe
-from hpcrowd.analysis.models.users.waits import with_waits
+from hpcrowd.analysis.models.learned import with_waits
 from hpcrowd.analysis.validation.event_report import interval, name_of, number
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
 from hpcrowd.analysis.validation.foresight import (

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.models.users.learned import SEVERAL, fit_learned
-from hpcrowd.analysis.models.users.waits import with_waits
+from hpcrowd.analysis.models.learned import SEVERAL, fit_learned, with_waits
 from hpcrowd.analysis.validation.across import (
     RANK_HEADING,
     Across,

@@ -139,12 +139,7 @@ def chosen_users() -> UserShares:
 def gap_for_load(work: float, machine: int) -> float:
     """Return the mean time between arrivals that gives :data:`LOAD`, s.
 
-    Parameters
-    ----------
-    work
-        Mean processors x s per arrival.
-    machine
-        Processors of the machine.
+    ``work`` is the mean processors x s per arrival.
     """
     return work / (LOAD * machine)
 

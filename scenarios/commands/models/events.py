@@ -65,7 +65,7 @@ def command(
     hpcrowd events KTH-SP2-1996-2.1-cln.swf.gz
     hpcrowd events KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted,fluid --ordinary 3
     """
-    from hpcrowd.analysis.models.users.waits import with_waits
+    from hpcrowd.analysis.models.learned import with_waits
     from hpcrowd.analysis.validation.event_report import COLUMNS, csv_rows, plain
     from hpcrowd.analysis.validation.events import find_events, header_notes
     from hpcrowd.analysis.validation.foresight import choose_events, foresee_events

@@ -133,7 +133,7 @@ def _fit_users(
     as_json: bool,
 ) -> None:
     """Fit a learned model of users, and say what it was fitted to."""
-    from hpcrowd.analysis.models.users.learned import Settings, fit_traces
+    from hpcrowd.analysis.models.learned import Settings, fit_traces
     from hpcrowd.environment.options.making import parse_options
     from hpcrowd.environment.traces.formats.registry import read_trace
     from hpcrowd.scenarios.forecasts.inputs import file_of

@@ -343,9 +343,7 @@ class GridConfig(PlatformSettings):
         from hpcrowd.analysis.accounts.grid import Sites, grid_accounts
         from hpcrowd.analysis.accounts.platform import accounts_of
         from hpcrowd.analysis.parts import RunParts
-        from hpcrowd.analysis.precedence import Precedence
-        from hpcrowd.analysis.reading import Reading
-        from hpcrowd.analysis.run import Run
+        from hpcrowd.analysis.run import Precedence, Reading, Run
         from hpcrowd.environment.cluster import ClusterSpec
         from hpcrowd.environment.grid.broker import Grid, broker_of
 

@@ -141,8 +141,7 @@ class PopulateConfig(PowerSettings, MachineSettings):
         from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
         from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.parts import RunParts
-        from hpcrowd.analysis.precedence import Precedence
-        from hpcrowd.analysis.run import Run
+        from hpcrowd.analysis.run import Precedence, Run
         from hpcrowd.environment.clock import DAY, Clock
         from hpcrowd.environment.cluster import HOME, ClusterSpec
         from hpcrowd.environment.jobs import JobTable

@@ -226,9 +226,7 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
         )
         from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.parts import RunParts
-        from hpcrowd.analysis.precedence import Precedence
-        from hpcrowd.analysis.reading import Reading
-        from hpcrowd.analysis.run import Run
+        from hpcrowd.analysis.run import Precedence, Reading, Run
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams

@@ -19,7 +19,7 @@ from hpcrowd.agents.populations.openness import Openness
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.curves import profile_distance, weekly_profile
-from hpcrowd.analysis.features.distance import apart
+from hpcrowd.analysis.features.stats import apart
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hpcrowd.analysis.features.distance import apart
 from hpcrowd.analysis.features.series import pearson
+from hpcrowd.analysis.features.stats import apart
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.models.jobs.mugm import (
     CLUSTERS,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from hpcrowd.analysis.curves import WEEK_HOURS, Floats, profile_distance, unevenness
-from hpcrowd.analysis.features.distance import apart
+from hpcrowd.analysis.features.stats import apart
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     legend_above,

@@ -13,8 +13,8 @@ from hpcrowd import ClusterSpec, SessionDefinition, State, read_results, write_r
 from hpcrowd.agents.behaviours.energy.sufficiency import Degrade, Reconfigure, Renounce
 from hpcrowd.agents.behaviours.triggers import RecentWaits, Trigger
 from hpcrowd.analysis.accounts.reactions import MEANING, Reactions, account, notes_of
+from hpcrowd.analysis.results import write_jobs
 from hpcrowd.analysis.run import headline
-from hpcrowd.analysis.tables import write_jobs
 from hpcrowd.behaviours import BatchOrder, Composed, Recorded, SessionGraph
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.traces.formats.swf import parse_swf

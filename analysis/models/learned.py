@@ -15,20 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.agents.behaviours.heldout import recorded_releases
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned.model import LearnedModel, made_choices, made_forest
 from hpcrowd.agents.learned.recorded import Noticed, rhythm_of
+from hpcrowd.agents.populations.population import add_users
+from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.curves import decades
-from hpcrowd.analysis.models.users.waits import with_waits
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, missing
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
@@ -77,20 +79,10 @@ def fit_learned(
     seed: int = 0,
     provenance: dict[str, Any] | None = None,
 ) -> LearnedModel:
-    """Fit a model to records.
+    """Fit a model to records: the recorded work and local time of each log.
 
-    The pauses of each record have the same weight in all; within one, later ones have more.
-
-    Parameters
-    ----------
-    records
-        Recorded work and local time of each log.
-    settings
-        Settings; the defaults unless given.
-    seed
-        Of everything random.
-    provenance
-        What the model says about its origin, fit for JSON.
+    The pauses of each record have the same weight in all; within one, later ones have more. The
+    model says about its origin what ``provenance`` has, fit for JSON.
 
     Raises
     ------
@@ -156,14 +148,8 @@ def fit_traces(
 ) -> LearnedModel:
     """Fit a learned model to traces; one without waits gets those of a simulation.
 
-    Parameters
-    ----------
-    traces
-        The traces; each is read when its turn comes.
-    settings, seed
-        See :func:`fit_learned`.
-    progress
-        Called with a label and the number of traces that are done.
+    Each trace is read when its turn comes. ``progress`` is called with a label and the number of
+    traces that are done.
 
     Raises
     ------
@@ -191,6 +177,27 @@ def fit_traces(
         progress("growing trees", len(records))
     about = {"logs": logs, "settings": asdict(settings), "seed": seed, "versions": versions()}
     return fit_learned(records, settings, seed=seed, provenance=about)
+
+
+def with_waits(
+    jobs: JobTable, recorded: ArrayLike, processors: int, scheduler: str = "easy"
+) -> tuple[JobTable, str]:
+    """Return the jobs of a trace with starts and ends, and a note if they had to be simulated.
+
+    A log without waits does not say when jobs ended, and so not how long users thought. Starts are
+    then those of a simulation of the recorded submissions. Recorded waits (s) below 0 are unknown.
+    """
+    if (np.asarray(recorded) >= 0).any():
+        return jobs, ""
+    run = jobs.copy()
+    simulation = Simulation(run, max(processors, int(run.processors.max())), scheduler)
+    add_users(simulation, Work.of(run), PRESETS["rigid"])
+    simulation.run()
+    again = jobs.copy()
+    ran = run.start != UNKNOWN
+    again.recorded_start[:] = np.where(ran, run.start, run.recorded_submit)
+    again.recorded_end[:] = np.where(ran, run.end, run.recorded_submit)
+    return again, f"the log has no waits: those of a simulation with {scheduler} take their place"
 
 
 @dataclass(frozen=True)
