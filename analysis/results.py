@@ -109,7 +109,8 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     """Write the files of a run into an existing folder."""
     write_jobs(run.jobs, place / "jobs.parquet")
     if run.attempts:
-        write_attempts(run.attempts, place / "attempts.parquet")
+        columns = {name: [getattr(one, name) for one in run.attempts] for name in ATTEMPT_MEANING}
+        write_table(columns, ATTEMPT_MEANING, place / "attempts.parquet")
     for part in run.parts.values():
         part.write(run.jobs, place)
     trace = run.to_trace()
@@ -223,14 +224,16 @@ def read_results(folder: str | os.PathLike[str], options: FormatOptions | None =
         if source is not None:
             source = {name: str(source[name]) for name in ("source", "sha256")}
         jobs = read_jobs(place / "jobs.parquet")
-        attempts = place / "attempts.parquet"
+        attempts, stopped = place / "attempts.parquet", []
+        if attempts.is_file():
+            stopped = [Attempt(**row) for row in read_table("attempts", attempts).to_pylist()]
         run = Run(
             jobs=jobs,
             processors=int(summary["processors"]),
             label=str(stored["label"]),
             configuration=dict(stored["configuration"]),
             clock=_clock(summary["clock"]),
-            attempts=read_attempts(attempts) if attempts.is_file() else (),
+            attempts=stopped,
             parts=RunParts(*(part.read(summary, place, jobs) for part in PARTS.values())),
             reading=Reading(
                 repaired=Counter(stored["jobs_repaired"]),
@@ -480,14 +483,3 @@ def _states(values: pa.Array, path: Path) -> Int64s:
         )
     states: Int64s = np.array([STATES.get(word, UNKNOWN) for word in words], np.int64)[codes]
     return states
-
-
-def write_attempts(attempts: Sequence[Attempt], path: Path) -> None:
-    """Write the runs that the platform stopped."""
-    columns = {name: [getattr(one, name) for one in attempts] for name in ATTEMPT_MEANING}
-    write_table(columns, ATTEMPT_MEANING, path)
-
-
-def read_attempts(path: Path) -> list[Attempt]:
-    """Return the stopped runs in a file of :func:`write_attempts`."""
-    return [Attempt(**row) for row in read_table("attempts", path).to_pylist()]

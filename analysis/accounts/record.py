@@ -17,8 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 
@@ -41,8 +42,6 @@ REPLAY = "compare with users who replay the record, such as think-time"
 
 #: What to do about a load out of the range of a model's own workload.
 OBLIVIOUS = "compare with --oblivious users, who submit what the model says"
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.arrivals import DAILY, WEEKLY, cycle, long_correlation
 from hpcrowd.analysis.features.feature import Group
+from hpcrowd.analysis.features.jobs import DAILY, WEEKLY, cycle, long_correlation
 from hpcrowd.analysis.features.series import Hurst, hurst
 from hpcrowd.analysis.features.workload import Floats, Workload, once
 from hpcrowd.environment.errors import QuantityError, UnavailableError

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import time_ticks
-from hpcrowd.analysis.features import sizes
-from hpcrowd.analysis.features.arrivals import arrival_correlation, gaps, hours_of_week, span_s
 from hpcrowd.analysis.features.bags import (
     PARAMETERS,
     TITLES,
@@ -23,6 +21,14 @@ from hpcrowd.analysis.features.bags import (
     bag_fit,
     bag_gaps,
     bags,
+)
+from hpcrowd.analysis.features.jobs import (
+    arrival_correlation,
+    gaps,
+    hours_of_week,
+    requested_time,
+    span_s,
+    wait,
 )
 from hpcrowd.analysis.features.locality import bag_zipf, repetition_zipf, repetitions
 from hpcrowd.analysis.features.panels import (
@@ -209,9 +215,9 @@ COLUMNS = {
     ),
     "requested_time": Column(
         "Jobs whose requested time was longer than ...", "requested time",
-        sizes.requested_time, above="requested time above 1 s",
+        requested_time, above="requested time above 1 s",
     ),
-    "wait": Column("Jobs that waited longer than ...", "wait", sizes.wait, above="wait above 1 s"),
+    "wait": Column("Jobs that waited longer than ...", "wait", wait, above="wait above 1 s"),
 }  # fmt: skip
 
 #: Quantities of arrivals; bags include single jobs.

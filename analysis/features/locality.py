@@ -17,15 +17,13 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.feature import Group
-from hpcrowd.analysis.features.workload import MOST_COMPONENTS, RESOLUTION_S, Workload, once
+from hpcrowd.analysis.features.workload import MOST_COMPONENTS, RESOLUTION_S, Floats, Workload, once
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
-
-Floats = NDArray[np.float64]
 
 #: Variance of the rounding error, uniform over one resolution, in resolution^2. It is added to the
 #: variance of each component, so that none shrinks to a single value.

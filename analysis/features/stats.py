@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.analysis.features import arrivals, sizes, users
 from hpcrowd.analysis.features import bags as bag_features
+from hpcrowd.analysis.features import jobs, users
 from hpcrowd.analysis.features import locality as repetition
-from hpcrowd.analysis.features.feature import Feature, Features, Group, value_of
+from hpcrowd.analysis.features.feature import Feature, Features, Group, measure
 from hpcrowd.analysis.features.workload import Settings, Which, Workload
 from hpcrowd.environment.errors import TraceError, UnavailableError
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
 #: All groups, in the order in which they are shown.
 GROUPS: tuple[Group, ...] = (
-    arrivals.GROUP,
-    sizes.GROUP,
+    jobs.ARRIVALS,
+    jobs.JOBS,
     repetition.GROUP,
     bag_features.GROUP,
     users.GROUP,
@@ -84,16 +84,15 @@ def measure_all(
         Called before each feature with its title, the number done and the total.
     """
     all_of_them, wanted = list(workloads), list(FEATURES.values())
-    total = len(all_of_them) * len(wanted)
-    found = []
-    for place, workload in enumerate(all_of_them):
-        values = {}
+
+    def announced(workload: Workload, place: int) -> Iterator[Feature]:
         for done, feature in enumerate(wanted, place * len(wanted)):
             if progress is not None:
-                progress(f"{workload.name}: {feature.title}", done, total)
-            values[feature.name] = value_of(feature, workload)
-        found.append(Features(workload, values))
-    return found
+                title = f"{workload.name}: {feature.title}"
+                progress(title, done, len(all_of_them) * len(wanted))
+            yield feature
+
+    return [measure(one, announced(one, place)) for place, one in enumerate(all_of_them)]
 
 
 def stats_json(measured: Sequence[Features]) -> dict[str, Any]:
@@ -129,11 +128,11 @@ class Variable:
 
 #: The quantities compared, by name.
 VARIABLES: dict[str, Variable] = {
-    "interarrival": Variable("interarrival time", arrivals.gaps, "s"),
+    "interarrival": Variable("interarrival time", jobs.gaps, "s"),
     "run_time": Variable("run time", lambda w: w.run_time, "s"),
     "processors": Variable("processors", lambda w: w.processors),
-    "requested_time": Variable("requested time", sizes.requested_time, "s"),
-    "wait": Variable("wait", sizes.wait, "s"),
+    "requested_time": Variable("requested time", jobs.requested_time, "s"),
+    "wait": Variable("wait", jobs.wait, "s"),
     "run_length": Variable("run length", repetition.repetitions),
     "bag_size": Variable("bag size", bag_features.bag_sizes),
     "bag_interarrival": Variable("time between bags", bag_features.bag_gaps, "s"),

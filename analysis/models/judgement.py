@@ -117,28 +117,30 @@ class Judgement:
 
     def to_json(self) -> dict[str, Any]:
         """Return the whole judgement as plain data, fit for JSON."""
-        features = {}
-        for name, value in self.trace.items():
-            spread = self.spread(name)
-            features[name] = {
-                "trace": value.number,
-                "generated": None if spread is None else vars(spread),
-                "not_available": value.reason or self.reason(name) or None,
-            }
-        distances = {}
-        for name in VARIABLES:
-            ks, moved = self.ks(name), self.wasserstein(name)
-            distances[name] = {
-                "ks": None if ks is None else vars(ks),
-                "wasserstein_relative": None if moved is None else vars(moved),
-            }
+
+        def plain(spread: Spread | None) -> dict[str, Any] | None:
+            return None if spread is None else vars(spread)
+
         return {
             "model": self.model.name,
             "arrivals": self.model.arrivals.name,
             "trace": self.trace.workload.name,
             "replications": [one.seed for one in self.replications],
-            "features": features,
-            "distances": distances,
+            "features": {
+                name: {
+                    "trace": value.number,
+                    "generated": plain(self.spread(name)),
+                    "not_available": value.reason or self.reason(name) or None,
+                }
+                for name, value in self.trace.items()
+            },
+            "distances": {
+                name: {
+                    "ks": plain(self.ks(name)),
+                    "wasserstein_relative": plain(self.wasserstein(name)),
+                }
+                for name in VARIABLES
+            },
         }
 
 

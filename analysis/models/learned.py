@@ -25,7 +25,7 @@ from hpcrowd.agents.learned.recorded import Noticed, rhythm_of
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.curves import decades
+from hpcrowd.analysis.curves import Floats, decades
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, missing
@@ -33,8 +33,6 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
-
-Floats = NDArray[np.float64]
 
 #: Pauses, s; the trees distinguish how likely they are exceeded.
 STEPS = (
@@ -281,21 +279,20 @@ def _grown(
     root, feature, threshold, child = [], [], [], []
     offset = 0
     for number, tree in enumerate(grown.estimators_):
-        nodes = _renumbered(tree.tree_)
+        old, first_child = _renumbered(tree.tree_)
         root.append(offset)
-        feature.append(tree.tree_.feature[nodes.old].clip(-1))
-        threshold.append(tree.tree_.threshold[nodes.old])
-        first_child = nodes.child.copy()
+        feature.append(tree.tree_.feature[old].clip(-1))
+        threshold.append(tree.tree_.threshold[old])
         inner = first_child >= 0
         first_child[inner] += offset
         order = np.argsort(leaves[:, number], kind="stable")
         sorted_leaves = leaves[order, number]
-        ends.begin(len(nodes.old))
+        ends.begin(len(old))
         for place in np.flatnonzero(~inner).tolist():
-            low, high = np.searchsorted(sorted_leaves, (nodes.old[place], nodes.old[place] + 1))
+            low, high = np.searchsorted(sorted_leaves, (old[place], old[place] + 1))
             first_child[place] = ends.leaf(place, order[low:high])
         child.append(first_child)
-        offset += len(nodes.old)
+        offset += len(old)
     return {
         "root": np.array(root),
         "feature": np.concatenate(feature),
@@ -347,15 +344,8 @@ class _Means:
         return -1
 
 
-@dataclass(frozen=True)
-class _Nodes:
-    """Nodes of a tree so numbered that the two children of a node stand side by side."""
-
-    old: NDArray[np.int64]
-    child: NDArray[np.int64]
-
-
-def _renumbered(tree: Any) -> _Nodes:
+def _renumbered(tree: Any) -> tuple[Int64s, Int64s]:
+    """Return the old numbers and the first child of nodes, whose two children are side by side."""
     old, child = [0], [-1]
     place = 0
     while place < len(old):
@@ -365,10 +355,10 @@ def _renumbered(tree: Any) -> _Nodes:
             old += [left, right]
             child += [-1, -1]
         place += 1
-    return _Nodes(np.array(old), np.array(child))
+    return np.array(old), np.array(child)
 
 
-def _spread(y: Floats, w: Floats, kept: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def _spread(y: Floats, w: Floats, kept: int, generator: np.random.Generator) -> Int64s:
     """Return which values to keep: as many as ``kept``, spread evenly over their distribution.
 
     Each is one of equal shares of the weight, so all count alike afterwards.

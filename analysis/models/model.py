@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
-from hpcrowd.analysis.features.arrivals import offered_load
+from hpcrowd.analysis.features.jobs import offered_load
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Cycle, JobModel, Part
 from hpcrowd.analysis.models.parts.requests import MachineRequests

@@ -17,16 +17,15 @@ from typing import ClassVar, Literal, Self, override
 import numpy as np
 from pydantic import Field, PositiveFloat, model_validator
 
+from hpcrowd.analysis.features.jobs import is_power_of_two
 from hpcrowd.analysis.features.locality import zipf_exponent
-from hpcrowd.analysis.features.sizes import is_power_of_two
-from hpcrowd.analysis.features.workload import Workload, once
+from hpcrowd.analysis.features.workload import Workload, once, whole
 from hpcrowd.analysis.models.jobs.lublin import Exponentials, fit_linear_mixture
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel, Poisson
 from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, draw_from, gap_for_load
 from hpcrowd.environment.errors import ModelFitError, UnavailableError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.limits.memory import check_memory
-from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 
 #: Fitted parameters of sizes: name, bounds and start of the search, for the order and the logs of
@@ -392,7 +391,7 @@ class Feitelson(JobModel):
         lengths = draw_from(self.length_shares, count, random) + 1
         size = draw_from(self.size_shares(machine), count, random) + 1
         user, group = self.users.assign(count, streams.generator("users"))
-        start = np.asarray(round_half_up(arrivals))
+        start = whole(arrivals)
         if self.repeats == "same":
             times = self._run_times(size, machine, random)
             lengths = cut_runs(start, lengths, times, count)
@@ -410,7 +409,7 @@ class Feitelson(JobModel):
         edges = np.cumsum(self._shares(size, machine), axis=1)[:, :-1]
         stage = (edges <= random.random(len(size))[:, None]).sum(axis=1)
         mean = np.array(self.means)[stage] * self.unit_s
-        return np.asarray(round_half_up(random.exponential(mean)))
+        return whole(random.exponential(mean))
 
     def _shares(self, size: Int64s, machine: int) -> Floats:
         """Return the probability of each stage, shape (jobs, stages)."""

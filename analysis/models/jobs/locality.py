@@ -12,7 +12,7 @@ jobs of each class (sections 5.1.1, 5.1.3 and Algorithm 2); the comprehensive mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Self, override
 
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from hpcrowd.analysis.features.locality import classes_of_run_times, run_lengths
-from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload
+from hpcrowd.analysis.features.workload import RESOLUTION_S, Workload, whole
 from hpcrowd.analysis.models.jobs.placing import Counted, fill_runs
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import UserShares
@@ -164,43 +164,15 @@ class JobClasses(Numbers):
         ]
 
 
-@dataclass(frozen=True)
-class Table:
-    """Values to draw for each class, with their counts.
-
-    ``values`` are in the order of the classes; ``ends`` are the sums of the counts up to each
-    value, and ``bounds`` those up to the end of each class, after a 0, shape (classes + 1,).
-    """
-
-    values: Int64s
-    ends: Int64s
-    bounds: Int64s
-
-    @classmethod
-    def of(cls, counts: ArrayLike) -> Self:
-        """Return the table of rows (class, value, count); every class has at least one."""
-        rows = np.asarray(counts, np.int64)
-        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-        classes = int(rows[:, 0].max(initial=0))
-        check_memory(f"class {classes:,}", 16 * classes, "fit the model again")
-        of_class = np.bincount(rows[:, 0], rows[:, 2])
-        bounds = np.append(0, np.cumsum(of_class)).astype(np.int64)
-        return cls(np.ascontiguousarray(rows[:, 1]), np.cumsum(rows[:, 2]), bounds)
-
-
-def runs_of(
-    size: int, lengths: Table, follows: Table, random: np.random.Generator
-) -> tuple[Int64s, Int64s]:
-    """Return class and run number (from 0 on) of each job, both of shape (size,).
-
-    The tables are the lengths of the runs of each class, and the class of the run after each.
-    """
-    label, run = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    if size:
-        of_lengths = Counted(lengths.values, lengths.ends, lengths.bounds)
-        of_classes = Counted(follows.values, follows.ends, follows.bounds)
-        fill_runs(random.random((3, size)), of_lengths, of_classes, label, run)
-    return label, run
+def counted(counts: ArrayLike) -> Counted:
+    """Return values to draw for each class, of rows (class, value, count); each class has one."""
+    rows = np.asarray(counts, np.int64)
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    classes = int(rows[:, 0].max(initial=0))
+    check_memory(f"class {classes:,}", 16 * classes, "fit the model again")
+    of_class = np.bincount(rows[:, 0], rows[:, 2])
+    bounds = np.append(0, np.cumsum(of_class)).astype(np.int64)
+    return Counted(np.ascontiguousarray(rows[:, 1]), np.cumsum(rows[:, 2]), bounds)
 
 
 Counts = tuple[tuple[int, int, int], ...]
@@ -280,13 +252,15 @@ class Locality(JobModel):
         )
 
     @cached_property
-    def _tables(self) -> tuple[Table, Table]:
-        return Table.of(self.run_lengths), Table.of(self.next_classes)
+    def _tables(self) -> tuple[Counted, Counted]:
+        return counted(self.run_lengths), counted(self.next_classes)
 
     @override
     def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:
-        lengths, follows = self._tables
-        label, run = runs_of(len(arrivals), lengths, follows, streams.generator("runs"))
+        size = len(arrivals)
+        label, run = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        if size:
+            fill_runs(streams.generator("runs").random((3, size)), *self._tables, label, run)
         run_time = self.classes.draw_run_times(
             label, streams.generator("run times"), least_s=self.least_s, most_s=self.most_s
         )
@@ -380,7 +354,6 @@ def with_correlation(drawn: Drawn, degree: float, random: np.random.Generator) -
     QuantityError
         When the degree is not from -1 to 1.
     """
-    whole = np.asarray(round_half_up(drawn.run_time))
-    (dealt,) = control_correlation(whole, drawn.processors, [degree], random)
+    (dealt,) = control_correlation(whole(drawn.run_time), drawn.processors, [degree], random)
     note = f"processors are reassigned, to {degree:+g} times the largest correlation"
     return replace(drawn, processors=dealt, notes=[*drawn.notes, note])

@@ -15,8 +15,8 @@ from typing import ClassVar, Literal, Self, override
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from hpcrowd.analysis.features.jobs import is_power_of_two
 from hpcrowd.analysis.features.locality import NormalMixture, Points
-from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import draw_from, like

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr
 
 from hpcrowd.analysis.curves import DAY_HOURS, WEEK_HOURS
-from hpcrowd.analysis.features.arrivals import hours_of_week, span_s
+from hpcrowd.analysis.features.jobs import hours_of_week, span_s
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError

@@ -288,8 +288,7 @@ class MachineRequests(Part):
         requests = workload.requests()
         if requests is None or not set(requests.asked()) & set(PASSED_ON):
             return None
-        numbers, places = np.unique(requests.matrix[list(PASSED_ON)].T, axis=0, return_inverse=True)
-        places = places.reshape(-1)
+        numbers, places = _distinct(*requests.matrix[list(PASSED_ON)])
         profiles = [_profile(row, requests) for row in numbers.tolist()]
         table = np.column_stack(
             [
@@ -348,10 +347,7 @@ class MachineRequests(Part):
             np.zeros(len(drawn), np.int64) if kinds is None else kinds,
             _same_number(drawn, random),
         )
-        pairs, of_pair = np.unique(
-            np.column_stack([donor, processors]), axis=0, return_inverse=True
-        )
-        of_pair = of_pair.reshape(-1)
+        pairs, of_pair = _distinct(donor, processors)
         longest = np.array([rooms[one].longest_s for one in deck.profile.tolist()])[donor]
         limit, run_time = _limits(drawn, longest, cut=gate is not None)
         most = np.full(len(pairs), float(UNKNOWN))
@@ -404,6 +400,12 @@ def steps_of(run_time: Any) -> Int64s:
     return steps
 
 
+def _distinct(*columns: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the distinct rows of a table of these columns, and which of them each row is."""
+    rows, place = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    return rows, place.reshape(-1)
+
+
 def _profile(numbers: list[int], requests: Requests) -> tuple[tuple[str, int | str], ...]:
     """Return the names and values of requests that are :data:`PASSED_ON`, without unknown ones."""
     return tuple(
@@ -418,10 +420,9 @@ def _rooms(workload: Workload, asked: list[Asked], places: Int64s) -> tuple[Seen
 
     ``asked`` is what jobs ask for, and ``places`` the place of each job's.
     """
-    both = np.column_stack([places, workload.processors])
-    pairs, of_pair = np.unique(both, axis=0, return_inverse=True)
+    pairs, of_pair = _distinct(places, workload.processors)
     limits = np.full(len(pairs), float(UNKNOWN))
-    np.maximum.at(limits, of_pair.reshape(-1), workload.requested_time)
+    np.maximum.at(limits, of_pair, workload.requested_time)
     used: dict[str, list[tuple[int, ...]]] = {}
     for (place, size), limit in zip(pairs.tolist(), limits.tolist(), strict=True):
         one = asked[place]
@@ -480,17 +481,13 @@ class _Deck:
         """
         # Jobs of about the same size and run time have the same donors, but for limits in between.
         bounds, rooms = np.unique(self.longest_s), np.unique(self.cores)
-        keys = np.column_stack(
-            [
-                _about(processors),
-                steps_of(run_time),
-                kinds,
-                np.searchsorted(bounds, run_time),
-                np.searchsorted(rooms, processors),
-            ]
+        unique, of_key = _distinct(
+            _about(processors),
+            steps_of(run_time),
+            kinds,
+            np.searchsorted(bounds, run_time),
+            np.searchsorted(rooms, processors),
         )
-        unique, of_key = np.unique(keys, axis=0, return_inverse=True)
-        of_key = of_key.reshape(-1)
         order = np.argsort(of_key, kind="stable")
         edges = np.append(0, np.cumsum(np.bincount(of_key, minlength=len(unique))))
         found = np.empty(len(processors), np.int64)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.arrivals import arrival_counts, gaps
 from hpcrowd.analysis.features.bags import SHORT_S, real_bags, same_job_gaps
 from hpcrowd.analysis.features.draw import (
     BETWEEN,
@@ -17,6 +16,7 @@ from hpcrowd.analysis.features.draw import (
     draw_ccdf,
     draw_repetitions,
 )
+from hpcrowd.analysis.features.jobs import arrival_counts, gaps
 from hpcrowd.analysis.features.panels import begin, label_below, logarithmic_times, nothing, percent
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, margins, new_figure, panels

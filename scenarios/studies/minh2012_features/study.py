@@ -15,8 +15,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.arrivals import arrival_counts, arrival_hurst, gaps
 from hpcrowd.analysis.features.bags import PARAMETERS, TITLES, bag_fit, bag_hurst, bags, real_bags
+from hpcrowd.analysis.features.jobs import arrival_counts, arrival_hurst, gaps
 from hpcrowd.analysis.features.locality import Zipf, bag_zipf, repetition_zipf, repetitions
 from hpcrowd.analysis.features.stats import FEATURES
 from hpcrowd.analysis.features.workload import Floats, Workload

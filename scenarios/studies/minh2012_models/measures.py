@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.bags import bags
+from hpcrowd.analysis.features.jobs import normalized_entropy
 from hpcrowd.analysis.features.panels import exceeding, not_exceeding
 from hpcrowd.analysis.features.series import hurst
-from hpcrowd.analysis.features.sizes import normalized_entropy
 from hpcrowd.analysis.features.stats import apart
 from hpcrowd.analysis.features.workload import Floats, Settings, Workload
 from hpcrowd.analysis.models.jobs.comprehensive import Comprehensive

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hpcrowd import Streams, generate
 from hpcrowd.analysis.features.bags import bags
+from hpcrowd.analysis.features.jobs import is_power_of_two
 from hpcrowd.analysis.features.locality import run_lengths
-from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.models.jobs.comprehensive import (
     BagSizes,
     Comprehensive,

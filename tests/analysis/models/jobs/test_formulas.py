@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hpcrowd import Streams, generate
-from hpcrowd.analysis.features.sizes import is_power_of_two
+from hpcrowd.analysis.features.jobs import is_power_of_two
 from hpcrowd.analysis.models.jobs import feitelson, lublin
 from hpcrowd.analysis.models.jobs.downey import Downey, speedup
 from hpcrowd.analysis.models.jobs.feitelson import Feitelson1996, find_runs, fit_sizes
