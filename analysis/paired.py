@@ -121,7 +121,7 @@ def welch(first: Sequence[float], other: Sequence[float]) -> Estimate:
 def seed_difference(
     first: Mapping[int | None, float], other: Mapping[int | None, float]
 ) -> Difference:
-    """Return the difference of a metric, of which each group of runs has a value by seed.
+    """Return the difference of a metric between two groups of runs, given its value by seed.
 
     It is paired by seed if both share at least two seeds; otherwise it is the difference of the
     means, with Welch's interval if both have at least two runs.
@@ -141,9 +141,10 @@ def seed_difference(
 def bootstrap_mean(
     values: Floats, generator: np.random.Generator, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """Return the mean of at least one value with its percentile bootstrap interval; none for one.
+    """Return the mean with its percentile bootstrap interval; none for a single value.
 
-    Values are of users or seeds. The draws from the stream depend only on their number.
+    There is at least one value, of a user or seed. The draws from the stream depend only on their
+    number.
     """
     count = len(values)
     mean = float(values.mean())
@@ -174,7 +175,7 @@ def predictive_interval(values: Sequence[float], confidence: float = CONFIDENCE)
 
 
 def over_seeds(values: Sequence[float], kind: str, confidence: float = CONFIDENCE) -> Estimate:
-    """Return the mean over seeds of at least one value with its interval; none for a single value.
+    """Return the mean over seeds, one at least, with its interval; none for a single value.
 
     The kind is ``student`` or ``bootstrap``, for intervals of the mean; or ``predictive``, for
     quantiles of the values themselves.
@@ -194,8 +195,8 @@ def ratio_over_seeds(
 ) -> Estimate | None:
     """Return the geometric mean of ratios with its interval; None if no pair has one.
 
-    Each seed has a value and the one that it is divided by; both are positive, or the pair is left
-    out. For the interval of the logarithms of the ratios see :func:`over_seeds`.
+    A pair is the value of a seed and the one that it is divided by; both must be positive, or it is
+    left out. The interval is that of the logarithms of the ratios, see :func:`over_seeds`.
     """
     logs = [math.log(value / base) for value, base in pairs if value > 0 and base > 0]
     if not logs:
@@ -220,8 +221,8 @@ def user_difference(
 ) -> UserDifference | None:
     """Return the users' difference to the first; None if no user has the metric on both sides.
 
-    Both have user numbers, rising, and their values. The stream ``compare`` of the bootstrap is the
-    same for every metric and group.
+    Each side has rising user numbers and their values. The stream ``compare`` of the bootstrap is
+    the same for every metric and group.
     """
     a, b = paired_values(first, other)
     if not len(a):

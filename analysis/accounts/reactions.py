@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hpcrowd.analysis.parts import RunPart, Shown, read_as, read_table
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
-from hpcrowd.environment.jobs import Int64s, JobTable, State
+from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
@@ -149,10 +149,14 @@ class Reactions(RunPart):
             return {}
         import pyarrow as pa
 
-        columns: dict[str, Any] = dict(table(jobs, self.rows))
-        columns |= {
-            name: pa.array(columns[name], pa.string()).dictionary_encode() for name in TEXTS
-        }
+        rows = np.array([note.row for note in self.rows], np.int64)
+        columns: dict[str, Any] = {"number": jobs.number[rows], "user": jobs.user[rows]}
+        for name in MEANING.keys() - columns.keys():
+            values = [getattr(note, name) for note in self.rows]
+            if name in TEXTS:
+                columns[name] = pa.array(values, pa.string()).dictionary_encode()
+            else:
+                columns[name] = np.array(values, np.int64)
         return {name: columns[name] for name in MEANING}
 
     @override
@@ -268,15 +272,3 @@ def _sums(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
         "waited_in_vain_s": sum(note.waited for note in notes),
         "work_added_processor_s": added,
     }
-
-
-def table(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Int64s | list[str]]:
-    """Return the effects of reactions as the columns of :data:`MEANING`, a row per note."""
-    rows = np.array([note.row for note in notes], np.int64)
-    columns: dict[str, Int64s | list[str]] = {"number": jobs.number[rows], "user": jobs.user[rows]}
-    for name in MEANING:
-        if name in TEXTS:
-            columns[name] = [getattr(note, name) for note in notes]
-        elif name not in columns:
-            columns[name] = np.array([getattr(note, name) for note in notes], np.int64)
-    return columns

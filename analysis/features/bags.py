@@ -175,12 +175,11 @@ class Fit:
 
 
 def fit(values: ArrayLike, distribution: str) -> Fit:
-    """Return a distribution of :data:`PARAMETERS` fitted to times between bags (Minh 2012, section
-    3.5.1).
+    """Return a distribution fitted to times between bags (Minh 2012, section 3.5.1).
 
-    Parameters are estimated by maximum likelihood, with the threshold at 0, and named and
-    parametrized as in the thesis (Tables 3.9 and 3.10). Values are s, at least 0; zeros count as
-    :data:`NO_GAP_S`.
+    It is one of :data:`PARAMETERS`, which are estimated by maximum likelihood, with the threshold
+    at 0, and named and parametrized as in the thesis (Tables 3.9 and 3.10). Values are s, at least
+    0; zeros count as :data:`NO_GAP_S`.
 
     Raises
     ------

@@ -38,10 +38,10 @@ from hpcrowd.environment.limits.numbers import MOST_LOAD, MOST_PROCESSORS, check
 
 @dataclass(frozen=True)
 class Kind:
-    """A model that can be fitted: where its jobs are defined, ``module:class``, and default
-    arrivals.
+    """A model that can be fitted.
 
-    These are a name of :data:`ARRIVALS`, or ``auto``, which takes the closest to the trace.
+    Its jobs are defined at ``module:class``. Default arrivals are a name of :data:`ARRIVALS`, or
+    ``auto``, which takes the closest to the trace.
     """
 
     jobs: str

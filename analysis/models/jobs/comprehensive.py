@@ -38,10 +38,12 @@ def bag_places(
 
     Parameters
     ----------
-    arrivals, gap
-        s, rising, shape (jobs,); and Delta, the longest time between two jobs of a bag.
+    arrivals
+        s, rising, shape (jobs,).
     sizes
         Size of the bag drawn if one begins at this job, shape (jobs,).
+    gap
+        s; Delta, the longest time between two jobs of a bag.
     random
         The stream to draw from.
     leave
@@ -313,9 +315,9 @@ class Comprehensive(JobModel):
 def user_bags(workload: Workload) -> tuple[Int64s, Int64s, float]:
     """Return the bags if only jobs of the same user count as neighbours.
 
-    These are the jobs of each bag, shape (bags,), the jobs of the bag of each job, shape (jobs,),
-    and the share of jobs, except the last ones of bags, whose next job is not the next of the
-    workload.
+    That is the number of jobs of each bag, shape (bags,), that of the bag of each job, shape
+    (jobs,), and the share of jobs, except the last of each bag, whose next job is not the next of
+    the workload.
     """
     order = np.argsort(workload.user, kind="stable")
     new = begins_bag(workload, order)

@@ -62,7 +62,7 @@ PASSED_ON = tuple(ask for ask in Ask if ask not in OWN)
 class Room:
     """What jobs can have in a partition; on nodes that differ, on the largest."""
 
-    #: In all.
+    #: Cores and nodes that a job can have in all.
     cores: int
     nodes: int
 
@@ -349,7 +349,9 @@ class MachineRequests(Part):
         )
         pairs, of_pair = _distinct(donor, processors)
         longest = np.array([rooms[one].longest_s for one in deck.profile.tolist()])[donor]
-        limit, run_time = _limits(drawn, longest, cut=gate is not None)
+        # Without a machine, requested times are not shorter than run times, which are not cut.
+        run_time = drawn.run_time if gate is None else np.minimum(drawn.run_time, longest)
+        limit = np.minimum(drawn.requested_time, np.maximum(longest, run_time))
         most = np.full(len(pairs), float(UNKNOWN))
         np.maximum.at(most, of_pair, np.where(limit < 0, run_time, limit))
         values, refused = [], np.zeros(len(pairs), bool)
@@ -437,16 +439,6 @@ def _same_number(drawn: Drawn, random: np.random.Generator) -> Any:
         bag[job] = bag[drawn.follows[job]]
     names, place = np.unique(bag, return_inverse=True)
     return random.random(len(names))[place]
-
-
-def _limits(drawn: Drawn, longest: Any, *, cut: bool) -> tuple[Any, Any]:
-    """Return requested times and run times within the longest of the partition, s.
-
-    If run times are not to be cut as well, requested times are not shorter than they.
-    """
-    run_time = np.minimum(drawn.run_time, longest) if cut else drawn.run_time
-    limit = np.minimum(drawn.requested_time, np.maximum(longest, run_time))
-    return limit, run_time
 
 
 @dataclass(frozen=True)
