@@ -66,19 +66,8 @@ def activity_lengths(user: Int64s, submit: Int64s) -> Int64s:
     """Return the time from each user's first to its last submission, s, shape (users,).
 
     This is the activity length of Zakay and Feitelson 2015, section VII: the jobs are given, so a
-    user who is active for longer has a lower throughput.
-
-    Parameters
-    ----------
-    user
-        Number of the user of each job, shape (jobs,).
-    submit
-        s; unknown ones (-1) do not count.
-
-    Returns
-    -------
-    array
-        By rising user number; 0 for a user who submitted nothing.
+    user who is active for longer has a lower throughput. Users are by rising number; unknown
+    submissions (-1) do not count, and a user who submitted nothing has 0.
     """
     numbers, place = np.unique(user, return_inverse=True)
     known = submit != UNKNOWN
@@ -102,21 +91,10 @@ def time_edges(first: int, last: int, bins: int) -> Int64s:
 
 
 def mean_level(begin: Int64s, end: Int64s, height: Int64s | Floats, edges: Int64s) -> Floats:
-    """Return the time average of a sum of blocks in each bin.
+    """Return the time average of a sum of blocks in each bin, shape (bins,).
 
-    Parameters
-    ----------
-    begin, end
-        Seconds at which each block begins and ends, shape (blocks,).
-    height
-        What it adds to the level, shape (blocks,).
-    edges
-        Bin edges, s, rising.
-
-    Returns
-    -------
-    array
-        Shape (bins,); exact, because the integral of the level is linear between events.
+    Each block adds its height to the level from its begin to its end, s, shape (blocks,). The
+    result is exact, because the integral of the level is linear between events.
     """
     if not len(begin):
         return np.zeros(len(edges) - 1)
@@ -149,14 +127,8 @@ def processors_in_use(jobs: JobTable, edges: Int64s) -> Floats:
 def jobs_waiting(jobs: JobTable, edges: Int64s, weight: Int64s | None = None) -> Floats:
     """Return the jobs in the queue, averaged over each bin, shape (bins,).
 
-    Jobs that were rejected or renounced count as never having waited.
-
-    Parameters
-    ----------
-    jobs, edges
-        The table, and the edges of the bins, s.
-    weight
-        Weight of each job, shape (jobs,), such as its processors; by default 1.
+    Jobs that were rejected or renounced count as never having waited. Each job has a weight, such
+    as its processors; by default 1.
     """
     waits, end = jobs.waited, jobs.wait_ended
     end = np.where(end == UNKNOWN, edges[-1], end)[waits]
@@ -167,16 +139,10 @@ def jobs_waiting(jobs: JobTable, edges: Int64s, weight: Int64s | None = None) ->
 def size_steps(
     processors: int, sizes: Iterable[tuple[int, int, int]], first: int, last: int
 ) -> list[tuple[int, int]]:
-    """Return the number of processors as steps (second, processors) from ``first`` to ``last``.
+    """Return the number of processors as steps (second, processors) from ``first`` to ``last``, s.
 
-    Parameters
-    ----------
-    processors
-        Initial number, all clusters together.
-    sizes
-        Result of :func:`sizes_of`.
-    first, last
-        s since the origin.
+    ``processors`` is the initial number, all clusters together; ``sizes`` are changes of the size
+    of a cluster: s, processors before, processors after.
     """
     steps = [(first, processors)]
     for at, before, after in sorted(sizes):

@@ -33,23 +33,13 @@ PERCENTILES = (10, 50, 90)
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that describes a run.
+    """A number that describes a run."""
 
-    Attributes
-    ----------
-    name
-        Name, with the unit at the end.
-    words
-        Name in reports, tables and pictures for people.
-    meaning
-        Definition in one line.
-    optional
-        Whether most runs do not have it; tables leave it out where it has no value.
-    """
+    name: str  #: name, with the unit at the end
+    words: str  #: name in reports, tables and pictures for people
+    meaning: str  #: definition in one line
 
-    name: str
-    words: str
-    meaning: str
+    #: Whether most runs do not have it; tables leave it out where it has no value.
     optional: bool = False
 
 

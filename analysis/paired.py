@@ -31,22 +31,14 @@ AT_ONCE = 4_000_000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and its interval.
+    """A mean and its interval."""
 
-    Attributes
-    ----------
-    mean
-        Mean of the values, or of the differences.
-    low, high
-        Ends of the interval with :data:`CONFIDENCE`; None with too few values.
-    count
-        Number of values or pairs.
-    """
+    mean: float  #: mean of the values, or of the differences
 
-    mean: float
+    #: Ends of the interval with :data:`CONFIDENCE`; None with too few values.
     low: float | None
     high: float | None
-    count: int
+    count: int  #: number of values or pairs
 
     @property
     def half_width(self) -> float | None:
@@ -56,12 +48,8 @@ class Estimate:
     def text(self, digits: int = 1, per: float = 1.0) -> str:
         """Return it with half its interval, such as ``5.9 ± 0.2``; the mean alone without one.
 
-        Parameters
-        ----------
-        digits
-            After the point.
-        per
-            Unit of the text, such as 0.01 for percent of a share.
+        ``digits`` is the number of digits after the point; ``per`` is the unit, such as 0.01 for
+        percent of a share.
         """
         text = f"{round(self.mean / per, digits) + 0.0:,.{digits}f}"  # no minus before a zero
         half = self.half_width
@@ -70,48 +58,35 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference to the first, absolute and relative.
+    """A difference to the first, absolute and relative."""
 
-    Attributes
-    ----------
-    estimate
-        The absolute difference.
-    relative
-        The difference over the absolute value of the first; None if that is 0.
-    by
-        Kind of interval: ``pairs`` of the same seed, ``groups`` of different seeds (Welch), or
-        empty without an interval.
-    """
+    estimate: Estimate  #: the absolute difference
 
-    estimate: Estimate
+    #: The difference over the absolute value of the first; None if that is 0.
     relative: float | None
+
+    #: Kind of interval: ``pairs`` of the same seed, ``groups`` of different seeds (Welch), or empty
+    #: without an interval.
     by: str = ""
 
 
 @dataclass(frozen=True)
 class UserDifference:
-    """The difference to the first, user by user.
+    """The difference to the first, user by user."""
 
-    Attributes
-    ----------
-    first, other
-        Means over the paired users.
-    estimate
-        Mean difference over users, each counted once, with its bootstrap interval.
-    median
-        Median difference.
-    better, worse
-        Shares of users whose value is smaller or larger than in the first.
-    only_first, only_other
-        Number of users left out because they have the metric on one side only.
-    """
-
+    #: Means over the paired users.
     first: float
     other: float
+
+    #: Mean difference over users, each counted once, with its bootstrap interval.
     estimate: Estimate
-    median: float
+    median: float  #: median difference
+
+    #: Shares of users whose value is smaller or larger than in the first.
     better: float
     worse: float
+
+    #: Number of users left out because they have the metric on one side only.
     only_first: int
     only_other: int
 
@@ -146,15 +121,10 @@ def welch(first: Sequence[float], other: Sequence[float]) -> Estimate:
 def seed_difference(
     first: Mapping[int | None, float], other: Mapping[int | None, float]
 ) -> Difference:
-    """Return the difference of a metric between two groups of runs.
+    """Return the difference of a metric between two groups of runs, given its value by seed.
 
     It is paired by seed if both share at least two seeds; otherwise it is the difference of the
     means, with Welch's interval if both have at least two runs.
-
-    Parameters
-    ----------
-    first, other
-        Values by seed, at least one each.
     """
     seeds = [seed for seed in first if seed in other and seed is not None]
     if len(seeds) > 1:
@@ -173,14 +143,8 @@ def bootstrap_mean(
 ) -> Estimate:
     """Return the mean with its percentile bootstrap interval; none for a single value.
 
-    Parameters
-    ----------
-    values
-        One per user or seed, shape (n,), at least one.
-    generator
-        The stream to draw from; the draws depend only on n.
-    confidence
-        Of the interval.
+    There is at least one value, of a user or seed. The draws from the stream depend only on their
+    number.
     """
     count = len(values)
     mean = float(values.mean())
@@ -211,17 +175,10 @@ def predictive_interval(values: Sequence[float], confidence: float = CONFIDENCE)
 
 
 def over_seeds(values: Sequence[float], kind: str, confidence: float = CONFIDENCE) -> Estimate:
-    """Return the mean over seeds with its interval; none for a single value.
+    """Return the mean over seeds, one at least, with its interval; none for a single value.
 
-    Parameters
-    ----------
-    values
-        One per seed, at least one.
-    kind
-        ``student`` or ``bootstrap``, for intervals of the mean; or ``predictive``, for quantiles of
-        the values themselves.
-    confidence
-        Of the interval.
+    The kind is ``student`` or ``bootstrap``, for intervals of the mean; or ``predictive``, for
+    quantiles of the values themselves.
     """
     if len(values) > 1 and min(values) == max(values):  # their mean may differ in the last digit
         return Estimate(values[0], values[0], values[0], len(values))
@@ -238,13 +195,8 @@ def ratio_over_seeds(
 ) -> Estimate | None:
     """Return the geometric mean of ratios with its interval; None if no pair has one.
 
-    Parameters
-    ----------
-    pairs
-        For each seed the value and the one that it is divided by; both positive, or the pair is
-        left out.
-    kind, confidence
-        See :func:`over_seeds`, for the logarithms of the ratios.
+    A pair is the value of a seed and the one that it is divided by; both must be positive, or it is
+    left out. The interval is that of the logarithms of the ratios, see :func:`over_seeds`.
     """
     logs = [math.log(value / base) for value, base in pairs if value > 0 and base > 0]
     if not logs:
@@ -269,12 +221,8 @@ def user_difference(
 ) -> UserDifference | None:
     """Return the users' difference to the first; None if no user has the metric on both sides.
 
-    Parameters
-    ----------
-    first, other
-        User numbers, rising, and their values.
-    seed
-        Seed of the bootstrap; its stream ``compare`` is the same for every metric and group.
+    Each side has rising user numbers and their values. The stream ``compare`` of the bootstrap is
+    the same for every metric and group.
     """
     a, b = paired_values(first, other)
     if not len(a):
@@ -293,13 +241,7 @@ def user_difference(
 
 
 def mean_by_user(found: Sequence[tuple[Int64s, Floats]]) -> tuple[Int64s, Floats]:
-    """Return users and their values, averaged over the runs in which they have the metric.
-
-    Parameters
-    ----------
-    found
-        For each run, user numbers and values.
-    """
+    """Return users and their values, averaged over the runs in which they have the metric."""
     users, where = np.unique(np.concatenate([users for users, _ in found]), return_inverse=True)
     total = np.bincount(where, weights=np.concatenate([values for _, values in found]))
     means: Floats = total / np.bincount(where)

@@ -1,22 +1,25 @@
 """What the parts of a run contribute to its results.
 
 A run knows no part by name. Each part declares in one class what it contributes: totals for
-``summary.json``, a table in a file of its own, metrics, columns of jobs and of users, notes.
+``summary.json``, a table in a file of its own, metrics, columns of jobs and of users, notes. Tables
+are Parquet files; the metadata of each field has the meaning and unit of the column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from hpcrowd.environment.errors import check_choice
+from hpcrowd.environment.errors import ResultsError, check_choice
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
@@ -156,15 +159,11 @@ class RunPart:
     def write(self, jobs: JobTable, place: Path) -> None:
         """Write its table into the folder of a run with these jobs, if it is not empty."""
         if columns := self.columns(jobs):
-            from hpcrowd.analysis.tables import write_table
-
             write_table(columns, self.meaning, place / f"{self.file}.parquet")
 
     @classmethod
     def read_rows(cls, path: Path, jobs: JobTable) -> Any:
         """Return the table in a file of :meth:`write`, for the jobs of the same run."""
-        from hpcrowd.analysis.tables import read_as, read_table
-
         found = read_table(cls.file, path, list(cls.meaning))
         with read_as(cls.file, path):
             return cls.from_columns({name: found.column(name).to_pylist() for name in cls.meaning})
@@ -209,6 +208,52 @@ class RunPart:
 
     def check(self) -> None:
         """Try what reports and comparisons read of its totals; any error says that they cannot."""
+
+
+def write_table(
+    columns: Mapping[str, Any],
+    meaning: Mapping[str, str],
+    path: Path,
+    metadata: Mapping[bytes, bytes] | None = None,
+) -> None:
+    """Write columns of equal length, as arrays or anything that pyarrow converts to one.
+
+    Each column has a meaning; ``metadata`` is that of the whole table.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrays, fields = [], []
+    for name, values in columns.items():
+        array = values if isinstance(values, pa.Array) else pa.array(values)
+        arrays.append(array)
+        fields.append(pa.field(name, array.type, metadata={"meaning": meaning[name]}))
+    schema = pa.schema(fields, metadata=metadata)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path, compression="zstd")
+
+
+@contextmanager
+def read_as(what: str, path: Path) -> Iterator[None]:
+    """Turn errors in reading a file into a message of one line."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
+        told = str(error).splitlines()[0]
+        raise ResultsError(f"{path}: cannot be read as {what}: {told}") from None
+
+
+def read_table(what: str, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the table in a file, all of its columns or some.
+
+    Raises
+    ------
+    ResultsError
+        When it cannot be read as ``what``.
+    """
+    import pyarrow.parquet as pq
+
+    with read_as(what, path):
+        return pq.read_table(path, columns=columns)
 
 
 #: What each part contributes, by name, in the order of ``summary.json``.

@@ -34,32 +34,56 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
-from hpcrowd.analysis import tables
-from hpcrowd.analysis.parts import PARTS, RunParts
-from hpcrowd.analysis.reading import Reading
+import numpy as np
+
+from hpcrowd.analysis.parts import PARTS
+from hpcrowd.analysis.parts import RunParts
+from hpcrowd.analysis.parts import read_table
+from hpcrowd.analysis.parts import write_table
+from hpcrowd.analysis.run import Reading
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.engine.attempts import RECORDED, Attempt
+from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING
+from hpcrowd.environment.engine.attempts import RECORDED
+from hpcrowd.environment.engine.attempts import Attempt
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.files import json_of
-from hpcrowd.environment.jobs import Column, Int64s, JobTable, State
+from hpcrowd.environment.jobs import SLOWED
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.jobs import Column
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.guard import WRITTEN
+from hpcrowd.environment.machine.requests import WORDS as REQUESTED_WORDS
+from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.machine.requests import Requests
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
-from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
+from hpcrowd.environment.traces.formats.common.names import names_table
+from hpcrowd.environment.traces.formats.common.names import parse_names
 from hpcrowd.environment.traces.formats.common.site_columns import of_jobs
-from hpcrowd.environment.traces.formats.registry import read_trace, trace_path
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.formats.registry import trace_path
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.headers import parse_zone
-from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import jobs_from_trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Format of a folder; it is raised when older versions can no longer read it, or the reverse.
 FORMAT = 1
@@ -76,6 +100,21 @@ OVERVIEW = "hpcrowd.analysis.pictures.over_time:write_overview"
 #: Files that every folder of results has.
 FILES = ("jobs.parquet", "summary.json", "provenance.json")
 
+#: Required columns of a table of jobs; others may be missing and stay unknown.
+NEEDED = (
+    Column.NUMBER,
+    Column.USER,
+    Column.PROCESSORS,
+    Column.RECORDED_SUBMIT,
+    Column.SUBMIT,
+    Column.START,
+    Column.END,
+    Column.STATE,
+)
+
+#: Names of states in the file.
+STATES = {state.name.lower(): state for state in State}
+
 
 def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = True) -> None:
     """Write the results of a run to a folder that appears only when it is complete."""
@@ -85,9 +124,10 @@ def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = Tru
 
 def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     """Write the files of a run into an existing folder."""
-    tables.write_jobs(run.jobs, place / "jobs.parquet")
+    write_jobs(run.jobs, place / "jobs.parquet")
     if run.attempts:
-        tables.write_attempts(run.attempts, place / "attempts.parquet")
+        columns = {name: [getattr(one, name) for one in run.attempts] for name in ATTEMPT_MEANING}
+        write_table(columns, ATTEMPT_MEANING, place / "attempts.parquet")
     for part in run.parts.values():
         part.write(run.jobs, place)
     trace = run.to_trace()
@@ -200,15 +240,17 @@ def read_results(folder: str | os.PathLike[str], options: FormatOptions | None =
         source = stored["trace"]  # name and checksum of the replayed trace
         if source is not None:
             source = {name: str(source[name]) for name in ("source", "sha256")}
-        jobs = tables.read_jobs(place / "jobs.parquet")
-        attempts = place / "attempts.parquet"
+        jobs = read_jobs(place / "jobs.parquet")
+        attempts, stopped = place / "attempts.parquet", []
+        if attempts.is_file():
+            stopped = [Attempt(**row) for row in read_table("attempts", attempts).to_pylist()]
         run = Run(
             jobs=jobs,
             processors=int(summary["processors"]),
             label=str(stored["label"]),
             configuration=dict(stored["configuration"]),
             clock=_clock(summary["clock"]),
-            attempts=tables.read_attempts(attempts) if attempts.is_file() else (),
+            attempts=stopped,
             parts=RunParts(*(part.read(summary, place, jobs) for part in PARTS.values())),
             reading=Reading(
                 repaired=Counter(stored["jobs_repaired"]),
@@ -269,16 +311,9 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
 
 
 def recorded_attempts(trace: Trace, jobs: JobTable, source_row: Int64s) -> list[Attempt]:
-    """Return the earlier runs of jobs that begin and end as recorded.
+    """Return the earlier runs of jobs of a log that begin and end as recorded.
 
-    Parameters
-    ----------
-    trace
-        The log.
-    jobs
-        Its jobs.
-    source_row
-        Row of each job in the log, -1 for none, shape (jobs,).
+    ``source_row`` is the row of each job in the log, -1 for none.
     """
     found = []
     for row, runs in of_jobs(trace, source_row).items():
@@ -353,3 +388,115 @@ def _clock(written: dict[str, Any]) -> Clock:
     known = not written["note"]
     zone = UTC if written["zone"] == "UTC" and not known else parse_zone(str(written["zone"]))
     return Clock(int(written["unix_start_s"]), zone or UTC, known)
+
+
+def write_jobs(jobs: JobTable, path: Path) -> None:
+    """Write the table of jobs."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {column.name.lower(): jobs.column(column) for column in Column}
+    columns["state"] = pa.DictionaryArray.from_arrays(
+        pa.array(jobs.state, pa.int8()), pa.array(list(STATES))
+    )
+    meaning = {column.name.lower(): column.meaning for column in Column}
+    if jobs.slowed_run_time is not None:
+        columns["slowed_run_time"], meaning["slowed_run_time"] = jobs.slowed_run_time, SLOWED
+    if jobs.requests is not None:
+        for ask in jobs.requests.asked():
+            name, values = ask.name.lower(), jobs.requests[ask]
+            if ask in REQUESTED_WORDS:
+                values = pa.array(jobs.requests.texts(ask), pa.string()).dictionary_encode()
+            columns[name], meaning[name] = values, ask.meaning
+    write_table(columns, meaning, path)
+
+
+def read_jobs(path: Path) -> JobTable:
+    """Return the table of jobs in a file of :func:`write_jobs`.
+
+    Raises
+    ------
+    ResultsError
+        When it is not such a table.
+    """
+
+    found = read_table("Parquet", path)
+    missing = [c.name.lower() for c in NEEDED if c.name.lower() not in found.column_names]
+    if missing:
+        raise ResultsError(f"{path}: no column {missing[0]!r}, which a table of jobs must have")
+    jobs = JobTable(found.num_rows)
+    for column in Column:
+        name = column.name.lower()
+        if name not in found.column_names:
+            continue
+        if column is Column.STATE:
+            jobs.column(Column.STATE)[:] = _states(_full(found, name, path), path)
+        else:
+            jobs.column(column)[:] = _whole_numbers(found, name, path)
+    if "slowed_run_time" in found.column_names:
+        jobs.slowed_run_time = _whole_numbers(found, "slowed_run_time", path)
+    jobs.requests = _requests(found, path)
+    return jobs
+
+
+def _full(found: pa.Table, name: str, path: Path) -> pa.Array:
+    """Return a column, all of whose cells must have a value."""
+    values = found.column(name).combine_chunks()
+    if values.null_count:
+        raise ResultsError(f"{path}, column {name}: empty cells; -1 stands for unknown")
+    return values
+
+
+def _whole_numbers(found: pa.Table, name: str, path: Path) -> Int64s:
+    """Return a column of whole numbers."""
+    import pyarrow as pa
+
+    values = _full(found, name, path)
+    if not pa.types.is_integer(values.type):
+        raise ResultsError(f"{path}, column {name}: {values.type} instead of whole numbers")
+    numbers: Int64s = values.to_numpy(zero_copy_only=False)
+    return numbers.astype(np.int64)
+
+
+def _requests(found: pa.Table, path: Path) -> Requests | None:
+    """Return what the jobs of a table ask for; None if it has no column of requests."""
+    import pyarrow as pa
+
+    asks = [ask for ask in Ask if ask.name.lower() in found.column_names]
+    if not asks:
+        return None
+    requests = Requests(found.num_rows)
+    for ask in asks:
+        values = found.column(ask.name.lower()).combine_chunks()
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        fits = pa.types.is_string if ask in REQUESTED_WORDS else pa.types.is_integer
+        if values.null_count or not fits(values.type):
+            what = "texts" if ask in REQUESTED_WORDS else "whole numbers"
+            raise ResultsError(
+                f"{path}, column {ask.name.lower()}: {values.type} instead of {what} without "
+                "empty cells"
+            )
+        if ask in REQUESTED_WORDS:
+            requests.set_texts(ask, values.to_pylist())
+        else:
+            requests[ask][:] = values.to_numpy(zero_copy_only=False)
+    return requests
+
+
+def _states(values: pa.Array, path: Path) -> Int64s:
+    """Return the numbers of states, whatever their order in the file."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    words = [str(word) for word in values.dictionary.to_pylist()]
+    codes = values.indices.to_numpy(zero_copy_only=False)
+    used = {words[code] for code in np.unique(codes)}
+    unknown = sorted(used - set(STATES))
+    if unknown:
+        raise ResultsError(
+            f"{path}, column state: {unknown[0]!r} is not a state of jobs; choose "
+            + ", ".join(STATES)
+        )
+    states: Int64s = np.array([STATES.get(word, UNKNOWN) for word in words], np.int64)[codes]
+    return states

@@ -1,41 +1,200 @@
-"""A finished run: its jobs, its origin, and its output as a trace."""
+"""A finished run: its jobs, its origin, and its output as a trace.
+
+:class:`Reading` is what was read for it: the replayed trace, or the folder that it comes from.
+:class:`Precedence` is which job was waited for before each job was submitted: fields 17 and 18 of
+the trace.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.metrics import (
-    METRICS,
-    bounded_slowdown,
-    format_metric,
-    per_user,
-    slowdown,
-    submitted,
-    summarize,
-)
+from hpcrowd.agents.work.units import Units
+from hpcrowd.analysis.metrics import METRICS
+from hpcrowd.analysis.metrics import bounded_slowdown
+from hpcrowd.analysis.metrics import format_metric
+from hpcrowd.analysis.metrics import per_user
+from hpcrowd.analysis.metrics import slowdown
+from hpcrowd.analysis.metrics import submitted
+from hpcrowd.analysis.metrics import summarize
 from hpcrowd.analysis.parts import RunParts
-from hpcrowd.analysis.precedence import Precedence
-from hpcrowd.analysis.reading import Reading
-from hpcrowd.environment.clock import HOUR, Clock
-from hpcrowd.environment.engine.attempts import RECORDED, runs_of
-from hpcrowd.environment.header import Header, without_found_size
-from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
-from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.engine.attempts import RECORDED
+from hpcrowd.environment.engine.attempts import runs_of
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.header import without_found_size
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import State
+from hpcrowd.environment.quantities import notebook_table
+from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.traces.headers import with_values
-from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, jobs_in, smallest
+from hpcrowd.environment.traces.trace import FIELDS
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import assumed
+from hpcrowd.environment.traces.trace import counted
+from hpcrowd.environment.traces.trace import jobs_in
+from hpcrowd.environment.traces.trace import smallest
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpcrowd.environment.engine.attempts import Attempt
+
+
+@dataclass
+class Reading:
+    """What was read for a run."""
+
+    #: The replayed trace, and the row of each job in it, -1 for generated jobs; None without a
+    #: trace.
+    trace: Trace | None = None
+    rows: Int64s | None = None
+
+    #: Number of jobs repaired and dropped when the trace was read, by reason.
+    repaired: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    #: What the size of the machine is if the trace does not give it; empty if it does, or if the
+    #: run sets its own.
+    size_note: str = ""
+
+    #: The provenance in the folder that the run was read from; None otherwise.
+    stored: dict[str, Any] | None = None
+
+    @property
+    def source(self) -> dict[str, str] | None:
+        """Name and SHA-256 checksum of the replayed trace; None for generated users."""
+        if self.stored is not None:
+            source: dict[str, str] | None = self.stored.get("trace")
+            return source
+        if self.trace is None:
+            return None
+        return {"source": Path(self.trace.source).name, "sha256": self.trace.sha256}
+
+    @property
+    def counted(self) -> list[str]:
+        """What was repaired and dropped, one line each."""
+        return counted(self.repaired, self.dropped)
+
+    def made_up(self, jobs: int) -> NDArray[np.bool_]:
+        """Return which of the jobs are not in the trace, shape (jobs,)."""
+        if self.trace is None or self.rows is None:
+            return np.ones(jobs, bool)
+        made: NDArray[np.bool_] = self.rows == UNKNOWN
+        return made
+
+    def recorded(self, name: str, jobs: int) -> NDArray[Any]:
+        """Return a field of the trace for each of the jobs, -1 if it is not in it."""
+        made = self.made_up(jobs)
+        if self.trace is None or self.rows is None or made.all():
+            return np.full(jobs, UNKNOWN)
+        values: NDArray[Any] = np.where(made, UNKNOWN, self.trace[name][self.rows])
+        return values
+
+
+@dataclass
+class Precedence:
+    """What jobs waited for before they were submitted."""
+
+    #: For users who generate work: the unit that triggered each unit, shape (units,), -1 for none;
+    #: None if users did not react.
+    after: Int64s | None = None
+
+    #: Sessions and batches, each with a mask of the units whose users waited for earlier units,
+    #: shape (units,); only for these do think times hold in the run.
+    waits: Sequence[tuple[Units, NDArray[np.bool_]]] = ()
+
+    #: The job that each job waited for last of those that it depends on, by row.
+    depends: Mapping[int, int] = field(default_factory=dict)
+
+    def fill(
+        self, columns: dict[str, NDArray[Any]], jobs: JobTable, made: NDArray[np.bool_]
+    ) -> None:
+        """Put preceding jobs and think times into the columns of a trace, in the order of the jobs.
+
+        ``made`` is which jobs are not in the replayed trace, shape (jobs,).
+        """
+        found = [] if self.after is None else [(made, preceding_of_units(jobs, self.after))]
+        for units, which in self.waits:
+            mine = np.zeros(len(jobs), bool)
+            mine[units.rows] = np.repeat(which, np.diff(units.first))
+            found.append((mine, preceding_jobs(jobs, units, which)))
+        for mine, both in found:
+            for name, values in zip(("preceding", "think_time"), both, strict=True):
+                columns[name] = np.where(mine, values, columns[name])
+        for row, before in self.depends.items():
+            if columns["preceding"][row] == UNKNOWN:
+                columns["preceding"][row] = jobs.number[before]
+                columns["think_time"][row] = max(0, int(jobs.submit[row] - jobs.end[before]))
+
+
+def preceding_jobs(jobs: JobTable, units: Units, which: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
+    """Return for each job the number of the job whose end released its unit, and the think time.
+
+    Only the first job of a unit with predecessors has them, and only in units whose users waited
+    (``which``); others get -1. The think time counts from the end of the preceding job, or from its
+    submission if it never ran.
+    """
+    dependencies = units.dependencies
+    over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
+    rows = units.rows
+    # The last job of each unit to finish: the last in an order by unit, end and row.
+    unit = np.repeat(np.arange(len(units)), np.diff(units.first))
+    order = np.lexsort((rows, over[rows], unit))
+    last = rows[order[units.first[1:] - 1]]
+    ready = over[last][dependencies.predecessor] + dependencies.think
+    # The edge that releases each unit: the last in an order by unit and time.
+    decisive = np.lexsort((ready, dependencies.successor))
+    successor = dependencies.successor[decisive]
+    ends = np.append(successor[1:] != successor[:-1], True)[: len(successor)]
+    edges = decisive[ends]
+    edges = edges[which[dependencies.successor[edges]]]
+    first = rows[units.first[dependencies.successor[edges]]]
+    before = last[dependencies.predecessor[edges]]
+    return _preceded(jobs, over, first, before)
+
+
+def preceding_of_units(jobs: JobTable, after: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the same as :func:`preceding_jobs` for units of work, to which all jobs belong.
+
+    ``after`` is the unit that triggered each unit, shape (units,), -1 for none.
+    """
+    over = np.where(jobs.end != UNKNOWN, jobs.end, jobs.submit)
+    units = np.arange(len(after))
+    # A job that was never submitted is not the first of its unit.
+    by_submit = np.lexsort((jobs.submit, jobs.submit == UNKNOWN, jobs.unit))
+    by_end = np.lexsort((over, jobs.unit))
+    first = by_submit[np.searchsorted(jobs.unit[by_submit], units, side="left")]
+    last = by_end[np.searchsorted(jobs.unit[by_end], units, side="right") - 1]
+    known = after != UNKNOWN
+    first, before = first[known], last[after[known]]
+    return _preceded(jobs, over, first, before)
+
+
+def _preceded(jobs: JobTable, over: Int64s, first: Int64s, before: Int64s) -> tuple[Int64s, Int64s]:
+    """Return numbers and think times for all jobs, given the jobs ``before`` the ``first`` ones."""
+    known = (jobs.submit[first] != UNKNOWN) & (over[before] != UNKNOWN)
+    first, before = first[known], before[known]
+    number, think = (np.full(len(jobs), UNKNOWN) for _ in range(2))
+    number[first] = jobs.number[before]
+    think[first] = jobs.submit[first] - over[before]
+    return number, think
 
 
 @dataclass

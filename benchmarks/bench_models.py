@@ -59,7 +59,7 @@ def bench_model(trace_path: Any, figure: Callable[..., None], name: str) -> None
 LEARNED = """
 import resource, sys, time
 sys.path.insert(0, {root!r})
-from hpcrowd.analysis.models.users.learned import fit_traces
+from hpcrowd.analysis.models.learned import fit_traces
 from hpcrowd import read_swf
 trace = read_swf({trace!r})
 began = time.perf_counter()

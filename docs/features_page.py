@@ -7,7 +7,7 @@ from markdown_tables import table
 
 def features_page() -> str:
     """Return the page: every feature with unit, definition and source, by group."""
-    from hpcrowd.analysis.features.distance import VARIABLES
+    from hpcrowd.analysis.features.stats import VARIABLES
     from hpcrowd.features import GROUPS, Settings
 
     scales = Settings()

@@ -11,7 +11,7 @@ from markdown_tables import table
 def models_page() -> str:
     """Return the page: every model and every kind of arrivals with its fields."""
     from hpcrowd.analysis.models.model import ARRIVALS, MODELS, arrival_model, job_model
-    from hpcrowd.analysis.models.parts.cycle import Cycle
+    from hpcrowd.analysis.models.parts.base import Cycle
     from hpcrowd.analysis.models.parts.requests import MachineRequests
     from hpcrowd.analysis.models.parts.users import Requests, UserShares
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.agents.generative.archetypes import DEMO_USERS, demo_population
-from hpcrowd.analysis.precedence import Precedence
-from hpcrowd.analysis.run import Run
+from hpcrowd.analysis.run import Precedence, Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import COLUMNS, MEANING, WORDS, Decisions
-from hpcrowd.analysis.parts import RunPart, RunParts, Shown
+from hpcrowd.analysis.parts import RunPart, RunParts, Shown, read_table, write_table
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.quantities import plural
@@ -67,8 +67,6 @@ def write_decisions(decisions: Decisions, path: Path) -> None:
     """Write the log of decisions."""
     import pyarrow as pa
 
-    from hpcrowd.analysis.tables import write_table
-
     columns = dict(decisions.columns)
     for name, words in WORDS.items():
         columns[name] = pa.DictionaryArray.from_arrays(
@@ -88,8 +86,6 @@ def read_decisions(path: Path) -> Decisions:
     ResultsError
         When it is not such a file.
     """
-    from hpcrowd.analysis.tables import read_table
-
     columns: dict[str, np.ndarray] = {}
     names: dict[str, int] = {"": 0}
     found = read_table("decisions", path, list(MEANING))

@@ -77,7 +77,19 @@ class Sites(RunPart):
 
     @override
     def shown(self) -> list[Shown]:
-        return [Shown(("site", *SITE_COLUMNS), site_rows(self.account))] if self.account else []
+        rows = [
+            [
+                name,
+                f"{one['processors']:,}",
+                share_text(one["utilization"]),
+                f"{one['jobs']:,}",
+                f"{one['jobs_by_grid']:,}",
+                *(time_text(one[key]) for key in SITE_TIMES),
+                "-" if one["bounded_slowdown"] is None else f"{one['bounded_slowdown']:,.1f}",
+            ]
+            for name, one in self.account.items()
+        ]
+        return [Shown(("site", *SITE_COLUMNS), rows)] if rows else []
 
     @override
     def numbers(self) -> dict[str, Mapping[str, Any]]:
@@ -121,10 +133,8 @@ def grid_accounts(
 
     Parameters
     ----------
-    jobs
-        The jobs after a run.
-    by_grid
-        Which jobs were submitted to the broker, shape (jobs,).
+    jobs, by_grid
+        The jobs after a run, and which of them were submitted to the broker, shape (jobs,).
     processors
         Processors of the clusters by name, in the order of their numbers.
     first
@@ -150,22 +160,6 @@ def grid_accounts(
         "jobs_rejected": int((whole & (jobs.state == State.REJECTED)).sum()),
     }
     return found
-
-
-def site_rows(sites: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Return printed rows of :func:`grid_accounts`: name, then :data:`SITE_COLUMNS`."""
-    return [
-        [
-            name,
-            f"{account['processors']:,}",
-            share_text(account["utilization"]),
-            f"{account['jobs']:,}",
-            f"{account['jobs_by_grid']:,}",
-            *(time_text(account[key]) for key in SITE_TIMES),
-            "-" if account["bounded_slowdown"] is None else f"{account['bounded_slowdown']:,.1f}",
-        ]
-        for name, account in sites.items()
-    ]
 
 
 def _account(

@@ -56,7 +56,16 @@ class Population(RunPart):
 
     @override
     def lines(self, configuration: Mapping[str, Any]) -> list[str]:
-        return [*pool_lines(self.account), *account_lines(self.account)]
+        if not self.account:
+            return []
+        pool = self.account["pool"]
+        return [
+            f"pool: {plural(pool['users_long_term'], 'long-term user')}, "
+            f"{pool['users_temporary']:,} temporary ({pool['arrivals_per_week']:.2f} arrive per "
+            f"week), {pool['jobs']:,} jobs in {plural(pool['weeks'], 'week')}",
+            *dropped_users(self.account),
+            *account_lines(self.account),
+        ]
 
     @override
     def notes(self) -> list[str]:
@@ -158,14 +167,7 @@ def population_accounts(
 def notes_on(submitted: Int64s, visits: Visits, expected: float) -> list[str]:
     """Return a warning if the population left the machine empty.
 
-    Parameters
-    ----------
-    submitted
-        Jobs in each week.
-    visits
-        Arrivals and departures of users.
-    expected
-        Jobs per week if waits were as recorded.
+    ``submitted`` has the jobs of each week; ``expected`` are those if waits were as recorded.
     """
     weeks = len(submitted)
     last = submitted[-max(1, round(LAST_PART * weeks)) :]
@@ -190,19 +192,6 @@ def notes_on(submitted: Int64s, visits: Visits, expected: float) -> list[str]:
 def _sd(values: ArrayLike) -> float | None:
     numbers = np.asarray(values, np.float64)
     return float(numbers.std(ddof=1)) if len(numbers) > 1 else None
-
-
-def pool_lines(found: dict[str, Any]) -> list[str]:
-    """Return printed lines on the pool of a population; none if it has no pool."""
-    if not found:
-        return []
-    pool = found["pool"]
-    return [
-        f"pool: {plural(pool['users_long_term'], 'long-term user')}, "
-        f"{pool['users_temporary']:,} temporary ({pool['arrivals_per_week']:.2f} arrive per week), "
-        f"{pool['jobs']:,} jobs in {plural(pool['weeks'], 'week')}",
-        *dropped_users(found),
-    ]
 
 
 def dropped_users(found: dict[str, Any]) -> list[str]:

@@ -11,18 +11,27 @@ every submitted job has run, the first term is the work done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import override
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.parts import RunPart, Shown
+from hpcrowd.analysis.parts import RunPart
+from hpcrowd.analysis.parts import Shown
+from hpcrowd.analysis.parts import read_as
+from hpcrowd.analysis.parts import read_table
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
-from hpcrowd.environment.jobs import Int64s, JobTable, State
-from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import State
+from hpcrowd.environment.quantities import format_duration
+from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.parts import Note
@@ -82,12 +91,7 @@ REBOUND = "rebound"
 class Reactions(RunPart):
     """The effects of reactions; ``rows`` has a note for each job that one changed.
 
-    Parameters
-    ----------
-    account, rows
-        As for :class:`~hpcrowd.analysis.parts.RunPart`.
-    jobs
-        The simulated jobs, of which the totals are.
+    Totals are of the simulated jobs, if these are given.
     """
 
     name, key, file, meaning = "reactions", "reactions", "reactions", MEANING
@@ -154,10 +158,14 @@ class Reactions(RunPart):
             return {}
         import pyarrow as pa
 
-        columns: dict[str, Any] = dict(table(jobs, self.rows))
-        columns |= {
-            name: pa.array(columns[name], pa.string()).dictionary_encode() for name in TEXTS
-        }
+        rows = np.array([note.row for note in self.rows], np.int64)
+        columns: dict[str, Any] = {"number": jobs.number[rows], "user": jobs.user[rows]}
+        for name in MEANING.keys() - columns.keys():
+            values = [getattr(note, name) for note in self.rows]
+            if name in TEXTS:
+                columns[name] = pa.array(values, pa.string()).dictionary_encode()
+            else:
+                columns[name] = np.array(values, np.int64)
         return {name: columns[name] for name in MEANING}
 
     @override
@@ -173,7 +181,6 @@ class Reactions(RunPart):
         import pyarrow.parquet as pq
 
         from hpcrowd.agents.behaviours.parts import Note
-        from hpcrowd.analysis.tables import read_as, read_table
 
         with read_as("reactions", path):
             there = pq.read_schema(path).names
@@ -274,15 +281,3 @@ def _sums(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
         "waited_in_vain_s": sum(note.waited for note in notes),
         "work_added_processor_s": added,
     }
-
-
-def table(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Int64s | list[str]]:
-    """Return the effects of reactions as the columns of :data:`MEANING`, a row per note."""
-    rows = np.array([note.row for note in notes], np.int64)
-    columns: dict[str, Int64s | list[str]] = {"number": jobs.number[rows], "user": jobs.user[rows]}
-    for name in MEANING:
-        if name in TEXTS:
-            columns[name] = [getattr(note, name) for note in notes]
-        elif name not in columns:
-            columns[name] = np.array([getattr(note, name) for note in notes], np.int64)
-    return columns

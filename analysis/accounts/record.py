@@ -17,8 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 
@@ -42,43 +43,22 @@ REPLAY = "compare with users who replay the record, such as think-time"
 #: What to do about a load out of the range of a model's own workload.
 OBLIVIOUS = "compare with --oblivious users, who submit what the model says"
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Record:
-    """What a run is compared with.
+    """What a run is compared with."""
 
-    Attributes
-    ----------
-    submit
-        s; submission of each job, shape (jobs,).
-    work
-        Its processor-seconds, shape (jobs,); all 0 if work is not judged.
-    concentrated
-        Remarks on its concentration.
-    name
-        What it is called.
-    cure
-        What to do about a load out of its range.
-    """
-
-    submit: Int64s
-    work: Floats
-    concentrated: tuple[str, ...] = ()
-    name: str = "the record"
-    cure: str = REPLAY
+    submit: Int64s  #: s; submission of each job, shape (jobs,)
+    work: Floats  #: its processor-seconds, shape (jobs,); all 0 if work is not judged
+    concentrated: tuple[str, ...] = ()  #: remarks on its concentration
+    name: str = "the record"  #: what it is called
+    cure: str = REPLAY  #: what to do about a load out of its range
 
     @classmethod
     def of(cls, jobs: JobTable, *, thinks: bool = True) -> Record | None:
         """Measure a record; None if it has too few jobs to be judged.
 
-        Parameters
-        ----------
-        jobs
-            The recorded jobs.
-        thinks
-            Whether users think between sessions or batches, so that their number matters.
+        ``thinks`` is whether users think between sessions or batches, so that their number matters.
         """
         found = cls.of_columns(jobs.recorded_submit, jobs.processors, jobs.run_time)
         if found is None or not thinks:
@@ -103,16 +83,9 @@ class Record:
     ) -> list[str]:
         """Return remarks on a run, one line each; none on an ordinary run of an ordinary record.
 
-        Parameters
-        ----------
-        run
-            The jobs of the run.
-        users
-            Name of the users' behaviour.
-        days
-            Days of a run that begins at 0 s; None if it has the times of the record.
-        factor
-            Size of the population, as a multiple of the record's.
+        ``users`` is the name of their behaviour, ``days`` the length of a run that begins at 0 s,
+        None if it has the times of the record, and ``factor`` the size of the population, as a
+        multiple of the record's.
         """
         submit = run.submit
         last = int(submit.max(initial=UNKNOWN))

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcrowd.analysis.energy.account import JOB_MEANING, EnergyAccount
 from hpcrowd.analysis.energy.words import PART_COLUMNS, by_whom, energy_lines, part_rows
-from hpcrowd.analysis.parts import RunPart, RunParts, Shown
+from hpcrowd.analysis.parts import RunPart, RunParts, Shown, read_as, read_table
 from hpcrowd.environment.jobs import Float64s, JobTable
 
 if TYPE_CHECKING:
@@ -108,7 +108,6 @@ class Energy(RunPart):
     @override
     @classmethod
     def read_rows(cls, path: Path, jobs: JobTable) -> dict[str, Float64s]:
-        from hpcrowd.analysis.tables import read_as, read_table
 
         found = read_table("energy", path)
         with read_as("energy", path):

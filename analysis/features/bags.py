@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.arrivals import DAILY, WEEKLY, cycle, long_correlation
 from hpcrowd.analysis.features.feature import Group
+from hpcrowd.analysis.features.jobs import DAILY, WEEKLY, cycle, long_correlation
 from hpcrowd.analysis.features.series import Hurst, hurst
 from hpcrowd.analysis.features.workload import Floats, Workload, once
 from hpcrowd.environment.errors import QuantityError, UnavailableError
@@ -160,16 +160,9 @@ PARAMETERS = {
 
 @dataclass(frozen=True)
 class Fit:
-    """A distribution fitted to data.
+    """A distribution of :data:`PARAMETERS` fitted to data.
 
-    Attributes
-    ----------
-    distribution
-        A name of :data:`PARAMETERS`.
-    parameters
-        By name.
-    ks
-        Largest distance between its distribution function and that of the data.
+    ``ks`` is the largest distance between its distribution function and that of the data.
     """
 
     distribution: str
@@ -184,15 +177,9 @@ class Fit:
 def fit(values: ArrayLike, distribution: str) -> Fit:
     """Return a distribution fitted to times between bags (Minh 2012, section 3.5.1).
 
-    Parameters are estimated by maximum likelihood, with the threshold at 0, and named and
-    parametrized as in the thesis (Tables 3.9 and 3.10).
-
-    Parameters
-    ----------
-    values
-        s, at least 0, shape (n,); zeros count as :data:`NO_GAP_S`.
-    distribution
-        A name of :data:`PARAMETERS`.
+    It is one of :data:`PARAMETERS`, which are estimated by maximum likelihood, with the threshold
+    at 0, and named and parametrized as in the thesis (Tables 3.9 and 3.10). Values are s, at least
+    0; zeros count as :data:`NO_GAP_S`.
 
     Raises
     ------
@@ -233,14 +220,7 @@ def fit(values: ArrayLike, distribution: str) -> Fit:
 def distance(values: ArrayLike, distribution: str, parameters: Mapping[str, float]) -> float:
     """Return the Kolmogorov-Smirnov distance between a fit and data.
 
-    That is the largest distance between their distribution functions.
-
-    Parameters
-    ----------
-    values, distribution
-        As for :func:`fit`.
-    parameters
-        By name, see :data:`PARAMETERS`.
+    That is the largest distance between their distribution functions. Otherwise as :func:`fit`.
     """
     from scipy import stats
 

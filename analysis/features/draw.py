@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.analysis.curves import time_ticks
-from hpcrowd.analysis.features import sizes
-from hpcrowd.analysis.features.arrivals import arrival_correlation, gaps, hours_of_week, span_s
 from hpcrowd.analysis.features.bags import (
     PARAMETERS,
     TITLES,
@@ -23,6 +21,14 @@ from hpcrowd.analysis.features.bags import (
     bag_fit,
     bag_gaps,
     bags,
+)
+from hpcrowd.analysis.features.jobs import (
+    arrival_correlation,
+    gaps,
+    hours_of_week,
+    requested_time,
+    span_s,
+    wait,
 )
 from hpcrowd.analysis.features.locality import bag_zipf, repetition_zipf, repetitions
 from hpcrowd.analysis.features.panels import (
@@ -127,21 +133,8 @@ def week_shares(workload: Workload) -> Floats:
 def draw_week(axes: Axes, workload: Workload, most: float | None, title: str) -> Any:
     """Draw a map of the hours of the week in which jobs are submitted.
 
-    Parameters
-    ----------
-    axes
-        The panel.
-    workload
-        The workload.
-    most
-        Value of the darkest shade, in mean hours; None if there is nothing to draw.
-    title
-        Title of the panel.
-
-    Returns
-    -------
-    QuadMesh or None
-        For a colour bar.
+    ``most`` is the value of the darkest shade, in mean hours; None if there is nothing to draw.
+    Returns the mesh for a colour bar, or None.
     """
     with panel(axes, title):
         shares = week_shares(workload)
@@ -163,14 +156,7 @@ def draw_week(axes: Axes, workload: Workload, most: float | None, title: str) ->
 def draw_acf(axes: Axes, workload: Workload, title: str) -> None:
     """Draw the autocorrelation of the counts of arrivals over ten days (Minh 2012, Fig. 3.7).
 
-    Parameters
-    ----------
-    axes
-        The panel; vertical lines mark days, a darker one the week.
-    workload
-        The workload.
-    title
-        Title of the panel.
+    Vertical lines mark days, a darker one the week.
     """
     scale = workload.settings.time_scale_s
     reasons = {}
@@ -229,9 +215,9 @@ COLUMNS = {
     ),
     "requested_time": Column(
         "Jobs whose requested time was longer than ...", "requested time",
-        sizes.requested_time, above="requested time above 1 s",
+        requested_time, above="requested time above 1 s",
     ),
-    "wait": Column("Jobs that waited longer than ...", "wait", sizes.wait, above="wait above 1 s"),
+    "wait": Column("Jobs that waited longer than ...", "wait", wait, above="wait above 1 s"),
 }  # fmt: skip
 
 #: Quantities of arrivals; bags include single jobs.
@@ -249,20 +235,10 @@ def draw_ccdf(
     title: str = "",
     tail: bool = False,
 ) -> None:
-    """Draw the share of jobs, or of arrivals, whose value is larger than x.
+    """Draw the share of jobs, or of arrivals, whose value is larger than x, on a logarithmic axis.
 
-    Parameters
-    ----------
-    axes
-        The panel; its x axis is logarithmic.
-    workloads
-        The workloads.
-    column
-        One of :data:`COLUMNS` or :data:`BETWEEN`.
-    title
-        Title of the panel; by default that of the column.
-    tail
-        Whether the y axis is logarithmic too, as in Minh 2012, Figs. 3.1 and 3.6 (a).
+    The column is one of :data:`COLUMNS` or :data:`BETWEEN`, which has the title unless it is given.
+    With ``tail`` the y axis is logarithmic too, as in Minh 2012, Figs. 3.1 and 3.6 (a).
     """
     with panel(axes, title or column.title):
         drawn, missing = drawable(
@@ -347,25 +323,10 @@ def draw_cells(
 ) -> Any:
     """Draw run time and processors as a map (a 3D histogram in Minh 2012, Fig. 2.6).
 
-    Parameters
-    ----------
-    axes
-        The panel.
-    workload
-        The workload; jobs shorter than 1 s are drawn at 1 s.
-    grid
-        :func:`grid_of` all workloads drawn side by side.
-    title
-        Title of the panel.
-    weighted
-        Whether shades show the share of occupation (run time x processors) instead of jobs.
-    most
-        Share of the darkest shade, such as :func:`darkest`.
-
-    Returns
-    -------
-    QuadMesh or None
-        For a colour bar.
+    Jobs shorter than 1 s are drawn at 1 s. The grid is :func:`grid_of` all workloads drawn side by
+    side. With ``weighted`` shades show the share of occupation (run time x processors) instead of
+    jobs; ``most`` is that of the darkest shade, such as :func:`darkest`. Returns the mesh for a
+    colour bar, or None.
     """
     from matplotlib.colors import LogNorm
 
@@ -424,16 +385,7 @@ def draw_bag_gaps(axes: Axes, workload: Workload, title: str) -> None:
 def draw_repetitions(axes: Axes, workload: Workload, of: str, title: str) -> None:
     """Draw a log-log histogram of repetitions and the fitted Zipf distribution.
 
-    Parameters
-    ----------
-    axes
-        The panel.
-    workload
-        The workload.
-    of
-        ``runs`` of similar run times (Minh 2012, Fig. 3.2) or ``bags`` of tasks (Fig. 3.5).
-    title
-        Title of the panel.
+    They are ``runs`` of similar run times (Minh 2012, Fig. 3.2) or ``bags`` of tasks (Fig. 3.5).
     """
     with panel(axes, title):
         lengths = bags(workload).size if of == "bags" else repetitions(workload)
@@ -480,12 +432,9 @@ def draw_users(axes: Axes, workloads: Sequence[Workload], *, together: bool) -> 
 
 
 def think_quartiles(workload: Workload) -> Floats:
-    """Return the quartiles of the think time by bin of the response time, s.
+    """Return the quartiles of the think time by bin of the response time, s, shape (4, bins).
 
-    Returns
-    -------
-    array
-        Shape (4, bins): middle of the bin in logarithms, lower quartile, median, upper quartile.
+    Rows are the middle of the bin in logarithms, the lower quartile, median and upper quartile.
 
     Raises
     ------

@@ -84,21 +84,16 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Features that are shown together; each is declared where it is measured.
+    """Features that are shown together; each is declared where it is measured."""
 
-    Attributes
-    ----------
-    name, title
-        Name and title of the group.
-    by_order
-        Whether its features depend on the order of jobs submitted in the same second, by default.
-    features
-        In the order in which they are declared and shown.
-    """
-
+    #: Name and title of the group.
     name: str
     title: str
+
+    #: Whether its features depend on the order of jobs submitted in the same second, by default.
     by_order: bool = False
+
+    #: In the order in which they are declared and shown.
     features: list[Feature] = field(default_factory=list)
 
     def add(

@@ -3,24 +3,27 @@
 Run times are classified by model-based clustering (section 3.3.1). A run length is how often a
 class repeats without a break. The more locality there is, the smaller is the exponent of the Zipf
 distribution of run lengths (Eq. 3.1).
+
+Mixtures of normal distributions are fitted by expectation-maximization. The steps are those of
+scikit-learn's ``GaussianMixture`` with full covariances, and so are the results but for rounding.
+With few dimensions it is several times as fast to go through the coordinates one by one, and equal
+points, of which traces have many, are treated once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.feature import Group
-from hpcrowd.analysis.features.normal_mixtures import NormalMixture, Points
-from hpcrowd.analysis.features.workload import MOST_COMPONENTS, RESOLUTION_S, Workload, once
+from hpcrowd.analysis.features.workload import MOST_COMPONENTS, RESOLUTION_S, Floats, Workload, once
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
-
-Floats = NDArray[np.float64]
 
 #: Variance of the rounding error, uniform over one resolution, in resolution^2. It is added to the
 #: variance of each component, so that none shrinks to a single value.
@@ -41,37 +44,130 @@ QUANTILES_PER_COMPONENT = 10
 EXPONENTS = (1.000_001, 60.0)
 
 
+#: Added to the number of points of a component, which may have none.
+TINY = 10 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Distinct points, and how often each is there."""
+
+    columns: Floats  #: the coordinates, shape (dimensions, points)
+    count: Floats  #: shape (points,)
+
+    @property
+    def size(self) -> int:
+        """Number of points, equal ones included."""
+        return int(self.count.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class NormalMixture:
+    """A mixture of normal distributions."""
+
+    weights: Floats  #: share of each component, shape (components,)
+    means: Floats  #: shape (components, dimensions)
+    covariances: Floats  #: shape (components, dimensions, dimensions)
+    converged: bool = False  #: whether the fit ended before its last step
+
+    @classmethod
+    def of_shares(cls, points: Points, shares: Floats, least_variance: float) -> Self:
+        """Return the likeliest mixture if it is known what belongs to which component.
+
+        ``shares`` are the extents to which points belong to components, shape (components, points);
+        ``least_variance`` is added to each variance.
+        """
+        there = shares * points.count
+        count = there.sum(axis=1) + TINY
+        # No product of matrices: a library for these may use threads, which change last digits.
+        means = np.einsum("cp,dp->cd", there, points.columns) / count[:, None]
+        covariances = np.empty((*means.shape, means.shape[1]))
+        off = [column - means[:, row, None] for row, column in enumerate(points.columns)]
+        for row, one in enumerate(off):
+            weighted = there * one
+            for column in range(row + 1):
+                both = np.einsum("cp,cp->c", weighted, off[column]) / count
+                covariances[:, row, column] = covariances[:, column, row] = both
+            covariances[:, row, row] += least_variance
+        return cls(count / count.sum(), means, covariances)
+
+    def fitted(
+        self, points: Points, *, least_variance: float, tolerance: float, most_steps: int
+    ) -> NormalMixture:
+        """Return the mixture to which expectation-maximization leads from this one.
+
+        The fit ends when the mean log-likelihood of a point changes by less than the tolerance, or
+        after ``most_steps``; ``least_variance`` is added to each variance.
+        """
+        found, before = self, -np.inf
+        for _ in range(most_steps):
+            shares, likelihood = found._expected(points)
+            found = NormalMixture.of_shares(points, shares, least_variance)
+            if abs(likelihood - before) < tolerance:
+                return replace(found, converged=True)
+            before = likelihood
+        return found
+
+    def bic(self, points: Points) -> float:
+        """Return the Bayesian information criterion; smaller is better."""
+        dimensions = len(points.columns)
+        each = 1 + dimensions + dimensions * (dimensions + 1) // 2
+        parameters = len(self.weights) * each - 1
+        size = points.size
+        return float(-2 * size * self._expected(points)[1] + parameters * np.log(size))
+
+    def likeliest(self, columns: Floats) -> Int64s:
+        """Return the likeliest component of points of shape (dimensions, points)."""
+        return self._log_densities(columns).argmax(axis=0)
+
+    def _expected(self, points: Points) -> tuple[Floats, float]:
+        """Return the shares of points in components, and the mean log-likelihood of a point."""
+        logs = self._log_densities(points.columns)
+        top = logs.max(axis=0)
+        logs -= top
+        shares = np.exp(logs, out=logs)
+        total = shares.sum(axis=0)
+        shares /= total
+        return shares, float(np.average(top + np.log(total), weights=points.count))
+
+    def _log_densities(self, columns: Floats) -> Floats:
+        """Return the log densities of the components, shape (components, points)."""
+        roots = np.linalg.inv(np.linalg.cholesky(self.covariances))
+        off = [column - self.means[:, row, None] for row, column in enumerate(columns)]
+        squares: Floats = np.zeros_like(off[0])
+        for row, one in enumerate(off):
+            scaled = roots[:, row, row, None] * one
+            for column in range(row):
+                scaled += roots[:, row, column, None] * off[column]
+            squares += np.square(scaled, out=scaled)
+        with np.errstate(divide="ignore"):  # a component may have a share of 0
+            level = np.log(self.weights) - len(columns) / 2 * np.log(2 * np.pi)
+        level += np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        squares *= -0.5
+        squares += level[:, None]
+        return squares
+
+
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Values classified by a mixture of normal distributions.
+    """Values classified by a mixture of normal distributions."""
 
-    Attributes
-    ----------
-    labels
-        Class of each value: the number of its most probable component, shape (values,).
-    weights, means, sds
-        Of the components by rising mean, shape (components,); means and standard deviations in the
-        unit of the values.
-    bic
-        Bayesian information criterion by number of components, for all numbers tried; the smallest
-        decides. Densities are per resolution. A number is missing if values are so tied that
-        quantiles cannot form that many groups.
-    most
-        Most components allowed.
-    fitted
-        Number of values that the mixture was fitted to.
-    converged
-        Whether the fit converged within its steps.
-    """
-
+    #: Class of each value: the number of its most probable component, shape (values,).
     labels: Int64s
+
+    #: Of the components by rising mean, shape (components,); means and standard deviations in the
+    #: unit of the values.
     weights: Floats
     means: Floats
     sds: Floats
+
+    #: Bayesian information criterion by number of components, for all numbers tried; the smallest
+    #: decides. Densities are per resolution. A number is missing if values are so tied that
+    #: quantiles cannot form that many groups.
     bic: Mapping[int, float]
-    most: int
-    fitted: int
-    converged: bool
+    most: int  #: most components allowed
+    fitted: int  #: number of values that the mixture was fitted to
+    converged: bool  #: whether the fit converged within its steps
 
     @property
     def components(self) -> int:
@@ -98,14 +194,8 @@ class Classes:
 class Zipf:
     """A Zipf distribution of lengths, with probability x^-exponent / zeta(exponent), x = 1, 2, ...
 
-    Attributes
-    ----------
-    exponent
-        The maximum-likelihood exponent, above 1.
-    standard_error
-        Of the exponent, from the curvature of the likelihood.
-    count
-        Number of lengths that it was fitted to.
+    The exponent, above 1, is the maximum-likelihood one of ``count`` lengths; its standard error is
+    from the curvature of the likelihood.
     """
 
     exponent: float
@@ -129,16 +219,8 @@ def classify(
 ) -> Classes:
     """Classify values so that similar ones are in the same class.
 
-    Parameters
-    ----------
-    values
-        Run times in s, not their logarithms, shape (values,).
-    most
-        Most components; mixtures of 1 to this many are tried, and BIC chooses.
-    resolution
-        Rounding of the values, in their unit.
-    sample
-        Most values that the mixture is fitted to.
+    The values are run times in s, not their logarithms, rounded to the resolution. Mixtures of 1 to
+    ``most`` components are tried, fitted to at most ``sample`` values, and BIC chooses.
 
     Raises
     ------
@@ -203,14 +285,9 @@ def run_lengths(labels: ArrayLike) -> Int64s:
 
 
 def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
-    """Return the maximum-likelihood Zipf distribution of lengths.
+    """Return the maximum-likelihood Zipf distribution of lengths, whole numbers from 1 on.
 
-    Parameters
-    ----------
-    lengths
-        Whole numbers from 1 on, shape (lengths,).
-    what
-        Their name, for messages.
+    ``what`` is their name, for messages.
 
     Raises
     ------

@@ -94,12 +94,7 @@ def drawable[Found](
 ) -> tuple[list[Drawn[Found]], str]:
     """Return what can be drawn of each workload, and a remark on those left out.
 
-    Parameters
-    ----------
-    workloads
-        The workloads.
-    find
-        Returns what to draw, or raises :class:`~hpcrowd.environment.errors.UnavailableError`.
+    ``find`` returns what to draw, or raises UnavailableError.
 
     Raises
     ------

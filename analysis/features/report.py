@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcrowd.analysis.features import draw
-from hpcrowd.analysis.features.arrivals import span_s
 from hpcrowd.analysis.features.draw import MOST_DAYS
 from hpcrowd.analysis.features.feature import Feature, Features, Group, Value
+from hpcrowd.analysis.features.jobs import span_s
 from hpcrowd.analysis.features.panels import LETTERS, name_of, nothing, plain_name, title_of
 from hpcrowd.analysis.features.stats import GROUPS
 from hpcrowd.analysis.features.workload import Workload

@@ -33,24 +33,16 @@ MOST_INTERVALS = 50_000_000
 
 @dataclass(frozen=True)
 class Moments:
-    """Marginal statistics of a series (section 2.1.1), in its unit.
+    """Marginal statistics of a series (section 2.1.1), in its unit."""
 
-    Attributes
-    ----------
-    count
-        Number of values.
-    mean, median, smallest, largest
-        Of the values.
-    sd
-        Standard deviation, from the variance with n - 1.
-    """
+    count: int  #: number of values
 
-    count: int
+    #: Of the values.
     mean: float
     median: float
     smallest: float
     largest: float
-    sd: float
+    sd: float  #: standard deviation, from the variance with n - 1
 
     @property
     def cv(self) -> float:
@@ -227,14 +219,9 @@ SHORTEST = 100
 
 @dataclass(frozen=True)
 class Hurst:
-    """The Hurst parameter of a series.
+    """The Hurst parameter of a series."""
 
-    Attributes
-    ----------
-    aggregated_variance, rescaled_range, periodogram
-        The three estimates; 0.5 without long range dependence, towards 1 with more.
-    """
-
+    #: The three estimates; 0.5 without long range dependence, towards 1 with more.
     aggregated_variance: float
     rescaled_range: float
     periodogram: float

@@ -14,10 +14,9 @@ from hpcrowd.agents.work.sessions import SessionDefinition, Sessions, find_sessi
 from hpcrowd.analysis.curves import activity_lengths
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.feature import Group, Kinds
-from hpcrowd.analysis.features.workload import Floats, Workload, once
+from hpcrowd.analysis.features.workload import Floats, Workload, once, whole
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s, JobTable
-from hpcrowd.environment.quantities import round_half_up
 
 #: A user with fewer jobs counts as rare (Song et al. 2005, Table II).
 RARE_JOBS = 100
@@ -31,20 +30,13 @@ BUSY_PART = 0.1
 
 @dataclass(frozen=True)
 class Batches:
-    """Batches of all users, by user and submission.
+    """Batches of all users, by user and submission."""
 
-    Attributes
-    ----------
-    start, end
-        s; first submission and latest end, shape (batches,).
-    session
-        Session of each batch.
-    size
-        Number of jobs of each batch.
-    """
-
+    #: S; first submission and latest end, shape (batches,).
     start: Int64s
     end: Int64s
+
+    #: Session and number of jobs of each batch.
     session: Int64s
     size: Int64s
 
@@ -117,16 +109,12 @@ def _cut(workload: Workload, rows: Int64s) -> tuple[JobTable, Sessions]:
     """Return a table of some jobs, with their sessions and batches; unknown waits count as 0."""
     jobs = JobTable(len(rows))
     jobs.user[:] = workload.user[rows]
-    jobs.recorded_submit[:] = _seconds(workload.submit[rows] - workload.submit.min())
-    start = jobs.recorded_submit + np.maximum(_seconds(workload.wait[rows]), 0)
+    jobs.recorded_submit[:] = whole(workload.submit[rows] - workload.submit.min())
+    start = jobs.recorded_submit + np.maximum(whole(workload.wait[rows]), 0)
     jobs.recorded_start[:] = start
-    jobs.recorded_end[:] = start + _seconds(workload.run_time[rows])
-    gap = int(_seconds(np.array([workload.settings.session_gap_s]))[0])
+    jobs.recorded_end[:] = start + whole(workload.run_time[rows])
+    gap = int(whole(workload.settings.session_gap_s))
     return jobs, find_sessions(jobs, SessionDefinition("arrival", gap))
-
-
-def _seconds(times: Floats) -> Int64s:
-    return np.asarray(round_half_up(times))
 
 
 @GROUP.feature("users", "Song et al. 2005, Table I")
@@ -171,7 +159,7 @@ def rare_users_share(workload: Workload) -> float:
 def activity_length(workload: Workload) -> Floats:
     """Time from a user's first to last submission."""
     known = _known(workload)
-    submit = _seconds(workload.submit - workload.submit.min())
+    submit = whole(workload.submit - workload.submit.min())
     return activity_lengths(workload.user[known], submit[known]).astype(np.float64)
 
 

@@ -308,10 +308,10 @@ class Workload:
         return cls.of(
             trace["submit"][keep],
             trace["run"][keep],
-            _whole(np.where(requested > 0, requested, allocated)[keep]),
+            np.maximum(whole(np.where(requested > 0, requested, allocated)[keep]), 1),
             name=name or trace.source,
             number=trace["number"][keep],
-            allocated=_whole(np.where(allocated > 0, allocated, requested)[keep]),
+            allocated=np.maximum(whole(np.where(allocated > 0, allocated, requested)[keep]), 1),
             requested_time=_or_unknown(trace["requested_time"][keep]),
             wait=_or_unknown(trace["wait"][keep]),
             **{name: trace[name][keep] for name in NUMBERS},
@@ -415,8 +415,9 @@ TIMES = ("submit", "run_time", "requested_time", "wait")
 NUMBERS = ("user", "group", "executable", "queue")
 
 
-def _whole(processors: NDArray[Any]) -> Int64s:
-    return np.maximum(np.asarray(round_half_up(processors.astype(np.float64))), 1)
+def whole(values: ArrayLike) -> Int64s:
+    """Return the whole numbers closest to values, rounded half up."""
+    return np.asarray(round_half_up(np.asarray(values, np.float64)))
 
 
 def _or_unknown(times: NDArray[Any]) -> NDArray[Any]:

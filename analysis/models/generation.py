@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
-from hpcrowd.analysis.features.workload import NUMBERS, Settings, Workload
+from hpcrowd.analysis.features.workload import NUMBERS, Settings, Workload, whole
 from hpcrowd.analysis.models.jobs.locality import with_correlation
 from hpcrowd.analysis.models.model import WorkloadModel
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats
-from hpcrowd.analysis.models.parts.cycle import Cycle
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Cycle, Drawn, Floats
 from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError
@@ -30,7 +29,7 @@ from hpcrowd.environment.limits.numbers import (
     check_within,
 )
 from hpcrowd.environment.machine.requests import Ask, Requests
-from hpcrowd.environment.quantities import parse_factor, round_half_up
+from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.requests import request_columns
 from hpcrowd.environment.traces.trace import UNSCHEDULED, Trace, all_columns
@@ -116,13 +115,13 @@ class Generated:
         partition.
         """
         jobs, size = self.drawn, len(self.drawn)
-        run = _whole(jobs.run_time)
+        run = whole(jobs.run_time)
         requested = np.where(
-            jobs.requested_time < 0, np.maximum(run, 1), _whole(jobs.requested_time)
+            jobs.requested_time < 0, np.maximum(run, 1), whole(jobs.requested_time)
         )
         known: dict[str, Any] = {
             "number": np.arange(1, size + 1),
-            "submit": _whole(jobs.submit),
+            "submit": whole(jobs.submit),
             "wait": np.full(size, UNKNOWN),
             "run": run,
             "allocated_processors": jobs.processors,
@@ -228,7 +227,7 @@ def generate(
         assert days is not None
         drawn = _drawn_days(source, days, load)
     for times in (drawn.submit, drawn.run_time):
-        times[:] = _whole(times)
+        times[:] = whole(times)
     if model.requests is not None:
         random = Streams(seed).generator("requests")
         drawn = replace(drawn, requested_time=model.requests.times(drawn, random))
@@ -379,21 +378,9 @@ def _drawn_days(source: _Source, days: float, load: float | None) -> Drawn:
     return drawn.first(max(1, int(np.searchsorted(drawn.submit, wanted, side="right"))))
 
 
-def _whole(times: Floats) -> Int64s:
-    return np.asarray(round_half_up(times))
-
-
 @dataclass(frozen=True)
 class Population:
-    """Users and the batches they draw from.
-
-    Attributes
-    ----------
-    members
-        The users.
-    pools
-        Batches that the users of each group submit, by group.
-    """
+    """Users, and by group the batches that the users of each group submit."""
 
     members: tuple[PoolMember, ...]
     pools: dict[int, BatchPool]
@@ -422,10 +409,10 @@ def population(made: Generated) -> Population:
     new = np.ones(len(order), bool)
     new[1:] = np.diff(jobs.bag[order]) != 0
     first = np.append(np.flatnonzero(new), len(order))
-    run = _whole(jobs.run_time)[order]
-    submit = _whole(jobs.submit)[order]
+    run = whole(jobs.run_time)[order]
+    submit = whole(jobs.submit)[order]
     asked = np.where(jobs.requested_time < 0, jobs.run_time, jobs.requested_time)
-    requested = np.maximum(_whole(asked)[order], 1)
+    requested = np.maximum(whole(asked)[order], 1)
     processors = jobs.processors[order]
     start = submit[first[:-1]]
     end = np.maximum.reduceat(submit + run, first[:-1])

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hpcrowd.analysis.features.distance import VARIABLES, Apart, distributions_of
 from hpcrowd.analysis.features.feature import Feature, Features, Value, measure
 from hpcrowd.analysis.features.report import format_value, pictures_of
-from hpcrowd.analysis.features.stats import FEATURES, GROUPS
+from hpcrowd.analysis.features.stats import FEATURES, GROUPS, VARIABLES, Apart, distributions_of
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.html import html_page, small_print, table_of
 from hpcrowd.analysis.models.generation import generate
@@ -26,17 +25,10 @@ REPLICATIONS = 20
 
 @dataclass(frozen=True)
 class Replication:
-    """The features of one generated workload.
+    """The features of the workload generated from a seed, by name.
 
-    Attributes
-    ----------
-    seed
-        Seed it was generated from.
-    features
-        By name.
-    distributions
-        Distance of each distribution to that of the trace, by name of
-        :data:`analysis.features.distance.VARIABLES`, or the reason why it is unknown.
+    ``distributions`` has the distance of each distribution to that of the trace, by name of
+    :data:`analysis.features.stats.VARIABLES`, or the reason why it is unknown.
     """
 
     seed: int
@@ -46,16 +38,10 @@ class Replication:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and spread of a number over replications.
+    """Mean and spread of a number over the ``count`` replications in which it is available.
 
-    Attributes
-    ----------
-    mean, sd
-        Over the replications; sd with n - 1, None for a single one.
-    least, most
-        The smallest and the largest.
-    count
-        Number of replications in which it is available.
+    The sd is with n - 1, None for a single one; ``least`` and ``most`` are the smallest and
+    largest.
     """
 
     mean: float
@@ -78,12 +64,7 @@ class Spread:
 class Task:
     """What to replicate, as one object that can be sent to other processes.
 
-    Attributes
-    ----------
-    model
-        Model to generate from.
-    trace
-        Trace to compare the generated workloads with.
+    Workloads are generated from the model and compared with the trace.
     """
 
     model: WorkloadModel
@@ -136,28 +117,30 @@ class Judgement:
 
     def to_json(self) -> dict[str, Any]:
         """Return the whole judgement as plain data, fit for JSON."""
-        features = {}
-        for name, value in self.trace.items():
-            spread = self.spread(name)
-            features[name] = {
-                "trace": value.number,
-                "generated": None if spread is None else vars(spread),
-                "not_available": value.reason or self.reason(name) or None,
-            }
-        distances = {}
-        for name in VARIABLES:
-            ks, moved = self.ks(name), self.wasserstein(name)
-            distances[name] = {
-                "ks": None if ks is None else vars(ks),
-                "wasserstein_relative": None if moved is None else vars(moved),
-            }
+
+        def plain(spread: Spread | None) -> dict[str, Any] | None:
+            return None if spread is None else vars(spread)
+
         return {
             "model": self.model.name,
             "arrivals": self.model.arrivals.name,
             "trace": self.trace.workload.name,
             "replications": [one.seed for one in self.replications],
-            "features": features,
-            "distances": distances,
+            "features": {
+                name: {
+                    "trace": value.number,
+                    "generated": plain(self.spread(name)),
+                    "not_available": value.reason or self.reason(name) or None,
+                }
+                for name, value in self.trace.items()
+            },
+            "distances": {
+                name: {
+                    "ks": plain(self.ks(name)),
+                    "wasserstein_relative": plain(self.wasserstein(name)),
+                }
+                for name in VARIABLES
+            },
         }
 
 

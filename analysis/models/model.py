@@ -18,10 +18,9 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
-from hpcrowd.analysis.features.arrivals import offered_load
+from hpcrowd.analysis.features.jobs import offered_load
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.parts.base import ArrivalModel, JobModel, Part
-from hpcrowd.analysis.models.parts.cycle import Cycle
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Cycle, JobModel, Part
 from hpcrowd.analysis.models.parts.requests import MachineRequests
 from hpcrowd.analysis.models.parts.users import Requests
 from hpcrowd.analysis.results import versions
@@ -41,13 +40,8 @@ from hpcrowd.environment.limits.numbers import MOST_LOAD, MOST_PROCESSORS, check
 class Kind:
     """A model that can be fitted.
 
-    Attributes
-    ----------
-    jobs
-        Where its jobs are defined, ``module:class``.
-    arrivals
-        Default arrivals: a name of :data:`ARRIVALS`, or ``auto``, which takes the closest to the
-        trace.
+    Its jobs are defined at ``module:class``. Default arrivals are a name of :data:`ARRIVALS`, or
+    ``auto``, which takes the closest to the trace.
     """
 
     jobs: str
@@ -56,12 +50,12 @@ class Kind:
 
 #: Models of arrivals by name, and where each is defined; loaded when used.
 ARRIVALS: dict[str, str] = {
-    "poisson": "hpcrowd.analysis.models.arrivals.poisson:Poisson",
-    "auto": "hpcrowd.analysis.models.arrivals.auto:Auto",
-    "wavelet": "hpcrowd.analysis.models.arrivals.wavelet:Wavelet",
-    "wavelet-zeros": "hpcrowd.analysis.models.arrivals.wavelet:WaveletZeros",
-    "lublin": "hpcrowd.analysis.models.arrivals.lublin:Lublin",
-    "lublin-types": "hpcrowd.analysis.models.arrivals.lublin:LublinTypes",
+    "poisson": "hpcrowd.analysis.models.parts.base:Poisson",
+    "auto": "hpcrowd.analysis.models.parts.wavelet:Auto",
+    "wavelet": "hpcrowd.analysis.models.parts.wavelet:Wavelet",
+    "wavelet-zeros": "hpcrowd.analysis.models.parts.wavelet:WaveletZeros",
+    "lublin": "hpcrowd.analysis.models.parts.lublin:Lublin",
+    "lublin-types": "hpcrowd.analysis.models.parts.lublin:LublinTypes",
 }
 
 #: The models by name.

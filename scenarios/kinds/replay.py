@@ -154,8 +154,8 @@ class ReplayConfig(TraceScenario):
         from hpcrowd.agents.populations.population import Casting
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.precedence import Precedence
-        from hpcrowd.analysis.reading import Reading
+        from hpcrowd.analysis.run import Precedence
+        from hpcrowd.analysis.run import Reading
         from hpcrowd.environment.clock import Clock
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.streams import Streams

@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .analysis.features.bags import Bags as Bags
-    from .analysis.features.distance import Distance as Distance
-    from .analysis.features.distance import distance_of as distance_of
     from .analysis.features.feature import Feature as Feature
     from .analysis.features.feature import Features as Features
     from .analysis.features.feature import Value as Value
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
     from .analysis.features.series import rates as rates
     from .analysis.features.stats import FEATURES as FEATURES
     from .analysis.features.stats import GROUPS as GROUPS
+    from .analysis.features.stats import Distance as Distance
+    from .analysis.features.stats import distance_of as distance_of
     from .analysis.features.stats import measure_all as measure_all
     from .analysis.features.stats import read_workload as read_workload
     from .analysis.features.stats import stats_json as stats_json

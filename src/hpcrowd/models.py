@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from .analysis.models.model import read_model as read_model
     from .analysis.models.model import write_model as write_model
     from .analysis.models.parts.base import ArrivalModel as ArrivalModel
+    from .analysis.models.parts.base import Cycle as Cycle
     from .analysis.models.parts.base import Drawn as Drawn
     from .analysis.models.parts.base import JobModel as JobModel
-    from .analysis.models.parts.cycle import Cycle as Cycle
 else:
     from hpcrowd.names import lazy
 

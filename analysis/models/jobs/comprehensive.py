@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from hpcrowd.analysis.features.bags import bags, begins_bag
 from hpcrowd.analysis.features.locality import zipf_exponent
 from hpcrowd.analysis.features.workload import Settings, Workload
-from hpcrowd.analysis.models.jobs.classes import JobClasses
+from hpcrowd.analysis.models.jobs.locality import JobClasses
 from hpcrowd.analysis.models.jobs.placing import WaitingBags, place_bags
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import UserShares, draw_from
@@ -109,14 +109,8 @@ class BagSizes(Numbers):
     def fit(cls, size: Int64s, size_of_job: Int64s, labels: Int64s) -> Self:
         """Return the bag sizes of a workload.
 
-        Parameters
-        ----------
-        size
-            Jobs of each bag, shape (bags,).
-        size_of_job
-            Jobs of the bag of each job, shape (jobs,).
-        labels
-            Class of each job, from 0 on; every class has jobs.
+        ``size`` has the jobs of each bag, ``size_of_job`` those of the bag of each job, and
+        ``labels`` the class of each job, from 0 on; every class has jobs.
         """
         shares = np.bincount(labels, size_of_job == 1) / np.bincount(labels)
         single_of_class, largest = tuple(shares.tolist()), int(size.max())
@@ -321,14 +315,9 @@ class Comprehensive(JobModel):
 def user_bags(workload: Workload) -> tuple[Int64s, Int64s, float]:
     """Return the bags if only jobs of the same user count as neighbours.
 
-    Returns
-    -------
-    size
-        Jobs of each, shape (bags,).
-    size_of_job
-        Jobs of the bag of each job, shape (jobs,).
-    leave
-        Share of their jobs, except the last ones, whose next job is not the next of the workload.
+    That is the number of jobs of each bag, shape (bags,), that of the bag of each job, shape
+    (jobs,), and the share of jobs, except the last of each bag, whose next job is not the next of
+    the workload.
     """
     order = np.argsort(workload.user, kind="stable")
     new = begins_bag(workload, order)

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.arrivals.poisson import Poisson
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel, Poisson
 from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, gap_for_load
 from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.jobs import Int64s
@@ -25,20 +24,9 @@ def speedup(processors: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> 
     """Return the speedup of a job over one processor.
 
     Written from memory, not confirmed by the source: Downey, *A Model For Speedup of Parallel
-    Programs*, 1997.
-
-    Parameters
-    ----------
-    processors
-        n, at least 1.
-    parallelism
-        A, average parallelism, at least 1; no job is faster than that.
-    sigma
-        Variance of parallelism, in its square; at least 0.
-
-    Notes
-    -----
-    With little variance (sigma <= 1)
+    Programs*, 1997. With n processors, an average parallelism of A (at least 1; no job is faster
+    than that), and sigma, the variance of parallelism in its square (at least 0), it is with little
+    variance (sigma <= 1)
 
         S = A n / (A + sigma (n - 1) / 2)                    for n <= A
         S = A n / (sigma (A - 1/2) + n (1 - sigma / 2))      for A <= n <= 2 A - 1

@@ -12,22 +12,38 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, override
+from typing import ClassVar
+from typing import Literal
+from typing import Self
+from typing import override
 
 import numpy as np
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field
+from pydantic import PositiveFloat
+from pydantic import model_validator
 
+from hpcrowd.analysis.features.jobs import is_power_of_two
 from hpcrowd.analysis.features.locality import zipf_exponent
-from hpcrowd.analysis.features.sizes import is_power_of_two
-from hpcrowd.analysis.features.workload import Workload, once
-from hpcrowd.analysis.models.arrivals.poisson import Poisson
-from hpcrowd.analysis.models.jobs.lublin import Exponentials, fit_linear_mixture
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel
-from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, draw_from, gap_for_load
-from hpcrowd.environment.errors import ModelFitError, UnavailableError, check_choice
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.features.workload import once
+from hpcrowd.analysis.features.workload import whole
+from hpcrowd.analysis.models.jobs.lublin import Exponentials
+from hpcrowd.analysis.models.jobs.lublin import fit_linear_mixture
+from hpcrowd.analysis.models.parts.base import ArrivalModel
+from hpcrowd.analysis.models.parts.base import Drawn
+from hpcrowd.analysis.models.parts.base import Floats
+from hpcrowd.analysis.models.parts.base import JobModel
+from hpcrowd.analysis.models.parts.base import Poisson
+from hpcrowd.analysis.models.parts.users import UserShares
+from hpcrowd.analysis.models.parts.users import chosen_users
+from hpcrowd.analysis.models.parts.users import draw_from
+from hpcrowd.analysis.models.parts.users import gap_for_load
+from hpcrowd.environment.errors import ModelFitError
+from hpcrowd.environment.errors import UnavailableError
+from hpcrowd.environment.errors import check_choice
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.limits.numbers import check_memory
-from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 
 #: Fitted parameters of sizes: name, bounds and start of the search, for the order and the logs of
@@ -44,18 +60,8 @@ def size_shares(
 ) -> Floats:
     """Return the probability of 1, 2, ..., ``machine`` processors, shape (machine,).
 
-    It is proportional to n^-order, times a factor for small n and one for powers of two.
-
-    Parameters
-    ----------
-    machine
-        Processors of the machine.
-    order
-        Of the harmonic distribution.
-    small_sizes
-        Sizes up to this one are small, processors.
-    small_factor, power_factor
-        Factors by which small sizes and powers of two are more likely.
+    It is proportional to n^-order, times a factor for n up to ``small_sizes`` and one for powers of
+    two.
     """
     size = _sizes(machine)
     weight = -order * np.log(size)
@@ -71,19 +77,9 @@ def fit_sizes(
 ) -> tuple[dict[str, float], list[str]]:
     """Return the maximum-likelihood order and factors of :func:`size_shares`, with notes.
 
-    Parameters
-    ----------
-    processors
-        Of the jobs, shape (jobs,), at most ``machine``.
-    machine
-        Processors of the machine.
-    small_sizes
-        Sizes up to this one are small.
-
-    Notes
-    -----
     Order and factors are the parameters of an exponential family, so the likelihood has a single
-    maximum: where the means of log n, of "small" and of "power of two" match those of the jobs.
+    maximum: where the means of log n, of "small" and of "power of two" match those of the jobs,
+    none of which is larger than the machine.
     """
     from scipy.optimize import minimize
 
@@ -140,15 +136,7 @@ def length_shares(exponent: float, most: int) -> Floats:
 
 @dataclass(frozen=True)
 class Found:
-    """Repeated executions in a workload.
-
-    Attributes
-    ----------
-    first
-        Index of each first execution, rising, shape (runs,).
-    lengths
-        Number of executions, shape (runs,).
-    """
+    """Repeated executions in a workload: index of each first one, rising, and their number."""
 
     first: Int64s
     lengths: Int64s
@@ -177,14 +165,8 @@ def find_runs(workload: Workload) -> Found:
 def cut_runs(start: Int64s, lengths: Int64s, run_time: Int64s, jobs: int) -> Int64s:
     """Return run lengths without executions too late to be among the first ``jobs`` submissions.
 
-    Parameters
-    ----------
-    start
-        s; first submission of each run, rising, shape (runs,); as many runs as jobs, or more.
-    lengths, run_time
-        Executions of each run, and run time of each (s), shape (runs,).
-    jobs
-        Number of jobs needed; at least as many are left.
+    There are as many runs as jobs or more, by rising first submission (s), with the run time of
+    each of their executions (s); at least as many jobs are left.
     """
 
     def by(second: int) -> Int64s:
@@ -209,18 +191,8 @@ def repeated(
 ) -> Drawn:
     """Return the jobs of runs as a flat list, as if no job ever waited.
 
-    Each repetition is submitted in the second in which the previous execution ends.
-
-    Parameters
-    ----------
-    start
-        s; first submission of each run, shape (runs,).
-    lengths
-        Executions of each run, 0 for none, shape (runs,).
-    run_time
-        s; of each execution, run by run, shape (jobs,).
-    processors, user, group
-        Of each run, shape (runs,).
+    Each repetition is submitted in the second in which the previous execution ends. Columns are of
+    runs, but run times (s) are those of each execution, run by run, shape (jobs,).
     """
     run = np.repeat(np.arange(len(lengths)), lengths)
     first = np.cumsum(lengths) - lengths
@@ -357,12 +329,8 @@ class Feitelson(JobModel):
         sequence of a user's jobs with the same executable and number of processors; the longest run
         is that of the workload. ``small_sizes`` is kept.
 
-        Parameters
-        ----------
-        workload
-            Workload to fit to.
-        repeats
-            ``same``: repetitions take as long as the first execution; ``new``: a new draw.
+        With ``repeats="same"`` repetitions take as long as the first execution; ``new`` is a new
+        draw.
         """
         check_choice("repeats", repeats, ("same", "new"))
         if not len(workload):
@@ -441,7 +409,7 @@ class Feitelson(JobModel):
         lengths = draw_from(self.length_shares, count, random) + 1
         size = draw_from(self.size_shares(machine), count, random) + 1
         user, group = self.users.assign(count, streams.generator("users"))
-        start = np.asarray(round_half_up(arrivals))
+        start = whole(arrivals)
         if self.repeats == "same":
             times = self._run_times(size, machine, random)
             lengths = cut_runs(start, lengths, times, count)
@@ -459,7 +427,7 @@ class Feitelson(JobModel):
         edges = np.cumsum(self._shares(size, machine), axis=1)[:, :-1]
         stage = (edges <= random.random(len(size))[:, None]).sum(axis=1)
         mean = np.array(self.means)[stage] * self.unit_s
-        return np.asarray(round_half_up(random.exponential(mean)))
+        return whole(random.exponential(mean))
 
     def _shares(self, size: Int64s, machine: int) -> Floats:
         """Return the probability of each stage, shape (jobs, stages)."""

@@ -14,14 +14,14 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.arrivals.lublin import (
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel, Numbers
+from hpcrowd.analysis.models.parts.lublin import (
     BATCH,
     INTERACTIVE,
     Lublin,
     LublinTypes,
     kinds_of,
 )
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import UserShares, chosen_users
 from hpcrowd.environment.errors import ModelFitError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -102,18 +102,8 @@ class LinearMixture:
     Component k has the share ``(1 - x) small[k] + x large[k]`` at relative size x from 0 to 1. This
     is again a mixture: with probability x the shares are ``large``, else ``small``. Therefore every
     step of expectation-maximization has a closed form, the likelihood never falls, and shares stay
-    within 0 to 1.
-
-    Attributes
-    ----------
-    small, large
-        Shares of the components at relative size 0 and 1, shape (components,).
-    parameters
-        Parameters of the components, as defined by the family.
-    steps
-        Steps of the fit.
-    converged
-        Whether it converged within its steps.
+    within 0 to 1. ``parameters`` of the components are as defined by the family; ``converged`` is
+    whether the fit converged within its steps.
     """
 
     small: Floats
@@ -128,16 +118,7 @@ def fit_linear_mixture(
 ) -> LinearMixture:
     """Return the mixture of highest likelihood reached from equal parts of the values by rank.
 
-    Parameters
-    ----------
-    values
-        Shape (values,), at least one.
-    size
-        Relative sizes from 0 to 1, shape (values,).
-    family
-        Family of the components.
-    components
-        Number of components, 1 or more.
+    There is at least one value; relative sizes of jobs are from 0 to 1, shape (values,).
     """
     pairs, counts = np.unique(np.stack([values, size]), axis=1, return_counts=True)
     values, size = pairs
@@ -219,18 +200,8 @@ def fit_hyper_gamma(
 ) -> tuple[HyperGamma, list[str]]:
     """Return the maximum-likelihood distribution, with notes.
 
-    Parameters
-    ----------
-    run_time
-        s, shape (jobs,).
-    processors
-        Of the jobs, at most ``machine``.
-    machine
-        Processors of the machine; p stays within 0 to 1 up to this size.
-
-    Notes
-    -----
-    Run times are truncated to whole seconds: t s is taken as t + 1/2, and 0 s as 1 s. The fit, by
+    The probability p stays within 0 to 1 up to the size of the machine, and no job is larger. Run
+    times are truncated to whole seconds: t s is taken as t + 1/2, and 0 s as 1 s. The fit, by
     expectation-maximization, ignores that long run times are drawn again; the longest run time is
     that of the jobs.
     """
@@ -336,15 +307,6 @@ class TwoStage(Numbers):
 def fit_two_stage(processors: Int64s, machine: int) -> tuple[TwoStage, list[str]]:
     """Return the maximum-likelihood distribution of sizes within the authors' recommendations.
 
-    Parameters
-    ----------
-    processors
-        Of the jobs, shape (jobs,), at most ``machine``.
-    machine
-        Processors of the machine.
-
-    Notes
-    -----
     UHi is log2 of the largest job, which may be the machine. ULow, UMed and UProb are fitted within
     the bounds of this module, together with the probabilities of serial and of rounded sizes.
     """
@@ -469,13 +431,8 @@ class LublinJobs(JobModel):
         estimates within the authors' recommendations; UHi is that of the largest job; the gammas
         and p come from expectation-maximization; the longest run time is that of the workload.
 
-        Parameters
-        ----------
-        workload
-            Workload to fit to.
-        kinds
-            ``by-queue``: jobs of queue 0 are interactive, if there are 100 of each kind; ``one``:
-            one kind for all.
+        With ``kinds="by-queue"`` jobs of queue 0 are interactive, if there are 100 of each kind;
+        ``one`` is one kind for all.
         """
         if not len(workload):
             raise ModelFitError(f"model {cls.name}: 0 jobs", "one or more are needed")

@@ -15,8 +15,8 @@ from typing import ClassVar, Literal, Self, override
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from hpcrowd.analysis.features.normal_mixtures import NormalMixture, Points
-from hpcrowd.analysis.features.sizes import is_power_of_two
+from hpcrowd.analysis.features.jobs import is_power_of_two
+from hpcrowd.analysis.features.locality import NormalMixture, Points
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import draw_from, like
@@ -51,19 +51,8 @@ def run_time_medoids(
     """Return the medoids of run times, rising, in log2 s (section IV-B).
 
     The distance is (log2 r - log2 r')^2, as printed in the paper. If there are fewer distinct run
-    times than clusters, each is a cluster.
-
-    Parameters
-    ----------
-    log_run_time
-        log2 of s, shape (jobs,).
-    clusters
-        Number of clusters.
-    sample
-        Number of values in the search.
-    random
-        Stream to draw the sample from, as in CLARA; None takes evenly spaced ranks, so that nothing
-        is random.
+    times than clusters, each is a cluster. ``sample`` values are searched: a random sample, as in
+    CLARA, or without ``random`` evenly spaced ranks, so that nothing is random.
 
     Raises
     ------
@@ -89,22 +78,13 @@ def run_time_class(log_run_time: Floats, medoids: Floats) -> Int64s:
 
 @dataclass(frozen=True, eq=False)
 class Submissions:
-    """The shares of each user's jobs in the classes of jobs (section IV-C).
+    """The shares of each user's jobs in the classes of jobs (section IV-C)."""
 
-    Attributes
-    ----------
-    users
-        User numbers, rising, shape (users,).
-    place
-        Index in ``users`` of each job's user, shape (jobs,).
-    shares
-        Feature vectors: fractions over the classes, each adds up to 1, shape (users, classes).
-    jobs
-        Number of jobs of each user, shape (users,).
-    """
-
+    #: User numbers, rising, and the number of jobs of each, shape (users,).
     users: Int64s
-    place: Int64s
+    place: Int64s  #: index in ``users`` of each job's user, shape (jobs,)
+
+    #: Feature vectors: fractions over the classes, each adds up to 1, shape (users, classes).
     shares: Floats
     jobs: Int64s
 
@@ -184,24 +164,12 @@ TRIES = 100
 
 @dataclass(frozen=True)
 class Fitting:
-    """Settings for fitting mixtures.
+    """Settings for fitting mixtures."""
 
-    Attributes
-    ----------
-    components
-        Most components; mixtures of 1 to this many are tried.
-    least_variance
-        (log2 units)^2; added to each variance.
-    sample
-        Most jobs for a fit.
-    seed
-        Seed of the sample and of the starts of fits.
-    """
-
-    components: int = COMPONENTS
-    least_variance: float = LEAST_VARIANCE
-    sample: int = MIXTURE_SAMPLE
-    seed: int = 0
+    components: int = COMPONENTS  #: most components; mixtures of 1 to this many are tried
+    least_variance: float = LEAST_VARIANCE  #: (log2 units)^2; added to each variance
+    sample: int = MIXTURE_SAMPLE  #: most jobs for a fit
+    seed: int = 0  #: seed of the sample and of the starts of fits
 
 
 class Mixture(Numbers):
@@ -233,12 +201,7 @@ class Mixture(Numbers):
     def fit(cls, logs: Floats, how: Fitting) -> Self:
         """Return the maximum-likelihood mixture, with the number of components chosen by BIC.
 
-        Parameters
-        ----------
-        logs
-            log2 processors and log2 run time of jobs, shape (jobs, 2); at least one.
-        how
-            Settings of the fit.
+        ``logs`` are log2 processors and log2 run time of at least one job, shape (jobs, 2).
 
         Raises
         ------
@@ -473,20 +436,8 @@ class Mugm(JobModel):
     ) -> Self:
         """Return the model of a workload with given groups of users.
 
-        Parameters
-        ----------
-        workload
-            The jobs.
-        label
-            Group of each user, from 0 on, in the order of user numbers, shape (users,).
-        medoids
-            Medoids of run times, log2 s.
-        how
-            Settings for fitting mixtures.
-        notes
-            Notes of the model.
-        powers
-            As for :meth:`fit`.
+        ``label`` is the group of each user, from 0 on, in the order of user numbers; ``medoids``
+        are those of run times, log2 s.
         """
         user, processors, run_time, _ = jobs_of(workload)
         _, place = np.unique(user, return_inverse=True)
@@ -560,18 +511,9 @@ class Mugm(JobModel):
     def draw_group(
         self, group: int, count: int, random: np.random.Generator, *, machine: int | None = None
     ) -> tuple[Floats, Int64s]:
-        """Return run times (s) and processors of jobs of one group.
+        """Return run times (s) and processors of jobs of one group, by its number from 1 on.
 
-        Parameters
-        ----------
-        group
-            Number of the group, from 1 on.
-        count
-            Number of jobs.
-        random
-            The stream to draw from.
-        machine
-            Processors of the machine, which no job exceeds; None for the machine of the trace.
+        No job exceeds the machine, by default that of the trace.
 
         Raises
         ------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from hpcrowd.analysis.models.parts.scaling import Asked, Room, scaled
+from hpcrowd.analysis.models.parts.requests import Asked, Room, scaled
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.model import Machine, Partition
@@ -37,13 +37,7 @@ class _Manager:
 
 
 class Gate:
-    """The gate of a machine.
-
-    Parameters
-    ----------
-    machine
-        The machine.
-    """
+    """The gate of a machine."""
 
     def __init__(self, machine: Machine) -> None:
         self.layout = Layout(machine)
@@ -126,14 +120,9 @@ class Gate:
         """Return what the machine accepts of a request, and the cores; None if it is nothing.
 
         A request that is not accepted loses its QOS or account if that is the reason; else the job
-        gets half of the cores, and a job of one core gives up memory and GPUs.
-
-        Parameters
-        ----------
-        asked, before, cores, room
-            As for :func:`~hpcrowd.analysis.models.parts.scaling.scaled`.
-        limit
-            Requested time, s.
+        gets half of the cores, and a job of one core gives up memory and GPUs. The arguments are as
+        for :func:`~hpcrowd.analysis.models.parts.requests.scaled`; ``limit`` is the requested time,
+        s.
         """
         given_up: set[Ask] = set()
         changes: dict[Ask, Any] = {}
@@ -172,14 +161,7 @@ class Gate:
     def refusal(self, what: dict[Ask, Any], cores: int, limit: float) -> str:
         """Return why the machine rejects a job, in Slurm's words; empty if it does not.
 
-        Parameters
-        ----------
-        what
-            What it asks for.
-        cores
-            Its processors.
-        limit
-            Requested time, s.
+        ``what`` is what it asks for, ``limit`` its requested time, s.
         """
         jobs, requests = self._job, self._asked
         jobs.processors[0], jobs.requested_time[0] = cores, int(limit)

@@ -13,8 +13,10 @@ give: Andridge and Little, A review of hot deck imputation for survey non-respon
 Statistical Review 78(1), 2010, sections 2 (adjustment cells) and 3 (nearest neighbours). That they
 suit workloads, the distance and the numbers are ours.
 
-What a donor asks for is scaled to the size of the generated job, see
-:mod:`hpcrowd.analysis.models.parts.scaling`.
+What a donor asks for is scaled to the size of the generated job, see :func:`scaled`. Memory per
+core is kept, and so are GPUs per core, in whole GPUs. A job that was packed on as few nodes as
+possible stays so; one that was spread keeps its cores per node. Tasks stay as wide as they are, or
+as the number of processors divides by. All of it stays within what the nodes of the partition have.
 """
 
 from __future__ import annotations
@@ -24,14 +26,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.parts.base import Drawn, Part
-from hpcrowd.analysis.models.parts.scaling import Asked, Room, SeenRoom, scaled
+from hpcrowd.analysis.models.parts.base import Drawn, Numbers, Part
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.machine.requests import DATED, WORDS, Ask, Requests
-from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.quantities import plural, round_half_up
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.model import Machine
@@ -55,6 +56,177 @@ OWN = (*DATED, Ask.ARRAY, Ask.TASK, Ask.THROTTLE)
 
 #: What a donor may pass on.
 PASSED_ON = tuple(ask for ask in Ask if ask not in OWN)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What jobs can have in a partition; on nodes that differ, on the largest."""
+
+    #: Cores and nodes that a job can have in all.
+    cores: int
+    nodes: int
+
+    #: On a node; memory in MB, 0 if it is not known.
+    node_cores: int
+    node_gpus: int = 0
+    node_memory: int = 0
+    longest_s: float = float("inf")  #: longest requested time, s; infinite if it is not known
+
+    def most_nodes(self, cores: int) -> int:
+        """Return the most nodes of a job: more than are known if it has more cores than they."""
+        return max(self.nodes, -(-cores // self.node_cores))
+
+
+class SeenRoom(Numbers):
+    """What jobs of a partition had at most in a trace."""
+
+    partitions: str = Field(description="the partitions that they name")
+    cores: PositiveInt = Field(description="cores of a job")
+    nodes: PositiveInt = Field(description="nodes of a job")
+    node_cores: PositiveInt = Field(description="cores on a node")
+    node_gpus: NonNegativeInt = Field(0, description="GPUs on a node")
+    node_memory: NonNegativeInt = Field(0, description="MB; memory on a node")
+    longest_s: NonNegativeInt = Field(0, description="s; requested time, 0 if it is not known")
+
+    @classmethod
+    def of(cls, partitions: str, used: list[tuple[int, ...]]) -> Self:
+        """Return the most of what jobs of a partition had, as :meth:`Asked.used` says it."""
+        names = [name for name in cls.model_fields if name != "partitions"]
+        most = [max(column) for column in zip(*used, strict=True)]
+        return cls(partitions=partitions, **dict(zip(names, most, strict=True)))
+
+    @property
+    def room(self) -> Room:
+        """The room that a partition has as far as is known."""
+        return Room(
+            self.cores, self.nodes, self.node_cores, self.node_gpus, self.node_memory,
+            self.longest_s or float("inf"),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one job asks of a machine; what is missing in ``values`` is not asked for."""
+
+    values: dict[Ask, Any]
+
+    @classmethod
+    def of(cls, named: dict[str, int | str]) -> Self:
+        """Return what the requests of some names say."""
+        return cls({Ask[name.upper()]: value for name, value in named.items()})
+
+    def number(self, ask: Ask) -> int:
+        """Return a number; :data:`UNKNOWN` if it is not asked for."""
+        found: int = self.values.get(ask, UNKNOWN)
+        return found
+
+    @cached_property
+    def partitions(self) -> str:
+        """The partitions that it names; empty for none."""
+        return str(self.values.get(Ask.PARTITIONS, ""))
+
+    @property
+    def nodes(self) -> int:
+        """Least nodes; 1 if it does not ask for more."""
+        return max(self.number(Ask.NODES), 1)
+
+    def gpus(self, cores: int) -> int:
+        """Return the GPUs of the whole job; 0 for none."""
+        tasks = self.number(Ask.TASKS)
+        if tasks < 1:
+            tasks = -(-cores // max(self.number(Ask.CORES_PER_TASK), 1))
+        return max(
+            self.number(Ask.GPUS),
+            self.number(Ask.GPUS_PER_NODE) * self.nodes,
+            self.number(Ask.GPUS_PER_TASK) * tasks,
+            0,
+        )
+
+    def used(self, cores: int, limit: float) -> tuple[int, ...]:
+        """Return what such a job has, in the order of the fields of :class:`SeenRoom`.
+
+        ``limit`` is its requested time, s; negative if it is not known.
+        """
+        nodes = min(self.nodes, cores)
+        on_node = -(-cores // nodes)
+        return (
+            cores,
+            nodes,
+            on_node,
+            -(-self.gpus(cores) // nodes),
+            round_half_up(self.memory_per_core(cores) * on_node),
+            max(round_half_up(limit), 0),
+        )
+
+    def memory_per_core(self, cores: int) -> float:
+        """Return MB for each core; 0 if it does not ask for any, or for all of the node."""
+        of_core, of_node = self.number(Ask.MEMORY_PER_CORE), self.number(Ask.MEMORY_PER_NODE)
+        return float(max(of_core, 0)) or max(of_node, 0) * min(self.nodes, cores) / cores
+
+
+def scaled(asked: Asked, before: int, cores: int, room: Room) -> dict[Ask, Any]:
+    """Return what a job that asked for ``before`` cores asks for on another number of cores.
+
+    ``room`` is what its partition has room for.
+    """
+    found = dict(asked.values)
+    memory = asked.memory_per_core(before)
+    gpus = asked.gpus(before)
+    if gpus:
+        gpus = max(round_half_up(gpus * cores / before), 1)
+    nodes = _nodes(asked, before, cores, room)
+    if gpus and room.node_gpus:
+        nodes = max(nodes, min(-(-gpus // room.node_gpus), cores, room.most_nodes(cores)))
+        gpus = min(gpus, nodes * room.node_gpus)
+    on_node = -(-cores // nodes)
+    if room.node_memory and memory * on_node > room.node_memory:
+        memory = room.node_memory / on_node
+    if Ask.NODES in found:
+        found[Ask.NODES] = nodes
+    if Ask.MAX_NODES in found:
+        most = asked.number(Ask.MAX_NODES)
+        found[Ask.MAX_NODES] = nodes if most == asked.nodes else max(most, nodes)
+    if Ask.MEMORY_PER_CORE in found:
+        found[Ask.MEMORY_PER_CORE] = max(int(memory), 1)
+    if found.get(Ask.MEMORY_PER_NODE, 0) > 0:
+        found[Ask.MEMORY_PER_NODE] = max(int(memory * on_node), 1)
+    _scale_tasks(found, asked, cores, nodes)
+    _scale_gpus(found, gpus, nodes)
+    return found
+
+
+def _nodes(asked: Asked, before: int, cores: int, room: Room) -> int:
+    """Return the nodes of a job on another number of cores."""
+    on_node, memory = room.node_cores, asked.memory_per_core(before)
+    if room.node_memory and memory:
+        on_node = max(min(on_node, int(room.node_memory / memory)), 1)
+    packed = -(-cores // on_node)
+    if asked.nodes > -(-before // on_node):
+        packed = max(packed, round_half_up(cores * asked.nodes / before))
+    return max(min(packed, cores, room.most_nodes(cores)), 1)
+
+
+def _scale_tasks(found: dict[Ask, Any], asked: Asked, cores: int, nodes: int) -> None:
+    """Set the tasks of a job: as wide as before, if its cores divide by that."""
+    width = max(asked.number(Ask.CORES_PER_TASK), 1)
+    width = next(one for one in range(min(width, cores), 0, -1) if cores % one == 0)
+    if Ask.CORES_PER_TASK in found:
+        found[Ask.CORES_PER_TASK] = width
+    if Ask.TASKS in found:
+        found[Ask.TASKS] = cores // width
+    if Ask.TASKS_PER_NODE in found:
+        found[Ask.TASKS_PER_NODE] = -(-(cores // width) // nodes)
+
+
+def _scale_gpus(found: dict[Ask, Any], gpus: int, nodes: int) -> None:
+    """Set the GPUs of a job, for each node if it asked so."""
+    asked = [ask for ask in (Ask.GPUS, Ask.GPUS_PER_NODE, Ask.GPUS_PER_TASK) if ask in found]
+    for ask in asked:
+        del found[ask]
+    if gpus and asked == [Ask.GPUS_PER_NODE] and gpus % nodes == 0:
+        found[Ask.GPUS_PER_NODE] = gpus // nodes
+    elif gpus:
+        found[Ask.GPUS] = gpus
 
 
 class MachineRequests(Part):
@@ -106,16 +278,7 @@ class MachineRequests(Part):
     ) -> Self | None:
         """Return what the jobs of a workload ask for; None if their trace does not say it.
 
-        Parameters
-        ----------
-        workload
-            The workload.
-        kinds
-            Kind of each job; None if the model has only one.
-        least_donors
-            Least number of jobs that a donor is drawn from.
-        most_donors
-            Most jobs to keep as donors.
+        ``kinds`` are those of jobs; None if the model has only one.
 
         Raises
         ------
@@ -125,8 +288,7 @@ class MachineRequests(Part):
         requests = workload.requests()
         if requests is None or not set(requests.asked()) & set(PASSED_ON):
             return None
-        numbers, places = np.unique(requests.matrix[list(PASSED_ON)].T, axis=0, return_inverse=True)
-        places = places.reshape(-1)
+        numbers, places = _distinct(*requests.matrix[list(PASSED_ON)])
         profiles = [_profile(row, requests) for row in numbers.tolist()]
         table = np.column_stack(
             [
@@ -165,18 +327,7 @@ class MachineRequests(Part):
         Without a machine, requests stay within what jobs of the partition had in the fitted trace.
         On a machine they stay within its nodes and limits, and jobs that fit into no partition are
         cut until one accepts them. Requested times end at the longest of the partition, but without
-        a machine not before the run time.
-
-        Parameters
-        ----------
-        drawn
-            The jobs.
-        random
-            The stream to draw from.
-        kinds
-            Kind of each job, as in :meth:`fit`.
-        machine
-            The machine that they are for; None if that is not known.
+        a machine not before the run time. ``kinds`` are as in :meth:`fit`.
         """
         asked, rooms = self._asked, self._seen
         gate = None
@@ -196,12 +347,11 @@ class MachineRequests(Part):
             np.zeros(len(drawn), np.int64) if kinds is None else kinds,
             _same_number(drawn, random),
         )
-        pairs, of_pair = np.unique(
-            np.column_stack([donor, processors]), axis=0, return_inverse=True
-        )
-        of_pair = of_pair.reshape(-1)
+        pairs, of_pair = _distinct(donor, processors)
         longest = np.array([rooms[one].longest_s for one in deck.profile.tolist()])[donor]
-        limit, run_time = _limits(drawn, longest, cut=gate is not None)
+        # Without a machine, requested times are not shorter than run times, which are not cut.
+        run_time = drawn.run_time if gate is None else np.minimum(drawn.run_time, longest)
+        limit = np.minimum(drawn.requested_time, np.maximum(longest, run_time))
         most = np.full(len(pairs), float(UNKNOWN))
         np.maximum.at(most, of_pair, np.where(limit < 0, run_time, limit))
         values, refused = [], np.zeros(len(pairs), bool)
@@ -252,6 +402,12 @@ def steps_of(run_time: Any) -> Int64s:
     return steps
 
 
+def _distinct(*columns: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the distinct rows of a table of these columns, and which of them each row is."""
+    rows, place = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    return rows, place.reshape(-1)
+
+
 def _profile(numbers: list[int], requests: Requests) -> tuple[tuple[str, int | str], ...]:
     """Return the names and values of requests that are :data:`PASSED_ON`, without unknown ones."""
     return tuple(
@@ -264,17 +420,11 @@ def _profile(numbers: list[int], requests: Requests) -> tuple[tuple[str, int | s
 def _rooms(workload: Workload, asked: list[Asked], places: Int64s) -> tuple[SeenRoom, ...]:
     """Return what jobs of each partition had at most.
 
-    Parameters
-    ----------
-    workload
-        The jobs.
-    asked, places
-        What jobs ask for, and the place of each job's.
+    ``asked`` is what jobs ask for, and ``places`` the place of each job's.
     """
-    both = np.column_stack([places, workload.processors])
-    pairs, of_pair = np.unique(both, axis=0, return_inverse=True)
+    pairs, of_pair = _distinct(places, workload.processors)
     limits = np.full(len(pairs), float(UNKNOWN))
-    np.maximum.at(limits, of_pair.reshape(-1), workload.requested_time)
+    np.maximum.at(limits, of_pair, workload.requested_time)
     used: dict[str, list[tuple[int, ...]]] = {}
     for (place, size), limit in zip(pairs.tolist(), limits.tolist(), strict=True):
         one = asked[place]
@@ -291,35 +441,12 @@ def _same_number(drawn: Drawn, random: np.random.Generator) -> Any:
     return random.random(len(names))[place]
 
 
-def _limits(drawn: Drawn, longest: Any, *, cut: bool) -> tuple[Any, Any]:
-    """Return requested times and run times within the longest of the partition, s.
-
-    Parameters
-    ----------
-    drawn
-        The jobs.
-    longest
-        s, shape (jobs,).
-    cut
-        Whether run times are cut as well; if not, requested times are not shorter than they.
-    """
-    run_time = np.minimum(drawn.run_time, longest) if cut else drawn.run_time
-    limit = np.minimum(drawn.requested_time, np.maximum(longest, run_time))
-    return limit, run_time
-
-
 @dataclass(frozen=True)
 class _Deck:
     """The donors as arrays, shape (donors,), in the order of their profiles.
 
-    Attributes
-    ----------
-    profile, kind, processors, step, count
-        As in :attr:`MachineRequests.donors`.
-    cores, longest_s
-        What the partition of the donor has room for.
-    least
-        Least number of jobs to draw from.
+    The first five are as in :attr:`MachineRequests.donors`; ``cores`` and ``longest_s`` are what
+    the partition of the donor has room for, ``least`` is the least number of jobs to draw from.
     """
 
     profile: Int64s
@@ -342,26 +469,17 @@ class _Deck:
     def draw(self, processors: Int64s, run_time: Any, kinds: Int64s, number: Any) -> Int64s:
         """Return the donor of each job, shape (jobs,).
 
-        Parameters
-        ----------
-        processors, run_time, kinds
-            Of the jobs.
-        number
-            From 0 to 1; decides on the donor of each job.
+        A number from 0 to 1 decides on the donor of each job.
         """
         # Jobs of about the same size and run time have the same donors, but for limits in between.
         bounds, rooms = np.unique(self.longest_s), np.unique(self.cores)
-        keys = np.column_stack(
-            [
-                _about(processors),
-                steps_of(run_time),
-                kinds,
-                np.searchsorted(bounds, run_time),
-                np.searchsorted(rooms, processors),
-            ]
+        unique, of_key = _distinct(
+            _about(processors),
+            steps_of(run_time),
+            kinds,
+            np.searchsorted(bounds, run_time),
+            np.searchsorted(rooms, processors),
         )
-        unique, of_key = np.unique(keys, axis=0, return_inverse=True)
-        of_key = of_key.reshape(-1)
         order = np.argsort(of_key, kind="stable")
         edges = np.append(0, np.cumsum(np.bincount(of_key, minlength=len(unique))))
         found = np.empty(len(processors), np.int64)
@@ -377,14 +495,8 @@ class _Deck:
     def _near(self, size: int, step: int, kind: int, longest: float, cores: int) -> Int64s:
         """Return the donors that one is drawn from for jobs of a size, run time and kind.
 
-        Those whose partition has no room for such jobs do not count if others do.
-
-        Parameters
-        ----------
-        size, step, kind
-            Of the jobs.
-        longest, cores
-            The least of the limits of partitions that such jobs keep, s and processors.
+        Those whose partition has no room for such jobs do not count if others do: ``longest`` and
+        ``cores`` are the least of the limits of partitions that such jobs keep, s and processors.
         """
         some = np.ones(len(self.profile), bool)
         for rule in (self.cores >= cores, self.longest_s >= longest, self.kind == kind):

@@ -10,11 +10,10 @@ import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from hpcrowd.analysis.features.bags import bags
-from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.features.workload import Workload, whole
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, Part
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.traces.request_model import LEAST_LONGEST, RequestModel
 
 
@@ -139,12 +138,7 @@ def chosen_users() -> UserShares:
 def gap_for_load(work: float, machine: int) -> float:
     """Return the mean time between arrivals that gives :data:`LOAD`, s.
 
-    Parameters
-    ----------
-    work
-        Mean processors x s per arrival.
-    machine
-        Processors of the machine.
+    ``work`` is the mean processors x s per arrival.
     """
     return work / (LOAD * machine)
 
@@ -180,7 +174,7 @@ class Requests(Part):
         if len(known) < max(1, LEAST_SHARE * len(asked)):
             return None
         try:
-            found = RequestModel.fit(np.maximum(np.asarray(round_half_up(known)), 1))
+            found = RequestModel.fit(np.maximum(whole(known), 1))
         except QuantityError:
             return None  # no request reaches an hour: there are no meaningful estimates
         return cls(
@@ -205,6 +199,5 @@ class Requests(Part):
         names, bag = np.unique(drawn.bag, return_inverse=True)
         longest = np.zeros(len(names))
         np.maximum.at(longest, bag, drawn.run_time)
-        whole = np.maximum(np.asarray(round_half_up(longest)), 1)
-        asked = self.model.draw(whole, random, outrun=True)
+        asked = self.model.draw(np.maximum(whole(longest), 1), random, outrun=True)
         return np.asarray(asked, np.float64)[bag]

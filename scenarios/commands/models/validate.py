@@ -112,7 +112,7 @@ def command(
     hpcrowd validate one.swf.gz other.swf.gz --users learned,linear --elsewhere
     """
     from hpcrowd.agents.presets import PRESETS
-    from hpcrowd.analysis.models.users.waits import with_waits
+    from hpcrowd.analysis.models.learned import with_waits
     from hpcrowd.analysis.validation.across import Across
     from hpcrowd.analysis.validation.validation import validate
     from hpcrowd.environment.clock import Clock
@@ -216,7 +216,7 @@ def _labelled(progress: Callable[..., Any], name: str, label: str, done: int, to
 def fitted_elsewhere(others: Sequence[Trace], seed: int) -> UserModel:
     """Return the learned model, fitted to other traces."""
     from hpcrowd.agents.presets import PRESETS, Recipe
-    from hpcrowd.analysis.models.users.learned import SEVERAL, fit_traces
+    from hpcrowd.analysis.models.learned import SEVERAL, fit_traces
     from hpcrowd.analysis.validation.models import ELSEWHERE, UserModel
 
     recipe = PRESETS["learned"]

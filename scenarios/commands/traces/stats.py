@@ -11,12 +11,15 @@ import typer
 
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.analysis.comparison.report import letter
-from hpcrowd.analysis.features.distance import VARIABLES, Difference, Distance, distance_of
 from hpcrowd.analysis.features.feature import Feature, Features
 from hpcrowd.analysis.features.report import features_html, format_value
 from hpcrowd.analysis.features.stats import (
     FEATURES,
     GROUPS,
+    VARIABLES,
+    Difference,
+    Distance,
+    distance_of,
     measure_all,
     read_workload,
     stats_json,

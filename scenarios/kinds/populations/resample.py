@@ -238,8 +238,8 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
         from hpcrowd.analysis.accounts.population import dropped_users
         from hpcrowd.analysis.accounts.population import population_accounts
         from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.precedence import Precedence
-        from hpcrowd.analysis.reading import Reading
+        from hpcrowd.analysis.run import Precedence
+        from hpcrowd.analysis.run import Reading
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hpcrowd.analysis.features.workload import Settings, Workload
-from hpcrowd.analysis.models.arrivals.poisson import Poisson
-from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
-from hpcrowd.analysis.models.parts.base import ArrivalModel
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Poisson
+from hpcrowd.analysis.models.parts.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.paired import Estimate
 from hpcrowd.environment.cluster import ClusterSpec
 from hpcrowd.environment.errors import ModelFileError, QuantityError, check_choice

@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 
 from hpcrowd.analysis.features import series
 from hpcrowd.analysis.features.bags import bags
-from hpcrowd.analysis.features.distance import apart
+from hpcrowd.analysis.features.jobs import normalized_entropy
 from hpcrowd.analysis.features.panels import exceeding, not_exceeding
 from hpcrowd.analysis.features.series import hurst
-from hpcrowd.analysis.features.sizes import normalized_entropy
+from hpcrowd.analysis.features.stats import apart
 from hpcrowd.analysis.features.workload import Floats, Settings, Workload
-from hpcrowd.analysis.models.arrivals.auto import Auto
-from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.jobs.comprehensive import Comprehensive
 from hpcrowd.analysis.models.judgement import Spread, generated
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.models.parts.base import ArrivalModel
+from hpcrowd.analysis.models.parts.wavelet import Auto, Wavelet, WaveletZeros
 from hpcrowd.environment.errors import ModelFitError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import round_half_up

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from hpcrowd.analysis.features.distance import apart
+from hpcrowd.analysis.features.stats import apart
 from hpcrowd.analysis.models.jobs.mugm import GROUPS
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option

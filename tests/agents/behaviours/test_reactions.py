@@ -14,8 +14,8 @@ from hpcrowd.agents.behaviours.energy.sufficiency import Degrade, Reconfigure, R
 from hpcrowd.agents.behaviours.parts import Trigger
 from hpcrowd.agents.behaviours.triggers import RecentWaits
 from hpcrowd.analysis.accounts.reactions import MEANING, Reactions, account, notes_of
+from hpcrowd.analysis.results import write_jobs
 from hpcrowd.analysis.run import headline
-from hpcrowd.analysis.tables import write_jobs
 from hpcrowd.behaviours import BatchOrder, Composed, Recorded, SessionGraph
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.traces.formats.swf import parse_swf

@@ -20,7 +20,7 @@ from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.learned.model import ABOUT, LearnedModel
 from hpcrowd.agents.learned.recorded import Noticed
 from hpcrowd.agents.learned.think import Learned, LearnedPauses
-from hpcrowd.analysis.models.users.learned import SEVERAL, Settings, fit_learned
+from hpcrowd.analysis.models.learned import SEVERAL, Settings, fit_learned
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.traces.formats.swf import write_swf

@@ -270,7 +270,7 @@ def test_learned_users_go_on():
     """They submit what they did before, with pauses of the model; not the same in each future."""
     pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
     from hpcrowd import Work
-    from hpcrowd.analysis.models.users.learned import Settings, fit_learned
+    from hpcrowd.analysis.models.learned import Settings, fit_learned
 
     log = site_log()
     model = fit_learned([(Work.of(log), CLOCK)], Settings(trees=4, leaf=5))

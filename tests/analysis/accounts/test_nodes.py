@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hpcrowd import Simulation, State, Work, add_users
-from hpcrowd.analysis import tables
+from hpcrowd.analysis import results
 from hpcrowd.analysis.accounts.nodes import results_of
 from hpcrowd.analysis.accounts.platform import jobs_of
 from hpcrowd.analysis.comparison.numbers import compare
@@ -221,10 +221,10 @@ def test_the_file_has_both(tmp_path):
     """The column is written, read, copied and cut like the others."""
     model, file, rows = simulated(), tmp_path / "jobs.parquet", np.array([2, 0])
     jobs = jobs_of(model.run())
-    tables.write_jobs(jobs, file)
-    read, slowed = tables.read_jobs(file), jobs.slowed_run_time
+    results.write_jobs(jobs, file)
+    read, slowed = results.read_jobs(file), jobs.slowed_run_time
     assert slowed.tolist() == read.slowed_run_time.tolist() == jobs.copy().slowed_run_time.tolist()
     assert jobs.to_frame().drop(columns="state").equals(read.to_frame().drop(columns="state"))
     assert slowed[rows].tolist() == jobs.take(rows).slowed_run_time.tolist()
-    tables.write_jobs(model.jobs, file)
-    assert tables.read_jobs(file).slowed_run_time is None
+    results.write_jobs(model.jobs, file)
+    assert results.read_jobs(file).slowed_run_time is None

@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.features.bags import NO_GAP_S, SAME, bags, fit, same_job_gaps
 from hpcrowd.analysis.features.feature import value_of
-from hpcrowd.analysis.features.locality import classify, run_lengths, zipf_exponent
-from hpcrowd.analysis.features.normal_mixtures import NormalMixture, Points
+from hpcrowd.analysis.features.locality import (
+    NormalMixture,
+    Points,
+    classify,
+    run_lengths,
+    zipf_exponent,
+)
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, UnavailableError
 from hpcrowd.features import FEATURES, Settings, Workload
 from scipy import stats

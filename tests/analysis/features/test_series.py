@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import series as s
-from hpcrowd.analysis.features.distance import VARIABLES, Apart, Difference, apart
 from hpcrowd.analysis.features.series import SHORTEST, hurst
+from hpcrowd.analysis.features.stats import VARIABLES, Apart, Difference, apart
 from hpcrowd.environment.errors import HpcrowdError, UnavailableError
 from hpcrowd.features import FEATURES, distance_of, measure
 

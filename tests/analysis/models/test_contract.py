@@ -7,19 +7,17 @@ from functools import cache
 import numpy as np
 import pytest
 from hpcrowd import Streams, fit, generate, generate_swf, jobs_from_trace, parse_swf
-from hpcrowd.analysis.models.arrivals.lublin import Lublin
-from hpcrowd.analysis.models.arrivals.poisson import Poisson
-from hpcrowd.analysis.models.arrivals.wavelet import WaveletZeros
-from hpcrowd.analysis.models.jobs.classes import JobClasses
 from hpcrowd.analysis.models.jobs.comprehensive import BagSizes, Comprehensive
 from hpcrowd.analysis.models.jobs.downey import Downey
 from hpcrowd.analysis.models.jobs.feitelson import Feitelson1997
-from hpcrowd.analysis.models.jobs.locality import Locality
+from hpcrowd.analysis.models.jobs.locality import JobClasses, Locality
 from hpcrowd.analysis.models.jobs.lublin import TwoStage
 from hpcrowd.analysis.models.jobs.mugm import Mixture
 from hpcrowd.analysis.models.model import arrival_model, job_model
-from hpcrowd.analysis.models.parts.cycle import Cycle
+from hpcrowd.analysis.models.parts.base import Cycle, Poisson
+from hpcrowd.analysis.models.parts.lublin import Lublin
 from hpcrowd.analysis.models.parts.users import UserShares
+from hpcrowd.analysis.models.parts.wavelet import WaveletZeros
 from hpcrowd.environment.errors import HpcrowdError, ModelFitError, QuantityError
 from hpcrowd.features import Workload
 from hpcrowd.models import ARRIVALS, MODELS, published

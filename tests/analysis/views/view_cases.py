@@ -6,8 +6,7 @@ from hpcrowd import Simulation, Work, add_users
 from hpcrowd.agents.behaviours.decisions import Decisions
 from hpcrowd.analysis.accounts.decisions import LoggedDecisions
 from hpcrowd.analysis.parts import RunParts
-from hpcrowd.analysis.precedence import Precedence
-from hpcrowd.analysis.run import Run
+from hpcrowd.analysis.run import Precedence, Run
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.scenarios.kinds.replay import units_waited_for
 from hpcrowd.views import Moment

@@ -18,8 +18,8 @@ from hpcrowd import Clock, JobTable, jobs_from_trace, parse_swf, read_trace
 from hpcrowd.agents.behaviours.profiles import WeeklyProfile
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.curves import time_ticks
-from hpcrowd.analysis.models.arrivals import lublin, wavelet
 from hpcrowd.analysis.models.jobs import feitelson
+from hpcrowd.analysis.models.parts import lublin, wavelet
 from hpcrowd.environment.clock import CYCLE, DAY, WEEK, moment
 from hpcrowd.environment.errors import HpcrowdError, ParseError, SignalError, echo, harmless
 from hpcrowd.environment.limits import inputs, numbers

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd import read_recorded, read_trace, write_trace
-from hpcrowd.analysis.features.arrivals import offered_load
-from hpcrowd.analysis.features.sizes import wait
+from hpcrowd.analysis.features.jobs import offered_load, wait
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from hpcrowd import Streams, generate
 from hpcrowd.analysis.features.bags import bags
+from hpcrowd.analysis.features.jobs import is_power_of_two
 from hpcrowd.analysis.features.locality import run_lengths
-from hpcrowd.analysis.features.sizes import is_power_of_two
-from hpcrowd.analysis.models.jobs.classes import JobClasses
 from hpcrowd.analysis.models.jobs.comprehensive import (
     BagSizes,
     Comprehensive,
     bag_places,
     user_bags,
 )
-from hpcrowd.analysis.models.jobs.locality import Locality, Table, runs_of
+from hpcrowd.analysis.models.jobs.locality import JobClasses, Locality, Table, runs_of
 from hpcrowd.analysis.models.jobs.mugm import Mixture, Mugm, UserGroup, nearest_power
 from hpcrowd.analysis.models.model import fit
 from hpcrowd.environment.clock import DAY

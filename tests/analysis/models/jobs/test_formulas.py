@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from hpcrowd import Streams, generate
-from hpcrowd.analysis.features.sizes import is_power_of_two
-from hpcrowd.analysis.models.arrivals.lublin import INTERACTIVE, Lublin, LublinTypes
+from hpcrowd.analysis.features.jobs import is_power_of_two
 from hpcrowd.analysis.models.jobs import feitelson, lublin
 from hpcrowd.analysis.models.jobs.downey import Downey, speedup
 from hpcrowd.analysis.models.jobs.feitelson import Feitelson1996, find_runs, fit_sizes
 from hpcrowd.analysis.models.model import fit, published
+from hpcrowd.analysis.models.parts.lublin import INTERACTIVE, Lublin, LublinTypes
 from hpcrowd.analysis.models.parts.users import draw_from
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.features import Workload

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from hpcrowd import Streams, generate
-from hpcrowd.analysis.features.distance import apart
 from hpcrowd.analysis.features.locality import repetition_zipf
 from hpcrowd.analysis.features.series import spearman
+from hpcrowd.analysis.features.stats import apart
 from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.analysis.models.jobs.mugm import Mugm
 from hpcrowd.analysis.models.model import fit

@@ -9,8 +9,7 @@ from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.generation import generate, population
 from hpcrowd.analysis.models.model import fit, read_model, write_model
 from hpcrowd.analysis.models.parts.gate import Gate
-from hpcrowd.analysis.models.parts.requests import MachineRequests, steps_of
-from hpcrowd.analysis.models.parts.scaling import Asked, Room, scaled
+from hpcrowd.analysis.models.parts.requests import Asked, MachineRequests, Room, scaled, steps_of
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import ModelFileError
 from hpcrowd.environment.jobs import JobTable, State

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features.sizes import normalized_entropy
+from hpcrowd.analysis.features.jobs import normalized_entropy
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.judgement import generated
 from hpcrowd.environment.errors import UnavailableError

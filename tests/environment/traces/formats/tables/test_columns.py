@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd.analysis.tables import read_jobs, write_jobs
+from hpcrowd.analysis.results import read_jobs, write_jobs
 from hpcrowd.environment.errors import QuantityError, ResultsError, TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, JobTable

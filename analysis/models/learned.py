@@ -15,24 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.agents.behaviours.heldout import recorded_releases
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned.model import LearnedModel, made_choices, made_forest
 from hpcrowd.agents.learned.recorded import Noticed, rhythm_of
+from hpcrowd.agents.populations.population import add_users
+from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.curves import decades
-from hpcrowd.analysis.models.users.waits import with_waits
+from hpcrowd.analysis.curves import Floats, decades
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, missing
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
-
-Floats = NDArray[np.float64]
 
 #: Pauses, s; the trees distinguish how likely they are exceeded.
 STEPS = (
@@ -77,20 +77,10 @@ def fit_learned(
     seed: int = 0,
     provenance: dict[str, Any] | None = None,
 ) -> LearnedModel:
-    """Fit a model to records.
+    """Fit a model to records: the recorded work and local time of each log.
 
-    The pauses of each record have the same weight in all; within one, later ones have more.
-
-    Parameters
-    ----------
-    records
-        Recorded work and local time of each log.
-    settings
-        Settings; the defaults unless given.
-    seed
-        Of everything random.
-    provenance
-        What the model says about its origin, fit for JSON.
+    The pauses of each record have the same weight in all; within one, later ones have more. The
+    model says about its origin what ``provenance`` has, fit for JSON.
 
     Raises
     ------
@@ -156,14 +146,8 @@ def fit_traces(
 ) -> LearnedModel:
     """Fit a learned model to traces; one without waits gets those of a simulation.
 
-    Parameters
-    ----------
-    traces
-        The traces; each is read when its turn comes.
-    settings, seed
-        See :func:`fit_learned`.
-    progress
-        Called with a label and the number of traces that are done.
+    Each trace is read when its turn comes. ``progress`` is called with a label and the number of
+    traces that are done.
 
     Raises
     ------
@@ -191,6 +175,27 @@ def fit_traces(
         progress("growing trees", len(records))
     about = {"logs": logs, "settings": asdict(settings), "seed": seed, "versions": versions()}
     return fit_learned(records, settings, seed=seed, provenance=about)
+
+
+def with_waits(
+    jobs: JobTable, recorded: ArrayLike, processors: int, scheduler: str = "easy"
+) -> tuple[JobTable, str]:
+    """Return the jobs of a trace with starts and ends, and a note if they had to be simulated.
+
+    A log without waits does not say when jobs ended, and so not how long users thought. Starts are
+    then those of a simulation of the recorded submissions. Recorded waits (s) below 0 are unknown.
+    """
+    if (np.asarray(recorded) >= 0).any():
+        return jobs, ""
+    run = jobs.copy()
+    simulation = Simulation(run, max(processors, int(run.processors.max())), scheduler)
+    add_users(simulation, Work.of(run), PRESETS["rigid"])
+    simulation.run()
+    again = jobs.copy()
+    ran = run.start != UNKNOWN
+    again.recorded_start[:] = np.where(ran, run.start, run.recorded_submit)
+    again.recorded_end[:] = np.where(ran, run.end, run.recorded_submit)
+    return again, f"the log has no waits: those of a simulation with {scheduler} take their place"
 
 
 @dataclass(frozen=True)
@@ -274,21 +279,20 @@ def _grown(
     root, feature, threshold, child = [], [], [], []
     offset = 0
     for number, tree in enumerate(grown.estimators_):
-        nodes = _renumbered(tree.tree_)
+        old, first_child = _renumbered(tree.tree_)
         root.append(offset)
-        feature.append(tree.tree_.feature[nodes.old].clip(-1))
-        threshold.append(tree.tree_.threshold[nodes.old])
-        first_child = nodes.child.copy()
+        feature.append(tree.tree_.feature[old].clip(-1))
+        threshold.append(tree.tree_.threshold[old])
         inner = first_child >= 0
         first_child[inner] += offset
         order = np.argsort(leaves[:, number], kind="stable")
         sorted_leaves = leaves[order, number]
-        ends.begin(len(nodes.old))
+        ends.begin(len(old))
         for place in np.flatnonzero(~inner).tolist():
-            low, high = np.searchsorted(sorted_leaves, (nodes.old[place], nodes.old[place] + 1))
+            low, high = np.searchsorted(sorted_leaves, (old[place], old[place] + 1))
             first_child[place] = ends.leaf(place, order[low:high])
         child.append(first_child)
-        offset += len(nodes.old)
+        offset += len(old)
     return {
         "root": np.array(root),
         "feature": np.concatenate(feature),
@@ -340,15 +344,8 @@ class _Means:
         return -1
 
 
-@dataclass(frozen=True)
-class _Nodes:
-    """Nodes of a tree so numbered that the two children of a node stand side by side."""
-
-    old: NDArray[np.int64]
-    child: NDArray[np.int64]
-
-
-def _renumbered(tree: Any) -> _Nodes:
+def _renumbered(tree: Any) -> tuple[Int64s, Int64s]:
+    """Return the old numbers and the first child of nodes, whose two children are side by side."""
     old, child = [0], [-1]
     place = 0
     while place < len(old):
@@ -358,10 +355,10 @@ def _renumbered(tree: Any) -> _Nodes:
             old += [left, right]
             child += [-1, -1]
         place += 1
-    return _Nodes(np.array(old), np.array(child))
+    return np.array(old), np.array(child)
 
 
-def _spread(y: Floats, w: Floats, kept: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def _spread(y: Floats, w: Floats, kept: int, generator: np.random.Generator) -> Int64s:
     """Return which values to keep: as many as ``kept``, spread evenly over their distribution.
 
     Each is one of equal shares of the weight, so all count alike afterwards.

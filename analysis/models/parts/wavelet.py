@@ -2,22 +2,37 @@
 
 Riedi, Crouse, Ribeiro and Baraniuk, *A multifractal wavelet model with application to network
 traffic*, IEEE Trans. Information Theory 45(3), 1999, as applied to jobs by Minh 2012 (sections 4.1
-and 4.3). Scales are numbered from 1, the coarsest, as there.
+and 4.3). Scales are numbered from 1, the coarsest, as there. :class:`Auto` takes the variant of the
+model that is closest to the trace.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, override
+from typing import Any
+from typing import ClassVar
+from typing import Literal
+from typing import Self
+from typing import override
 
 import numpy as np
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field
+from pydantic import PositiveFloat
+from pydantic import model_validator
 
 from hpcrowd.analysis.features.series import counts
+from hpcrowd.analysis.features.series import hurst
+from hpcrowd.analysis.features.series import interarrivals
+from hpcrowd.analysis.features.series import moments
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
-from hpcrowd.environment.errors import ModelFitError, UnavailableError, missing
+from hpcrowd.analysis.models.parts.base import ArrivalModel
+from hpcrowd.analysis.models.parts.base import Floats
+from hpcrowd.analysis.models.parts.base import Poisson
+from hpcrowd.environment.errors import ModelFitError
+from hpcrowd.environment.errors import UnavailableError
+from hpcrowd.environment.errors import missing
 from hpcrowd.environment.limits.numbers import check_memory
+from hpcrowd.environment.streams import Streams
 
 #: Bytes for each arrival that is generated.
 BYTES_PER_ARRIVAL = 40
@@ -30,28 +45,12 @@ def integrate_and_fire(
 
     A rate process gives the expected number of arrivals in each interval, not their times. Minh
     2012 (section 4.5.2) converts it by *integrate-and-fire*: the rate is summed up, and each time
-    the sum reaches the next whole number, a job arrives.
+    the sum reaches the next whole number, a job arrives. Within an interval the integral is linear,
+    so the times are exact. Nothing arrives in an interval with 0 expected arrivals: a whole number
+    reached at the end of an interval counts there, however long the following pause.
 
-    Parameters
-    ----------
-    expected
-        Expected arrivals of each interval, not negative, shape (intervals,).
-    interval_s
-        Length of an interval, s.
-    carried
-        Sum before the first interval, 0 to 1.
-
-    Returns
-    -------
-    tuple
-        Arrival times, s from the beginning of the first interval, rising; and the remainder, below
-        1.
-
-    Notes
-    -----
-    Within an interval the integral is linear, so the times are exact. Nothing arrives in an
-    interval with 0 expected arrivals: a whole number reached at the end of an interval counts
-    there, however long the following pause.
+    ``carried`` is the sum before the first interval, 0 to 1. Times are s from the beginning of the
+    first interval, rising; the remainder is below 1.
     """
     if not len(expected):
         return np.zeros(0), carried
@@ -68,17 +67,7 @@ def integrate_and_fire(
 def random_events(expected: Floats, interval_s: float, random: np.random.Generator) -> Floats:
     """Return random arrivals with a piecewise constant rate: Poisson in each interval.
 
-    Parameters
-    ----------
-    expected, interval_s
-        As for :func:`integrate_and_fire`.
-    random
-        The stream to draw from.
-
-    Returns
-    -------
-    array
-        Arrival times, s from the beginning of the first interval, rising.
+    Otherwise as :func:`integrate_and_fire`.
     """
     number = random.poisson(expected)
     place = np.repeat(np.arange(len(expected)), number)
@@ -102,7 +91,7 @@ class Wavelet(ArrivalModel):
     Notes
     -----
     All intervals have a positive rate, so there are no long pauses;
-    :class:`analysis.models.arrivals.wavelet.WaveletZeros` has them. One synthesis has as many
+    :class:`analysis.models.parts.wavelet.WaveletZeros` has them. One synthesis has as many
     intervals as the cut trace; for more arrivals, further ones follow.
     """
 
@@ -125,14 +114,9 @@ class Wavelet(ArrivalModel):
     @classmethod
     @override
     def fit(cls, workload: Workload, **others: Any) -> Self:
-        """Return the model of the arrivals of a workload.
+        """Return the model of the arrivals of a workload; ``others`` are as for :meth:`of_scales`.
 
-        Parameters
-        ----------
-        workload
-            The workload; its settings have T, the counting interval (15 min to 3 h in the thesis).
-        **others
-            As for :meth:`of_scales`.
+        The settings of the workload have T, the counting interval (15 min to 3 h in the thesis).
 
         Raises
         ------
@@ -203,23 +187,14 @@ class Wavelet(ArrivalModel):
 
 @dataclass(frozen=True)
 class Scales:
-    """A series and its Haar transform.
+    """A series and its Haar transform."""
 
-    Attributes
-    ----------
-    time_scale_s
-        s; T.
-    intervals
-        Number of intervals before the series was cut.
-    counts
-        Arrivals in each interval, shape (C x 2^S,).
-    scaling, wavelet
-        Coefficients of each scale, coarsest first: S of each.
-    """
-
+    #: T, s, and the number of intervals before the series was cut.
     time_scale_s: float
     intervals: int
-    counts: Floats
+    counts: Floats  #: arrivals in each interval, shape (C x 2^S,)
+
+    #: Coefficients of each scale, coarsest first: S of each.
     scaling: list[Floats]
     wavelet: list[Floats]
 
@@ -238,12 +213,7 @@ def split(scaling: Floats, multiplier: Floats) -> Floats:
 def scales_of(workload: Workload, name: str) -> Scales:
     """Return arrivals counted over T, cut to C x 2^S, and their Haar transform (Eqs. 4.1, 4.2).
 
-    Parameters
-    ----------
-    workload
-        The workload; its settings have T.
-    name
-        Name of the model, for messages.
+    ``name`` is that of the model, for messages.
 
     Raises
     ------
@@ -281,14 +251,7 @@ def beta_parameters(scales: Scales, name: str) -> list[float]:
     """Return the parameter of the multipliers at each scale, coarsest first.
 
     The first follows from the variance of the multipliers (Eq. 4.7), the others from the ratio of
-    the wavelet coefficients' mean squares (Eq. 4.8).
-
-    Parameters
-    ----------
-    scales
-        The transformed series.
-    name
-        Name of the model, for messages.
+    the wavelet coefficients' mean squares (Eq. 4.8). ``name`` is that of the model, for messages.
 
     Raises
     ------
@@ -380,14 +343,7 @@ class WaveletZeros(Wavelet):
 def zero_shares(counted: Floats, splits: int, weighing: Weighing) -> tuple[float, ...]:
     """Return z_j for j = 2 to M: the share of coefficients that become 0 at each scale.
 
-    Parameters
-    ----------
-    counted
-        Arrivals in each interval.
-    splits
-        Number of splits, M - 1.
-    weighing
-        Weight of runs of empty intervals.
+    ``splits`` is M - 1; ``weighing`` is the weight of runs of empty intervals.
     """
     runs = zero_runs(counted)
     if not len(runs):
@@ -403,3 +359,111 @@ def zero_runs(counted: Floats) -> Floats:
     """Return the lengths of maximal runs of empty intervals, in order."""
     edges = np.diff(np.concatenate([[0], counted == 0, [0]]).astype(np.int64))
     return (np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)).astype(np.float64)
+
+
+#: Number of workloads generated from each candidate, and their seed, so that the choice is fixed.
+REPLICATIONS, SEED = 5, 0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Statistics of arrivals.
+
+    These are the CV of interarrival times, the share of intervals without an arrival, and the Hurst
+    parameter of the counts, None if not available.
+    """
+
+    cv: float
+    empty: float
+    hurst: float | None
+
+    @classmethod
+    def of(cls, times: Floats, time_scale_s: float) -> Evidence:
+        """Measure arrivals.
+
+        Raises
+        ------
+        UnavailableError
+            When there are fewer than three arrivals, or all come at once.
+        """
+        counted = counts(times, time_scale_s)
+        try:
+            found = hurst(counted).mean
+        except UnavailableError:
+            found = None
+        return cls(moments(interarrivals(times)).cv, float((counted == 0).mean()), found)
+
+    @classmethod
+    def mean(cls, several: list[Evidence]) -> Evidence:
+        """Return the means over several; for the CV the geometric mean."""
+        known = [one.hurst for one in several if one.hurst is not None]
+        return cls(
+            float(np.exp(np.mean([np.log(max(one.cv, 1e-9)) for one in several]))),
+            float(np.mean([one.empty for one in several])),
+            float(np.mean(known)) if known else None,
+        )
+
+    def apart(self, other: Evidence) -> float:
+        """Return the distance: |ln(ratio of CVs)| + |differences| of the others.
+
+        A CV twice as large counts 0.69, a Hurst parameter off by 0.1 counts 0.1, and ten percentage
+        points of empty intervals count 0.1 (chosen here).
+        """
+        found = abs(np.log(max(self.cv, 1e-9) / max(other.cv, 1e-9)))
+        found += abs(self.empty - other.empty)
+        if self.hurst is not None and other.hurst is not None:
+            found += abs(self.hurst - other.hurst)
+        return float(found)
+
+    def __str__(self) -> str:
+        dependence = "unknown" if self.hurst is None else f"{self.hurst:.2f}"
+        return f"CV {self.cv:.2f}, Hurst {dependence}, empty {self.empty:.0%}"
+
+
+class Auto(ArrivalModel):
+    """A name for fitting only: the result is the wavelet model, or the one with empty intervals.
+
+    Each is fitted, and a few workloads are generated from it. The closest by
+    :meth:`Evidence.apart` is taken; its notes have the numbers of all. Arrivals that are too few or
+    too regular for them become Poisson.
+    """
+
+    name: ClassVar[str] = "auto"
+    title: ClassVar[str] = "wavelet or wavelet-zeros, whichever is closer to the trace"
+    source: ClassVar[str] = "the choice is our own"
+
+    @classmethod
+    @override
+    def fit(cls, workload: Workload) -> ArrivalModel:
+        """Return the model that is closest to the arrivals of a workload.
+
+        Raises
+        ------
+        ModelFitError
+            When there are no two arrivals at different times.
+        UnavailableError
+            When PyWavelets is not installed.
+        """
+        try:
+            scales = scales_of(workload, Wavelet.name)
+            candidates: dict[str, Wavelet] = {
+                "wavelet": Wavelet.of_scales(scales),
+                "wavelet-zeros by length": WaveletZeros.of_scales(scales, weighing="length"),
+                "wavelet-zeros by number": WaveletZeros.of_scales(scales, weighing="number"),
+            }
+        except ModelFitError as error:
+            plain = Poisson.fit(workload)
+            return plain.model_copy(update={"notes": (f"auto: poisson, because {error}",)})
+        trace = Evidence.of(workload.submit, scales.time_scale_s)
+        streams, found = Streams(SEED), {}
+        for label, model in candidates.items():
+            drawn = (
+                model.times(len(workload), streams.generator("auto", label, number))
+                for number in range(REPLICATIONS)
+            )
+            found[label] = Evidence.mean([Evidence.of(one, model.time_scale_s) for one in drawn])
+        nearest = min(found, key=lambda label: trace.apart(found[label]))
+        told = [f"auto: {nearest}; the trace has {trace}"]
+        told += [f"auto: {label} has {evidence}" for label, evidence in found.items()]
+        model = candidates[nearest]
+        return model.model_copy(update={"notes": (*told, *model.notes)})

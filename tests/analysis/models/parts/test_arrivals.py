@@ -7,13 +7,11 @@ from statistics import variance
 import numpy as np
 import pytest
 import pywt
-from hpcrowd.analysis.models.arrivals import wavelet
-from hpcrowd.analysis.models.arrivals.auto import Auto, Evidence
-from hpcrowd.analysis.models.arrivals.lublin import BUCKET_S, PUBLISHED, Lublin, _mean_gap
-from hpcrowd.analysis.models.arrivals.poisson import Poisson
-from hpcrowd.analysis.models.arrivals.wavelet import Wavelet, WaveletZeros
 from hpcrowd.analysis.models.model import arrival_model
-from hpcrowd.analysis.models.parts.cycle import Cycle, operational_times
+from hpcrowd.analysis.models.parts import wavelet
+from hpcrowd.analysis.models.parts.base import Cycle, Poisson, operational_times
+from hpcrowd.analysis.models.parts.lublin import BUCKET_S, PUBLISHED, Lublin, _mean_gap
+from hpcrowd.analysis.models.parts.wavelet import Auto, Evidence, Wavelet, WaveletZeros
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.features import Settings, Workload

@@ -9,8 +9,13 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
-from hpcrowd.analysis.models.parts.cycle import Rates, clock_times, operational_times
+from hpcrowd.analysis.models.parts.base import (
+    ArrivalModel,
+    Floats,
+    Rates,
+    clock_times,
+    operational_times,
+)
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFitError, check_choice
 from hpcrowd.environment.jobs import Int64s
@@ -102,10 +107,7 @@ class Lublin(ArrivalModel):
     def published(cls, kind: Kind = "typeless") -> Self:
         """Return the model with the authors' parameters.
 
-        Parameters
-        ----------
-        kind
-            ``batch``, ``interactive``, or ``typeless`` for all jobs together.
+        The kind is ``batch``, ``interactive``, or ``typeless`` for all jobs together.
 
         Raises
         ------
@@ -204,10 +206,7 @@ class Lublin(ArrivalModel):
 def _day(local: Floats) -> Floats:
     """Return the rate in each half hour of the day over the mean; partial ones count in part.
 
-    Parameters
-    ----------
-    local
-        s since a midnight.
+    Times are s since a midnight.
     """
     place = np.floor(local / BUCKET_S).astype(np.int64)
     first, last = int(place.min()), int(place.max())

@@ -1,1 +1,0 @@
-"""Models of users that are fitted to records."""
