@@ -34,53 +34,35 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.parts import PARTS
-from hpcrowd.analysis.parts import RunParts
-from hpcrowd.analysis.parts import read_table
-from hpcrowd.analysis.parts import write_table
-from hpcrowd.analysis.run import Reading
-from hpcrowd.analysis.run import Run
+from hpcrowd.analysis.parts import PARTS, RunParts, read_table, write_table
+from hpcrowd.analysis.run import Reading, Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING
-from hpcrowd.environment.engine.attempts import RECORDED
-from hpcrowd.environment.engine.attempts import Attempt
+from hpcrowd.environment.engine.attempts import RECORDED, Attempt
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.files import json_of
-from hpcrowd.environment.jobs import SLOWED
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.jobs import Column
-from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.jobs import State
+from hpcrowd.environment.jobs import SLOWED, UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.limits.inputs import read_text
-from hpcrowd.environment.output.guard import WRITTEN
 from hpcrowd.environment.machine.requests import WORDS as REQUESTED_WORDS
-from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.requests import Requests
+from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.output.guard import WRITTEN
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.registry import Registry
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
-from hpcrowd.environment.traces.formats.common.names import names_table
-from hpcrowd.environment.traces.formats.common.names import parse_names
+from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
 from hpcrowd.environment.traces.formats.common.site_columns import of_jobs
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.formats.registry import trace_path
+from hpcrowd.environment.traces.formats.registry import read_trace, trace_path
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.headers import parse_zone
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,48 +8,34 @@ the trace.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
-from hpcrowd.analysis.metrics import METRICS
-from hpcrowd.analysis.metrics import bounded_slowdown
-from hpcrowd.analysis.metrics import format_metric
-from hpcrowd.analysis.metrics import per_user
-from hpcrowd.analysis.metrics import slowdown
-from hpcrowd.analysis.metrics import submitted
-from hpcrowd.analysis.metrics import summarize
+from hpcrowd.analysis.metrics import (
+    METRICS,
+    bounded_slowdown,
+    format_metric,
+    per_user,
+    slowdown,
+    submitted,
+    summarize,
+)
 from hpcrowd.analysis.parts import RunParts
-from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.engine.attempts import RECORDED
-from hpcrowd.environment.engine.attempts import runs_of
-from hpcrowd.environment.header import Header
-from hpcrowd.environment.header import without_found_size
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.jobs import State
-from hpcrowd.environment.quantities import notebook_table
-from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.clock import HOUR, Clock
+from hpcrowd.environment.engine.attempts import RECORDED, runs_of
+from hpcrowd.environment.header import Header, without_found_size
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.headers import with_values
-from hpcrowd.environment.traces.trace import FIELDS
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.traces.trace import assumed
-from hpcrowd.environment.traces.trace import counted
-from hpcrowd.environment.traces.trace import jobs_in
-from hpcrowd.environment.traces.trace import smallest
+from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, jobs_in, smallest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from hpcrowd.scenarios.engines import each_in_processes
-from hpcrowd.scenarios.studies.minh2012.arrivals_measures import GridRun
-from hpcrowd.scenarios.studies.minh2012.arrivals_measures import Plan
-from hpcrowd.scenarios.studies.minh2012.arrivals_measures import Task
-from hpcrowd.scenarios.studies.minh2012.arrivals_measures import Work
-from hpcrowd.scenarios.studies.minh2012.arrivals_measures import grid_workloads
-from hpcrowd.scenarios.studies.minh2012.arrivals_measures import run_grid
-from hpcrowd.scenarios.studies.minh2012.arrivals_measures import stored_arrivals
+from hpcrowd.scenarios.studies.minh2012.arrivals_measures import (
+    GridRun,
+    Plan,
+    Task,
+    Work,
+    grid_workloads,
+    run_grid,
+    stored_arrivals,
+)
 
 #: Grid load of the runs, and patterns of the grid's and of local jobs: long queues everywhere.
 LOAD, OWN, BACKGROUND = 0.8, "LB", "LB"

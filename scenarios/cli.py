@@ -19,43 +19,26 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from contextlib import contextmanager
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from copy import copy
-from functools import cache
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer._click.exceptions import ClickException
-from typer._click.exceptions import NoSuchOption
-from typer.core import TyperCommand
-from typer.core import TyperGroup
+from typer._click.exceptions import ClickException, NoSuchOption
+from typer.core import TyperCommand, TyperGroup
 
-from hpcrowd.environment.errors import MEANT
-from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.errors import harmless
+from hpcrowd.environment.errors import MEANT, HpcrowdError, harmless
 from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.environment.output.guard import written
 from hpcrowd.environment.output.whole import remove_temporary
-from hpcrowd.environment.registry import Trust
-from hpcrowd.environment.registry import trusting
-from hpcrowd.environment.registry import place_of
-from hpcrowd.scenarios.interrupts import WORDS
-from hpcrowd.scenarios.interrupts import leave
-from hpcrowd.scenarios.interrupts import watch
-from hpcrowd.scenarios.outputs import with_flag
-from hpcrowd.scenarios.outputs import with_force
-from hpcrowd.scenarios.terminal import prepare_streams
-from hpcrowd.scenarios.terminal import readable_width
-from hpcrowd.scenarios.terminal import status
+from hpcrowd.environment.registry import Trust, place_of, trusting
+from hpcrowd.scenarios.interrupts import WORDS, leave, watch
+from hpcrowd.scenarios.outputs import with_flag, with_force
+from hpcrowd.scenarios.terminal import prepare_streams, readable_width, status
 
 if TYPE_CHECKING:
     from typer._click.shell_completion import CompletionItem

@@ -16,27 +16,16 @@ from __future__ import annotations
 
 import inspect
 import operator
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import fields
-from dataclasses import is_dataclass
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import ClassVar
-from typing import NamedTuple
-from typing import get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_type_hints
 
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.options import REQUIRED
-from hpcrowd.environment.options import options_of
-from hpcrowd.environment.options import settings_of
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.registry import Registry
-from hpcrowd.environment.registry import Seam
+from hpcrowd.environment.options import REQUIRED, options_of, settings_of
+from hpcrowd.environment.registry import Registry, Seam
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,27 +11,18 @@ every submitted job has run, the first term is the work done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import override
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.analysis.parts import RunPart
-from hpcrowd.analysis.parts import Shown
-from hpcrowd.analysis.parts import read_as
-from hpcrowd.analysis.parts import read_table
+from hpcrowd.analysis.parts import RunPart, Shown, read_as, read_table
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.jobs import State
-from hpcrowd.environment.quantities import format_duration
-from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.parts import Note

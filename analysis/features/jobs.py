@@ -16,7 +16,7 @@ from hpcrowd.analysis.features.workload import Floats, Workload, once
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 
 #: Lag of a cycle, and two lags off the cycle, in days. The pair is symmetric around the first, so
 #: that a slow decay cancels out.

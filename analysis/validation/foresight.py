@@ -45,7 +45,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.paths import Progress
+from hpcrowd.environment.traces.formats.registry import Progress
 
 #: What is compared.
 MEASURES = ("jobs", "sessions", "users", "think_time")

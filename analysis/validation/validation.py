@@ -56,7 +56,7 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.limits.numbers import MOST_RUNS
-from hpcrowd.environment.traces.paths import Progress
+from hpcrowd.environment.traces.formats.registry import Progress
 
 #: Forecasts that are scored, with the statistic that ranks models.
 FORECASTS = {"next_batch": "crps", "next_session": "crps", "stays": "brier"}

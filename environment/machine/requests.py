@@ -11,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from math import gcd
-from typing import Any
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import check_memory
-from hpcrowd.environment.jobs import JobTable
 
 
 class Ask(IntEnum):

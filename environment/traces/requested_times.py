@@ -7,23 +7,16 @@ A choice is written as text, :class:`RequestedTimes`: ``given``, ``at-least:2x``
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Any
-from typing import Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.jobs import Names
-from hpcrowd.environment.jobs import number_of
-from hpcrowd.environment.quantities import parse_duration
-from hpcrowd.environment.quantities import parse_factor
-from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.jobs import Int64s, Names, number_of
+from hpcrowd.environment.quantities import parse_duration, parse_factor, round_half_up
 from hpcrowd.environment.registry import imported
 from hpcrowd.environment.streams import Streams
 

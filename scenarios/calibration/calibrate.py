@@ -44,10 +44,10 @@ from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS, check_wi
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.environment.traces.window import window
+from hpcrowd.scenarios.engines import each_in_processes
 from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.files import KINDS, Source, scenario_of
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, prepare
-from hpcrowd.scenarios.sweeps.loop import each_in_processes
 from hpcrowd.scenarios.terminal import Progress
 
 if TYPE_CHECKING:

@@ -5,25 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.limits.numbers import LARGEST_SEED
-from hpcrowd.environment.limits.numbers import MOST_WORKERS
-from hpcrowd.environment.traces.formats.registry import is_collected
-from hpcrowd.environment.traces.formats.registry import trace_path
-from hpcrowd.scenarios.terminal import plain_table
-from hpcrowd.scenarios.terminal import print_json
-from hpcrowd.scenarios.terminal import progress_bar
-from hpcrowd.scenarios.terminal import say_where
-from hpcrowd.scenarios.terminal import simulation_progress
-from hpcrowd.scenarios.terminal import standard_output
-from hpcrowd.scenarios.terminal import status
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_WORKERS
+from hpcrowd.environment.traces.formats.registry import is_collected, trace_path
+from hpcrowd.scenarios.terminal import (
+    plain_table,
+    print_json,
+    progress_bar,
+    say_where,
+    simulation_progress,
+    standard_output,
+    status,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -197,8 +194,7 @@ def tell_run(run: Run, *, as_json: bool) -> None:
 
 def summary_table(run: Run) -> Table:
     """Return the metrics as a table for a terminal."""
-    from hpcrowd.analysis.metrics import METRICS
-    from hpcrowd.analysis.metrics import format_metric
+    from hpcrowd.analysis.metrics import METRICS, format_metric
 
     percentiles = ("p10", "p50", "p90")
     table = plain_table("metric", "whole run", *(f"users' {p}" for p in percentiles))

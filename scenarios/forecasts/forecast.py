@@ -5,58 +5,40 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from dataclasses import fields
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hpcrowd.analysis.forecast.answers import Answers
-from hpcrowd.analysis.forecast.answers import Submissions
-from hpcrowd.analysis.forecast.answers import answers_of
-from hpcrowd.analysis.forecast.answers import reasons_now
-from hpcrowd.analysis.forecast.effects import EatenUp
-from hpcrowd.analysis.forecast.effects import Effects
-from hpcrowd.analysis.forecast.effects import eaten_up
-from hpcrowd.analysis.forecast.effects import effects_of
-from hpcrowd.analysis.forecast.futures import Future
-from hpcrowd.analysis.forecast.futures import Outset
-from hpcrowd.analysis.forecast.hindsight import LEAST_CASES
-from hpcrowd.analysis.forecast.hindsight import Learned
+from hpcrowd.analysis.forecast.answers import Answers, Submissions, answers_of, reasons_now
+from hpcrowd.analysis.forecast.effects import EatenUp, Effects, eaten_up, effects_of
+from hpcrowd.analysis.forecast.futures import Future, Outset
+from hpcrowd.analysis.forecast.hindsight import LEAST_CASES, Learned
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.cluster import HOME
-from hpcrowd.environment.cluster import ClusterSpec
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import check_choice
-from hpcrowd.environment.errors import missing
-from hpcrowd.environment.errors import not_one_of
-from hpcrowd.environment.quantities import format_duration
-from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.cluster import HOME, ClusterSpec
+from hpcrowd.environment.errors import QuantityError, check_choice, missing, not_one_of
+from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.formats.common.names import forget_names
-from hpcrowd.environment.traces.paths import file_of
-from hpcrowd.scenarios.engines import Engine
-from hpcrowd.scenarios.engines import engine_of
-from hpcrowd.scenarios.forecasts.inputs import is_state
-from hpcrowd.scenarios.forecasts.inputs import known_jobs
-from hpcrowd.scenarios.forecasts.inputs import parse_job
-from hpcrowd.scenarios.forecasts.inputs import site_of_files
-from hpcrowd.scenarios.forecasts.inputs import state_from
-from hpcrowd.scenarios.forecasts.inputs import state_of_trace
-from hpcrowd.scenarios.forecasts.inputs import with_known_qos
-from hpcrowd.scenarios.forecasts.inputs import without_impossible_jobs
-from hpcrowd.scenarios.forecasts.making import hindsight_of
-from hpcrowd.scenarios.forecasts.making import make_futures
-from hpcrowd.scenarios.forecasts.making import usual_engine
+from hpcrowd.environment.traces.formats.registry import file_of
+from hpcrowd.scenarios.engines import Engine, engine_of
+from hpcrowd.scenarios.forecasts.inputs import (
+    is_state,
+    known_jobs,
+    parse_job,
+    site_of_files,
+    state_from,
+    state_of_trace,
+    with_known_qos,
+    without_impossible_jobs,
+)
+from hpcrowd.scenarios.forecasts.making import hindsight_of, make_futures, usual_engine
 from hpcrowd.scenarios.forecasts.settings import ForecastSettings
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.parts.machine import check_nameless
-from hpcrowd.scenarios.kinds.trace_settings import reading_options
-from hpcrowd.scenarios.kinds.trace_settings import reading_words
+from hpcrowd.scenarios.kinds.trace_settings import reading_options, reading_words
 from hpcrowd.scenarios.terminal import Progress
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from hpcrowd.environment.state.files import FORMAT, read_state
 from hpcrowd.environment.state.state import ClusterState, check_state
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.files import read_file
-from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.formats.registry import file_of, read_trace
 from hpcrowd.environment.traces.formats.slurm.snapshot import is_queue
-from hpcrowd.environment.traces.paths import file_of
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 if TYPE_CHECKING:

@@ -9,46 +9,35 @@ from __future__ import annotations
 import io
 import pickle
 import tempfile
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hpcrowd import __version__
-from hpcrowd.analysis.forecast.futures import Future
-from hpcrowd.analysis.forecast.futures import Outset
+from hpcrowd.analysis.forecast.futures import Future, Outset
 from hpcrowd.analysis.forecast.hindsight import Hindsight
-from hpcrowd.analysis.forecast.judge import Case
-from hpcrowd.analysis.forecast.judge import Subject
-from hpcrowd.analysis.forecast.judge import case_at
-from hpcrowd.analysis.forecast.judge import hindcast_at
-from hpcrowd.analysis.forecast.judge import in_order
+from hpcrowd.analysis.forecast.judge import Case, Subject, case_at, hindcast_at, in_order
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.limits.numbers import MOST_RUNS
-from hpcrowd.environment.limits.numbers import check_within
-from hpcrowd.scenarios.sweeps.loop import each_in_processes
-from hpcrowd.scenarios.engines import Engine
-from hpcrowd.scenarios.engines import Inline
-from hpcrowd.scenarios.engines import Processes
-from hpcrowd.scenarios.engines import WorkerDied
-from hpcrowd.scenarios.engines import cores
-from hpcrowd.scenarios.engines import each_of
-from hpcrowd.scenarios.sweeps.worker import read_shared
-from hpcrowd.scenarios.sweeps.worker import write_shared
-from hpcrowd.scenarios.unfinished import DIGITS
-from hpcrowd.scenarios.unfinished import keep_file
-from hpcrowd.scenarios.unfinished import kept_files
+from hpcrowd.environment.limits.numbers import MOST_RUNS, check_within
+from hpcrowd.scenarios.engines import (
+    Engine,
+    Inline,
+    Processes,
+    WorkerDied,
+    cores,
+    each_in_processes,
+    each_of,
+)
+from hpcrowd.scenarios.sweeps.worker import read_shared, write_shared
+from hpcrowd.scenarios.unfinished import DIGITS, keep_file, kept_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -297,8 +286,7 @@ def show(found: Verdict, console: Console) -> None:
 
 def write(found: Verdict, folder: Path, configuration: dict[str, Any]) -> None:
     """Write what a judge finds: ``judgement.json``, and ``provenance.json``."""
-    from hpcrowd.analysis.results import write_json
-    from hpcrowd.analysis.results import write_origin
+    from hpcrowd.analysis.results import write_json, write_origin
     from hpcrowd.environment.output.whole import whole_folder
 
     with whole_folder(folder) as place:

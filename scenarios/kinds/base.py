@@ -17,42 +17,22 @@ import inspect
 import os
 import re
 import time
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import NamedTuple
-from typing import get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_origin
 
-from pydantic import BaseModel
-from pydantic import ConfigDict
-from pydantic import Field
-from pydantic import ValidationInfo
-from pydantic import field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.limits.inputs import is_input
-from hpcrowd.environment.limits.inputs import opened
+from hpcrowd.environment.limits.inputs import is_input, opened
 from hpcrowd.environment.limits.numbers import LARGEST_SEED
-from hpcrowd.environment.registry import Registry
-from hpcrowd.environment.registry import imported
-from hpcrowd.environment.registry import located
-from hpcrowd.environment.registry import place_of
-from hpcrowd.environment.registry import source_of
-from hpcrowd.environment.traces.formats.registry import is_collected
-from hpcrowd.environment.traces.formats.registry import trace_path
-from hpcrowd.scenarios.kinds.fields import FileConfig
-from hpcrowd.scenarios.kinds.fields import Strict
+from hpcrowd.environment.registry import Registry, imported, located, place_of, source_of
+from hpcrowd.environment.traces.formats.registry import is_collected, trace_path
+from hpcrowd.scenarios.kinds.fields import FileConfig, Strict
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -62,8 +42,7 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.cluster import ClusterSpec
-    from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.traces.trace import Trace

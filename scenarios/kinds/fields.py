@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from contextvars import ContextVar
-from datetime import date
-from datetime import datetime
-from datetime import time
+from datetime import date, datetime, time
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
-from typing import Literal
-from typing import Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator
-from pydantic import BaseModel
-from pydantic import BeforeValidator
-from pydantic import ConfigDict
-from pydantic import Field
-from pydantic import InstanceOf
-from pydantic import ModelWrapValidatorHandler
-from pydantic import PlainSerializer
-from pydantic import ValidationError
-from pydantic import model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ModelWrapValidatorHandler,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import first_mistake
-from hpcrowd.environment.limits.numbers import LATEST_MOMENT
-from hpcrowd.environment.limits.numbers import LONGEST_DURATION
-from hpcrowd.environment.quantities import parse_duration
-from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.environment.registry import NotLoaded
-from hpcrowd.environment.registry import located
-from hpcrowd.environment.registry import place_of
+from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.limits.numbers import LATEST_MOMENT, LONGEST_DURATION
+from hpcrowd.environment.quantities import parse_duration, parse_processors
+from hpcrowd.environment.registry import NotLoaded, located, place_of
 from hpcrowd.environment.schedulers.base import Scheduler
-from hpcrowd.environment.schedulers.names import own_scheduler
-from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import ActivityWindow
@@ -245,8 +234,7 @@ def checked_users(users: Any, folder: Path, known: Collection[str], *base: type)
     Files are relative to a folder and read, so that mistakes show; ``base`` is the class that your
     own must be a subclass of.
     """
-    from hpcrowd.agents.presets import PRESETS
-    from hpcrowd.agents.presets import own_behaviour
+    from hpcrowd.agents.presets import PRESETS, own_behaviour
 
     if users in known:
         return users

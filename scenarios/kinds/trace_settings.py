@@ -6,57 +6,41 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import cast
-from typing import get_args
-from typing import override
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast, get_args, override
 
 import numpy as np
-from pydantic import Field
-from pydantic import ValidationInfo
-from pydantic import field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import check_choice
-from hpcrowd.environment.limits.numbers import LEAST_SPEED
-from hpcrowd.environment.limits.numbers import MOST_SPEED
-from hpcrowd.environment.limits.numbers import check_within
-from hpcrowd.environment.quantities import parse_factor
-from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.registry import imported
-from hpcrowd.environment.registry import located
-from hpcrowd.environment.registry import text_of
-from hpcrowd.environment.schedulers.estimates import Estimates
-from hpcrowd.environment.schedulers.estimates import Predictor
-from hpcrowd.environment.schedulers.estimates import parse_estimates
+from hpcrowd.environment.errors import QuantityError, check_choice
+from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
+from hpcrowd.environment.quantities import parse_factor, parse_processors, plural
+from hpcrowd.environment.registry import imported, located, text_of
+from hpcrowd.environment.schedulers.estimates import Estimates, Predictor, parse_estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES
 from hpcrowd.environment.traces.requested_times import RequestedTimes
-from hpcrowd.environment.traces.trace import Conversion
-from hpcrowd.environment.traces.trace import Conversions
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.traces.trace import assumed
-from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Scenario
-from hpcrowd.scenarios.kinds.base import checksum
-from hpcrowd.scenarios.kinds.fields import FOLDER
-from hpcrowd.scenarios.kinds.fields import FileConfig
-from hpcrowd.scenarios.kinds.fields import Processors
-from hpcrowd.scenarios.kinds.fields import SchedulerChoice
-from hpcrowd.scenarios.kinds.fields import Sessions
-from hpcrowd.scenarios.kinds.fields import Strict
-from hpcrowd.scenarios.kinds.fields import read_as
+from hpcrowd.environment.traces.trace import (
+    Conversion,
+    Conversions,
+    Trace,
+    assumed,
+    jobs_from_trace,
+)
+from hpcrowd.scenarios.kinds.base import Scenario, checksum
+from hpcrowd.scenarios.kinds.fields import (
+    FOLDER,
+    FileConfig,
+    Processors,
+    SchedulerChoice,
+    Sessions,
+    Strict,
+    read_as,
+)
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.cluster import ClusterSpec
-    from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
 

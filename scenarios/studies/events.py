@@ -9,9 +9,7 @@ learned model.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,33 +18,28 @@ import numpy as np
 
 from hpcrowd.agents.presets import Recipe
 from hpcrowd.analysis.models.learned import with_waits
-from hpcrowd.analysis.validation.events import Event
-from hpcrowd.analysis.validation.events import find_events
-from hpcrowd.analysis.validation.events import header_notes
-from hpcrowd.analysis.validation.foresight import HORIZONS
-from hpcrowd.analysis.validation.foresight import NO_CHANGE
-from hpcrowd.analysis.validation.foresight import ORDINARY
-from hpcrowd.analysis.validation.foresight import Asked
-from hpcrowd.analysis.validation.foresight import Verdict
-from hpcrowd.analysis.validation.foresight import choose_events
-from hpcrowd.analysis.validation.foresight import foresee_events
-from hpcrowd.analysis.validation.foresight import interval
-from hpcrowd.analysis.validation.foresight import name_of
-from hpcrowd.analysis.validation.foresight import number
-from hpcrowd.analysis.validation.foresight import verdicts
-from hpcrowd.analysis.validation.models import LEARNED
-from hpcrowd.analysis.validation.models import UserModel
+from hpcrowd.analysis.validation.events import Event, find_events, header_notes
+from hpcrowd.analysis.validation.foresight import (
+    HORIZONS,
+    NO_CHANGE,
+    ORDINARY,
+    Asked,
+    Verdict,
+    choose_events,
+    foresee_events,
+    interval,
+    name_of,
+    number,
+    verdicts,
+)
+from hpcrowd.analysis.validation.models import LEARNED, UserModel
 from hpcrowd.analysis.validation.validation import protocol
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.studies.render import Picture
-from hpcrowd.scenarios.studies.render import markdown_table
-from hpcrowd.scenarios.studies.running import LOGS
-from hpcrowd.scenarios.studies.running import find_logs
+from hpcrowd.scenarios.studies.render import Picture, markdown_table
+from hpcrowd.scenarios.studies.running import LOGS, find_logs
 from hpcrowd.scenarios.terminal import progress_bar
 
 #: Presets of the page; users who repeat the record or generate their work cannot be asked.

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.features.workload import Which
-from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.features.workload import Which, Workload
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.output.guard import check_replaceable
 from hpcrowd.environment.quantities import plural
@@ -25,13 +18,8 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.engines import each_in_processes
 from hpcrowd.scenarios.studies.published import csv_rows
-from hpcrowd.scenarios.terminal import Progress
-from hpcrowd.scenarios.terminal import print_json
-from hpcrowd.scenarios.terminal import progress_bar
-from hpcrowd.scenarios.terminal import say
-from hpcrowd.scenarios.terminal import standard_output
-from hpcrowd.scenarios.unfinished import Interrupted
-from hpcrowd.scenarios.unfinished import Unfinished
+from hpcrowd.scenarios.terminal import Progress, print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.unfinished import Interrupted, Unfinished
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -175,8 +163,7 @@ def study_script(
     It is in the module ``run`` of the study's folder; ``measured`` returns the tables of a trace,
     of which those for a terminal are printed.
     """
-    from hpcrowd.scenarios.whatif.scripts import ScriptTable
-    from hpcrowd.scenarios.whatif.scripts import script
+    from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
     def shown(trace: Trace) -> list[ScriptTable]:
         with progress_bar() as progress:

@@ -11,37 +11,20 @@ import pickle
 from collections.abc import Mapping
 from pathlib import Path
 
-from hpcrowd.agents.presets import PRESETS
-from hpcrowd.agents.presets import Recipe
+from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.models.learned import SEVERAL
-from hpcrowd.analysis.models.learned import fit_learned
-from hpcrowd.analysis.models.learned import with_waits
-from hpcrowd.analysis.validation.across import RANK_HEADING
-from hpcrowd.analysis.validation.across import Across
-from hpcrowd.analysis.validation.across import claim_rows
-from hpcrowd.analysis.validation.across import rank_rows
-from hpcrowd.analysis.validation.models import ELSEWHERE
-from hpcrowd.analysis.validation.models import LEARNED
-from hpcrowd.analysis.validation.models import UserModel
-from hpcrowd.analysis.validation.report import HEADING
-from hpcrowd.analysis.validation.report import TITLES
-from hpcrowd.analysis.validation.report import draw
-from hpcrowd.analysis.validation.report import score_rows
+from hpcrowd.analysis.models.learned import SEVERAL, fit_learned, with_waits
+from hpcrowd.analysis.validation.across import RANK_HEADING, Across, claim_rows, rank_rows
+from hpcrowd.analysis.validation.models import ELSEWHERE, LEARNED, UserModel
+from hpcrowd.analysis.validation.report import HEADING, TITLES, draw, score_rows
 from hpcrowd.analysis.validation.scores import Estimate
-from hpcrowd.analysis.validation.validation import Validation
-from hpcrowd.analysis.validation.validation import protocol
-from hpcrowd.analysis.validation.validation import validate
+from hpcrowd.analysis.validation.validation import Validation, protocol, validate
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.studies.render import Picture
-from hpcrowd.scenarios.studies.render import markdown_table
-from hpcrowd.scenarios.studies.running import LOGS
-from hpcrowd.scenarios.studies.running import Log
-from hpcrowd.scenarios.studies.running import Steps
-from hpcrowd.scenarios.studies.running import find_logs
+from hpcrowd.scenarios.studies.render import Picture, markdown_table
+from hpcrowd.scenarios.studies.running import LOGS, Log, Steps, find_logs
 from hpcrowd.scenarios.terminal import progress_bar
 
 #: A combination that is not a preset: adjusted, in fitted activity windows.

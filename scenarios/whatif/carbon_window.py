@@ -21,13 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.signals.signal import Signal
-from hpcrowd.scenarios.whatif.scripts import ScriptTable
-from hpcrowd.scenarios.whatif.scripts import runs_of
-from hpcrowd.scenarios.whatif.scripts import script
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, runs_of, script
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run

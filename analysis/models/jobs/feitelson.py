@@ -12,37 +12,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import ClassVar
-from typing import Literal
-from typing import Self
-from typing import override
+from typing import ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field
-from pydantic import PositiveFloat
-from pydantic import model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from hpcrowd.analysis.features.jobs import is_power_of_two
 from hpcrowd.analysis.features.locality import zipf_exponent
-from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.features.workload import once
-from hpcrowd.analysis.features.workload import whole
-from hpcrowd.analysis.models.jobs.lublin import Exponentials
-from hpcrowd.analysis.models.jobs.lublin import fit_linear_mixture
-from hpcrowd.analysis.models.parts.base import ArrivalModel
-from hpcrowd.analysis.models.parts.base import Drawn
-from hpcrowd.analysis.models.parts.base import Floats
-from hpcrowd.analysis.models.parts.base import JobModel
-from hpcrowd.analysis.models.parts.base import Poisson
-from hpcrowd.analysis.models.parts.users import UserShares
-from hpcrowd.analysis.models.parts.users import chosen_users
-from hpcrowd.analysis.models.parts.users import draw_from
-from hpcrowd.analysis.models.parts.users import gap_for_load
-from hpcrowd.environment.errors import ModelFitError
-from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.environment.errors import check_choice
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.analysis.features.workload import Workload, once, whole
+from hpcrowd.analysis.models.jobs.lublin import Exponentials, fit_linear_mixture
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobModel, Poisson
+from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, draw_from, gap_for_load
+from hpcrowd.environment.errors import ModelFitError, UnavailableError, check_choice
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.limits.numbers import check_memory
 from hpcrowd.environment.streams import Streams
 

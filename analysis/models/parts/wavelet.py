@@ -9,28 +9,15 @@ model that is closest to the trace.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import Self
-from typing import override
+from typing import Any, ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field
-from pydantic import PositiveFloat
-from pydantic import model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
-from hpcrowd.analysis.features.series import counts
-from hpcrowd.analysis.features.series import hurst
-from hpcrowd.analysis.features.series import interarrivals
-from hpcrowd.analysis.features.series import moments
+from hpcrowd.analysis.features.series import counts, hurst, interarrivals, moments
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.parts.base import ArrivalModel
-from hpcrowd.analysis.models.parts.base import Floats
-from hpcrowd.analysis.models.parts.base import Poisson
-from hpcrowd.environment.errors import ModelFitError
-from hpcrowd.environment.errors import UnavailableError
-from hpcrowd.environment.errors import missing
+from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats, Poisson
+from hpcrowd.environment.errors import ModelFitError, UnavailableError, missing
 from hpcrowd.environment.limits.numbers import check_memory
 from hpcrowd.environment.streams import Streams
 

@@ -5,30 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.commands.options import Address
-from hpcrowd.scenarios.commands.options import AsJson
-from hpcrowd.scenarios.commands.options import Executor
-from hpcrowd.scenarios.commands.options import Seed
-from hpcrowd.scenarios.commands.options import Workers
-from hpcrowd.scenarios.commands.setting_options import Reading
-from hpcrowd.scenarios.commands.setting_options import reads_traces
-from hpcrowd.scenarios.commands.setting_options import takes_fields
+from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Seed, Workers
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces, takes_fields
 from hpcrowd.scenarios.forecasts.settings import ForecastSettings
-from hpcrowd.scenarios.outputs import check_outputs
-from hpcrowd.scenarios.outputs import check_writable
-from hpcrowd.scenarios.terminal import plain_table
-from hpcrowd.scenarios.terminal import print_json
-from hpcrowd.scenarios.terminal import progress_bar
-from hpcrowd.scenarios.terminal import say
-from hpcrowd.scenarios.terminal import say_where
-from hpcrowd.scenarios.terminal import standard_output
+from hpcrowd.scenarios.outputs import check_outputs, check_writable
+from hpcrowd.scenarios.terminal import (
+    plain_table,
+    print_json,
+    progress_bar,
+    say,
+    say_where,
+    standard_output,
+)
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.forecast.answers import Answers
@@ -229,9 +222,7 @@ def _snapshot(given: Forecast, path: Path, *, as_json: bool) -> None:
 def _judge(given: Forecast, moments: int, out: Path | None, *, as_json: bool) -> None:
     """Judge forecasts of a trace."""
     from hpcrowd.environment.output.guard import check_replaceable
-    from hpcrowd.scenarios.forecasts.making import judge
-    from hpcrowd.scenarios.forecasts.making import show
-    from hpcrowd.scenarios.forecasts.making import write
+    from hpcrowd.scenarios.forecasts.making import judge, show, write
 
     if out is not None:
         check_replaceable(out)

@@ -9,51 +9,36 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.header import Header
-from hpcrowd.environment.header import without_found_size
-from hpcrowd.environment.limits.inputs import Unreadable
-from hpcrowd.environment.limits.inputs import check_readable
-from hpcrowd.environment.limits.inputs import read_all
+from hpcrowd.environment.header import Header, without_found_size
+from hpcrowd.environment.limits.inputs import Unreadable, check_readable, read_all
 from hpcrowd.environment.limits.numbers import MOST_PROCESSORS
 from hpcrowd.environment.output.guard import is_stream
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.common.base import Format
-from hpcrowd.environment.traces.formats.common.base import FormatOptions
-from hpcrowd.environment.traces.formats.common.names import anonymised
-from hpcrowd.environment.traces.formats.common.names import parse_names
-from hpcrowd.environment.traces.formats.registry import FORMATS
-from hpcrowd.environment.traces.formats.registry import find_format
-from hpcrowd.environment.traces.formats.registry import format_by_name
-from hpcrowd.environment.traces.formats.registry import map_titles
-from hpcrowd.environment.traces.formats.registry import parse_format
-from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
+from hpcrowd.environment.traces.formats.common.names import anonymised, parse_names
+from hpcrowd.environment.traces.formats.registry import (
+    FORMATS,
+    RUN_TRACE,
+    find_format,
+    format_by_name,
+    map_titles,
+    parse_format,
+    read_trace,
+)
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import with_values
-from hpcrowd.environment.traces.paths import RUN_TRACE
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.traces.trace import assumed
-from hpcrowd.scenarios.commands.options import AsJson
-from hpcrowd.scenarios.commands.options import at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading
-from hpcrowd.scenarios.commands.setting_options import reads_traces
+from hpcrowd.environment.traces.trace import Trace, assumed
+from hpcrowd.scenarios.commands.options import AsJson, at_hand
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
-from hpcrowd.scenarios.outputs import STANDARD
-from hpcrowd.scenarios.outputs import check_writable
-from hpcrowd.scenarios.terminal import plain_table
-from hpcrowd.scenarios.terminal import print_json
-from hpcrowd.scenarios.terminal import progress_bar
-from hpcrowd.scenarios.terminal import say
-from hpcrowd.scenarios.terminal import standard_output
-from hpcrowd.scenarios.trace_files import Kept
-from hpcrowd.scenarios.trace_files import keep_trace
-from hpcrowd.scenarios.trace_files import names_beside
-from hpcrowd.scenarios.trace_files import reading_lines
+from hpcrowd.scenarios.outputs import STANDARD, check_writable
+from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.trace_files import Kept, keep_trace, names_beside, reading_lines
 
 Source = Annotated[
     str | None,

@@ -40,69 +40,52 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import Self
-from typing import override
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field
-from pydantic import field_validator
-from pydantic import model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import not_one_of
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.files import read_toml
-from hpcrowd.environment.grid.policies import GRID
-from hpcrowd.environment.grid.policies import parse_grid_policy
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.jobs import Column
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.jobs import Joined
-from hpcrowd.environment.jobs import join
+from hpcrowd.environment.grid.policies import GRID, parse_grid_policy
+from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, Joined, join
 from hpcrowd.environment.limits.inputs import is_input
-from hpcrowd.environment.limits.numbers import LEAST_DAYS
-from hpcrowd.environment.limits.numbers import LEAST_LOAD
-from hpcrowd.environment.limits.numbers import LEAST_SPEED
-from hpcrowd.environment.limits.numbers import MOST_DAYS
-from hpcrowd.environment.limits.numbers import MOST_LOAD
-from hpcrowd.environment.limits.numbers import MOST_SPEED
+from hpcrowd.environment.limits.numbers import (
+    LEAST_DAYS,
+    LEAST_LOAD,
+    LEAST_SPEED,
+    MOST_DAYS,
+    MOST_LOAD,
+    MOST_SPEED,
+)
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.registry import NotLoaded
-from hpcrowd.environment.registry import located
-from hpcrowd.environment.registry import place_of
-from hpcrowd.environment.schedulers.estimates import Predictor
-from hpcrowd.environment.schedulers.estimates import parse_estimates
+from hpcrowd.environment.registry import NotLoaded, located, place_of
+from hpcrowd.environment.schedulers.estimates import Predictor, parse_estimates
 from hpcrowd.environment.schedulers.names import RECORDED
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.formats.registry import is_collected
-from hpcrowd.environment.traces.formats.registry import trace_path
-from hpcrowd.environment.traces.trace import assumed
-from hpcrowd.environment.traces.trace import counted
-from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Beginning
-from hpcrowd.scenarios.kinds.base import Staged
-from hpcrowd.scenarios.kinds.base import Watch
-from hpcrowd.scenarios.kinds.base import checksum
-from hpcrowd.scenarios.kinds.base import laid_over
-from hpcrowd.scenarios.kinds.base import with_parts
-from hpcrowd.scenarios.kinds.base import with_settings
-from hpcrowd.scenarios.kinds.fields import Sessions
-from hpcrowd.scenarios.kinds.fields import read_as
+from hpcrowd.environment.traces.formats.registry import is_collected, trace_path
+from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
+from hpcrowd.scenarios.kinds.base import (
+    Beginning,
+    Staged,
+    Watch,
+    checksum,
+    laid_over,
+    with_parts,
+    with_settings,
+)
+from hpcrowd.scenarios.kinds.fields import Sessions, read_as
 from hpcrowd.scenarios.kinds.parts.platform import PlatformSettings
-from hpcrowd.scenarios.kinds.population_files import ClusterConfig
-from hpcrowd.scenarios.kinds.population_files import UsersConfig
-from hpcrowd.scenarios.kinds.population_files import mixture_of
-from hpcrowd.scenarios.kinds.population_files import switches_of
-from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
-from hpcrowd.scenarios.kinds.replay import units_waited_for
-from hpcrowd.scenarios.kinds.trace_settings import TraceReading
-from hpcrowd.scenarios.kinds.trace_settings import map_file
+from hpcrowd.scenarios.kinds.population_files import (
+    ClusterConfig,
+    UsersConfig,
+    mixture_of,
+    switches_of,
+)
+from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, units_waited_for
+from hpcrowd.scenarios.kinds.trace_settings import TraceReading, map_file
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -350,14 +333,11 @@ class GridConfig(PlatformSettings):
         from hpcrowd.agents.populations.population import add_users
         from hpcrowd.agents.work.recorded import Work
         from hpcrowd.agents.work.sessions import SessionDefinition
-        from hpcrowd.analysis.accounts.grid import Sites
-        from hpcrowd.analysis.accounts.grid import grid_accounts
+        from hpcrowd.analysis.accounts.grid import Sites, grid_accounts
         from hpcrowd.analysis.accounts.platform import accounts_of
-        from hpcrowd.analysis.run import Precedence
-        from hpcrowd.analysis.run import Reading
+        from hpcrowd.analysis.run import Precedence, Reading
         from hpcrowd.environment.cluster import ClusterSpec
-        from hpcrowd.environment.grid.broker import Grid
-        from hpcrowd.environment.grid.broker import broker_of
+        from hpcrowd.environment.grid.broker import Grid, broker_of
 
         began = time.perf_counter()
         streams = Streams(self.seed)

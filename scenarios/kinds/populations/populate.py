@@ -6,35 +6,22 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import Self
-from typing import override
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
-from pydantic import Field
-from pydantic import ValidationInfo
-from pydantic import field_validator
-from pydantic import model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hpcrowd.agents.presets import PRESETS
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import not_one_of
-from hpcrowd.environment.limits.numbers import LEAST_DAYS
-from hpcrowd.environment.limits.numbers import LEAST_LOAD
-from hpcrowd.environment.limits.numbers import MOST_DAYS
-from hpcrowd.environment.limits.numbers import MOST_LOAD
-from hpcrowd.environment.limits.numbers import MOST_PROCESSORS
+from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.limits.numbers import (
+    LEAST_DAYS,
+    LEAST_LOAD,
+    MOST_DAYS,
+    MOST_LOAD,
+    MOST_PROCESSORS,
+)
 from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.scenarios.kinds.base import Beginning
-from hpcrowd.scenarios.kinds.base import Staged
-from hpcrowd.scenarios.kinds.base import Watch
-from hpcrowd.scenarios.kinds.base import with_parts
-from hpcrowd.scenarios.kinds.base import with_settings
-from hpcrowd.scenarios.kinds.fields import Processors
-from hpcrowd.scenarios.kinds.fields import SchedulerChoice
-from hpcrowd.scenarios.kinds.fields import checked_preset
+from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
+from hpcrowd.scenarios.kinds.fields import Processors, SchedulerChoice, checked_preset
 from hpcrowd.scenarios.kinds.parts.machine import MachineSettings
 from hpcrowd.scenarios.kinds.parts.power import PowerSettings
 
@@ -147,15 +134,11 @@ class PopulateConfig(PowerSettings, MachineSettings):
         from hpcrowd.agents.behaviours.hooks import note_generating
         from hpcrowd.agents.generative.pool_users import add_pool_users
         from hpcrowd.agents.populations.population import units_after
-        from hpcrowd.analysis.accounts.record import OBLIVIOUS
-        from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.models.generation import generate
-        from hpcrowd.analysis.models.generation import population
+        from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
+        from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.run import Precedence
-        from hpcrowd.environment.clock import DAY
-        from hpcrowd.environment.clock import Clock
-        from hpcrowd.environment.cluster import HOME
-        from hpcrowd.environment.cluster import ClusterSpec
+        from hpcrowd.environment.clock import DAY, Clock
+        from hpcrowd.environment.cluster import HOME, ClusterSpec
         from hpcrowd.environment.jobs import JobTable
 
         began = time.perf_counter()

@@ -7,57 +7,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import Self
-from typing import override
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, override
 
-from pydantic import Field
-from pydantic import ValidationInfo
-from pydantic import field_validator
-from pydantic import model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from hpcrowd.agents.populations.openness import FORMULA_NAMES
-from hpcrowd.agents.populations.openness import Consequences
-from hpcrowd.agents.populations.openness import Openness
-from hpcrowd.agents.populations.openness import PoolRules
-from hpcrowd.agents.presets import PRESETS
-from hpcrowd.agents.presets import own_behaviour
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import not_one_of
-from hpcrowd.environment.limits.numbers import MOST_DAYS
-from hpcrowd.environment.limits.numbers import MOST_USERS
+from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Openness, PoolRules
+from hpcrowd.agents.presets import PRESETS, own_behaviour
+from hpcrowd.environment.clock import DAY, WEEK
+from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
 from hpcrowd.environment.quantities import parse_factor
-from hpcrowd.environment.registry import NotLoaded
 from hpcrowd.environment.registry import or_your_own
-from hpcrowd.environment.traces.trace import Conversions
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Beginning
-from hpcrowd.scenarios.kinds.base import Staged
-from hpcrowd.scenarios.kinds.base import Watch
-from hpcrowd.scenarios.kinds.base import with_parts
-from hpcrowd.scenarios.kinds.base import with_settings
-from hpcrowd.scenarios.kinds.fields import Duration
-from hpcrowd.scenarios.kinds.fields import checked_users
-from hpcrowd.scenarios.kinds.fields import read_as
+from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
+from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
+from hpcrowd.scenarios.kinds.fields import Duration, checked_users, read_as
 from hpcrowd.scenarios.kinds.parts.reactions import ReactionsSettings
-from hpcrowd.scenarios.kinds.trace_settings import READING
-from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
+from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.agents.populations.components import Pool
-    from hpcrowd.agents.populations.made_up import GroupWork
-    from hpcrowd.agents.populations.made_up import Living
+    from hpcrowd.agents.populations.made_up import GroupWork, Living
     from hpcrowd.agents.populations.satisfaction import Formula
     from hpcrowd.analysis.models.model import WorkloadModel
     from hpcrowd.analysis.run import Run
@@ -232,14 +204,14 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
         from hpcrowd.agents.behaviours.hooks import note_generating
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.agents.populations.satisfaction import formula_of
-        from hpcrowd.agents.populations.semi_open import add_members
-        from hpcrowd.agents.populations.semi_open import draw_roster
-        from hpcrowd.analysis.accounts.population import Population
-        from hpcrowd.analysis.accounts.population import dropped_users
-        from hpcrowd.analysis.accounts.population import population_accounts
+        from hpcrowd.agents.populations.semi_open import add_members, draw_roster
+        from hpcrowd.analysis.accounts.population import (
+            Population,
+            dropped_users,
+            population_accounts,
+        )
         from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.run import Precedence
-        from hpcrowd.analysis.run import Reading
+        from hpcrowd.analysis.run import Precedence, Reading
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams
@@ -410,10 +382,8 @@ def _living(
 ) -> Living:
     """Return the behaviour of users while they are present."""
     from hpcrowd.agents.generative.shmueli import SiteModel
-    from hpcrowd.agents.populations.component_users import AsRecorded
-    from hpcrowd.agents.populations.component_users import ClosedLoop
-    from hpcrowd.agents.populations.made_up import ComponentWork
-    from hpcrowd.agents.populations.made_up import SiteWork
+    from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
+    from hpcrowd.agents.populations.made_up import ComponentWork, SiteWork
 
     if config.users == "rigid":
         return ComponentWork(pool, AsRecorded())
@@ -444,8 +414,7 @@ def _group_work(
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.sessions import SessionDefinition
     from hpcrowd.analysis.features.workload import Workload
-    from hpcrowd.analysis.models.generation import generate
-    from hpcrowd.analysis.models.generation import population
+    from hpcrowd.analysis.models.generation import generate, population
     from hpcrowd.analysis.models.model import fit
     from hpcrowd.environment.clock import Clock
 

@@ -7,77 +7,64 @@ that of Table 3.1 is measured; the others are listed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from functools import partial
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import ClassVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
 from hpcrowd.analysis.features import series
-from hpcrowd.analysis.features.bags import PARAMETERS
-from hpcrowd.analysis.features.bags import SHORT_S
-from hpcrowd.analysis.features.bags import TITLES
-from hpcrowd.analysis.features.bags import bag_fit
-from hpcrowd.analysis.features.bags import bag_hurst
-from hpcrowd.analysis.features.bags import bags
-from hpcrowd.analysis.features.bags import real_bags
-from hpcrowd.analysis.features.bags import same_job_gaps
-from hpcrowd.analysis.features.draw import BETWEEN
-from hpcrowd.analysis.features.draw import draw_acf
-from hpcrowd.analysis.features.draw import draw_bag_gaps
-from hpcrowd.analysis.features.draw import draw_ccdf
-from hpcrowd.analysis.features.draw import draw_repetitions
-from hpcrowd.analysis.features.jobs import arrival_counts
-from hpcrowd.analysis.features.jobs import arrival_hurst
-from hpcrowd.analysis.features.jobs import gaps
-from hpcrowd.analysis.features.locality import Zipf
-from hpcrowd.analysis.features.locality import bag_zipf
-from hpcrowd.analysis.features.locality import repetition_zipf
-from hpcrowd.analysis.features.locality import repetitions
-from hpcrowd.analysis.features.panels import begin
-from hpcrowd.analysis.features.panels import label_below
-from hpcrowd.analysis.features.panels import logarithmic_times
-from hpcrowd.analysis.features.panels import nothing
-from hpcrowd.analysis.features.panels import percent
+from hpcrowd.analysis.features.bags import (
+    PARAMETERS,
+    SHORT_S,
+    TITLES,
+    bag_fit,
+    bag_hurst,
+    bags,
+    real_bags,
+    same_job_gaps,
+)
+from hpcrowd.analysis.features.draw import (
+    BETWEEN,
+    draw_acf,
+    draw_bag_gaps,
+    draw_ccdf,
+    draw_repetitions,
+)
+from hpcrowd.analysis.features.jobs import arrival_counts, arrival_hurst, gaps
+from hpcrowd.analysis.features.locality import Zipf, bag_zipf, repetition_zipf, repetitions
+from hpcrowd.analysis.features.panels import begin, label_below, logarithmic_times, nothing, percent
 from hpcrowd.analysis.features.stats import FEATURES
-from hpcrowd.analysis.features.workload import Floats
-from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.pictures.plots import COLOURS
-from hpcrowd.analysis.pictures.plots import LEGEND
-from hpcrowd.analysis.pictures.plots import margins
-from hpcrowd.analysis.pictures.plots import new_figure
-from hpcrowd.analysis.pictures.plots import panels
+from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, margins, new_figure, panels
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.scenarios.studies.minh2012.features_measures import LAGS
-from hpcrowd.scenarios.studies.minh2012.features_measures import STUDIED
-from hpcrowd.scenarios.studies.minh2012.features_measures import TABLED
-from hpcrowd.scenarios.studies.minh2012.features_measures import TABLES
-from hpcrowd.scenarios.studies.minh2012.features_measures import UNREADABLE
-from hpcrowd.scenarios.studies.minh2012.features_measures import WHITE_NOISE
-from hpcrowd.scenarios.studies.minh2012.features_measures import Cell
-from hpcrowd.scenarios.studies.minh2012.features_measures import TraceOutcomes
-from hpcrowd.scenarios.studies.minh2012.features_measures import nothing_required
-from hpcrowd.scenarios.studies.minh2012.features_measures import published_jobs
-from hpcrowd.scenarios.studies.minh2012.features_measures import study_trace
+from hpcrowd.scenarios.studies.minh2012.features_measures import (
+    LAGS,
+    STUDIED,
+    TABLED,
+    TABLES,
+    UNREADABLE,
+    WHITE_NOISE,
+    Cell,
+    TraceOutcomes,
+    nothing_required,
+    published_jobs,
+    study_trace,
+)
 from hpcrowd.scenarios.studies.options import TRACES
-from hpcrowd.scenarios.studies.render import Picture
-from hpcrowd.scenarios.studies.render import Table
+from hpcrowd.scenarios.studies.render import Picture, Table
 from hpcrowd.scenarios.studies.running import nearest_versions
-from hpcrowd.scenarios.studies.study import Claim
-from hpcrowd.scenarios.studies.study import Finding
-from hpcrowd.scenarios.studies.study import PublishedStudy
-from hpcrowd.scenarios.studies.study import Requirement
-from hpcrowd.scenarios.studies.study import claims_of
-from hpcrowd.scenarios.studies.study import rules_of
+from hpcrowd.scenarios.studies.study import (
+    Claim,
+    Finding,
+    PublishedStudy,
+    Requirement,
+    claims_of,
+    rules_of,
+)
 from hpcrowd.scenarios.terminal import Progress
 
 if TYPE_CHECKING:

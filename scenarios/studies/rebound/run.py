@@ -38,7 +38,7 @@ from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis.curves import profile_distance, weekly_profile
-from hpcrowd.analysis.features.distance import apart
+from hpcrowd.analysis.features.stats import apart
 from hpcrowd.analysis.paired import Estimate, t_interval
 from hpcrowd.analysis.pictures.plots import COLOURS, LEGEND, TITLE, new_figure, panels, tidy
 from hpcrowd.environment.clock import HOUR, WEEK, Clock

@@ -5,37 +5,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from hpcrowd.analysis.features.panels import begin
 from hpcrowd.analysis.features.series import pearson
 from hpcrowd.analysis.features.stats import apart
-from hpcrowd.analysis.features.workload import Floats
-from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.models.jobs.mugm import CLUSTERS
-from hpcrowd.analysis.models.jobs.mugm import GROUPS
-from hpcrowd.analysis.models.jobs.mugm import Fitting
-from hpcrowd.analysis.models.jobs.mugm import Mugm
-from hpcrowd.analysis.models.jobs.mugm import Submissions
-from hpcrowd.analysis.models.jobs.mugm import jobs_of
-from hpcrowd.analysis.models.jobs.mugm import run_time_medoids
-from hpcrowd.analysis.pictures.plots import margins
-from hpcrowd.analysis.pictures.plots import new_figure
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.clock import HOUR
+from hpcrowd.analysis.features.workload import Floats, Workload
+from hpcrowd.analysis.models.jobs.mugm import (
+    CLUSTERS,
+    GROUPS,
+    Fitting,
+    Mugm,
+    Submissions,
+    jobs_of,
+    run_time_medoids,
+)
+from hpcrowd.analysis.pictures.plots import margins, new_figure
+from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
-from hpcrowd.scenarios.studies.published import Printed
-from hpcrowd.scenarios.studies.published import published_rows
+from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.study import Requirement
 
 if TYPE_CHECKING:

@@ -9,64 +9,43 @@ the log. So models without random draws have a range too.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from hpcrowd.analysis.curves import WEEK_HOURS
-from hpcrowd.analysis.curves import Floats
-from hpcrowd.analysis.curves import profile_distance
-from hpcrowd.analysis.curves import unevenness
+from hpcrowd.analysis.curves import WEEK_HOURS, Floats, profile_distance, unevenness
 from hpcrowd.analysis.features.stats import apart
-from hpcrowd.analysis.pictures.plots import COLOURS
-from hpcrowd.analysis.pictures.plots import legend_above
-from hpcrowd.analysis.pictures.plots import margins
-from hpcrowd.analysis.pictures.plots import new_figure
-from hpcrowd.analysis.pictures.plots import panels
-from hpcrowd.analysis.pictures.plots import tidy
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.clock import HOUR
+from hpcrowd.analysis.pictures.plots import COLOURS, legend_above, margins, new_figure, panels, tidy
+from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.options import TRACES
-from hpcrowd.scenarios.studies.options import Option
-from hpcrowd.scenarios.studies.render import Picture
-from hpcrowd.scenarios.studies.render import Rows
-from hpcrowd.scenarios.studies.render import Table
-from hpcrowd.scenarios.studies.running import Steps
-from hpcrowd.scenarios.studies.running import find_logs
-from hpcrowd.scenarios.studies.running import swap_ties
-from hpcrowd.scenarios.studies.running import trace_facts
-from hpcrowd.scenarios.studies.study import Finding
-from hpcrowd.scenarios.studies.study import PublishedStudy
-from hpcrowd.scenarios.studies.study import rules_of
-from hpcrowd.scenarios.studies.zakay2015.measures import COLUMNS
-from hpcrowd.scenarios.studies.zakay2015.measures import COMMON
-from hpcrowd.scenarios.studies.zakay2015.measures import SETTINGS
-from hpcrowd.scenarios.studies.zakay2015.measures import SIMULATIONS
-from hpcrowd.scenarios.studies.zakay2015.measures import STUDIED
-from hpcrowd.scenarios.studies.zakay2015.measures import Cell
-from hpcrowd.scenarios.studies.zakay2015.measures import LogOutcomes
-from hpcrowd.scenarios.studies.zakay2015.measures import Outcome
-from hpcrowd.scenarios.studies.zakay2015.measures import Spread
-from hpcrowd.scenarios.studies.zakay2015.measures import cells_of
-from hpcrowd.scenarios.studies.zakay2015.measures import mean_shares
-from hpcrowd.scenarios.studies.zakay2015.measures import outcome_of
-from hpcrowd.scenarios.studies.zakay2015.measures import readings_parts
-from hpcrowd.scenarios.studies.zakay2015.measures import recorded_outcome
-from hpcrowd.scenarios.studies.zakay2015.measures import share_distance
-from hpcrowd.scenarios.studies.zakay2015.measures import simulate
+from hpcrowd.scenarios.studies.options import TRACES, Option
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table
+from hpcrowd.scenarios.studies.running import Steps, find_logs, swap_ties, trace_facts
+from hpcrowd.scenarios.studies.study import Finding, PublishedStudy, rules_of
+from hpcrowd.scenarios.studies.zakay2015.measures import (
+    COLUMNS,
+    COMMON,
+    SETTINGS,
+    SIMULATIONS,
+    STUDIED,
+    Cell,
+    LogOutcomes,
+    Outcome,
+    Spread,
+    cells_of,
+    mean_shares,
+    outcome_of,
+    readings_parts,
+    recorded_outcome,
+    share_distance,
+    simulate,
+)
 from hpcrowd.scenarios.terminal import Progress
 
 if TYPE_CHECKING:

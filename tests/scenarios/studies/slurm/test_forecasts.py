@@ -4,31 +4,24 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.futures import Outset
-from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.holds.rules import Condition
-from hpcrowd.environment.holds.rules import Parent
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.model import NodeType
-from hpcrowd.environment.machine.model import Partition
-from hpcrowd.environment.machine.model import Preempt
-from hpcrowd.environment.machine.model import SchedulingSettings
+from hpcrowd.environment.clock import WEEK, Clock
+from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.holds.rules import Condition, Parent
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.machine.model import (
+    Machine,
+    NodeType,
+    Partition,
+    Preempt,
+    SchedulingSettings,
+)
 from hpcrowd.environment.machine.past import Placed
-from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.requests import Requests
+from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.environment.state.state import ClusterState
-from hpcrowd.environment.state.state import begin_from
-from hpcrowd.environment.state.state import check_state
-from hpcrowd.scenarios.studies.slurm import forecasts
-from hpcrowd.scenarios.studies.slurm import study
-from hpcrowd.scenarios.studies.slurm.records import Key
-from hpcrowd.scenarios.studies.slurm.records import load
+from hpcrowd.environment.state.state import ClusterState, begin_from, check_state
+from hpcrowd.scenarios.studies.slurm import forecasts, study
+from hpcrowd.scenarios.studies.slurm.records import Key, load
 from hpcrowd.scenarios.studies.slurm.study import reproduce_slurm
 
 from tests.environment.schedulers.slurm.brute import BruteSlurm
