@@ -24,7 +24,7 @@ PARTS = {
         environment/traces/formats/common/files environment/traces/formats/common/json_kinds
         environment/traces/formats/common/names environment/traces/formats/common/site_columns
         environment/traces/requested_times agents/populations/population
-        agents/populations/mixture
+        agents/populations/mixture analysis/html analysis/pictures/plots
         """,
     "policies": """
         environment/schedulers/policies/ environment/schedulers/predictors/correlation
@@ -85,7 +85,7 @@ PARTS = {
         scenarios/commands/simulate/grid
         """,
     "pictures and reports": """
-        analysis/comparison/ analysis/report/ analysis/pictures/ analysis/html analysis/paired
+        analysis/comparison/ analysis/report/ analysis/pictures/ analysis/paired
         scenarios/commands/look/compare scenarios/commands/look/gantt scenarios/commands/look/report
         """,
     "sweeps": "scenarios/sweeps/ scenarios/commands/simulate/sweep",
@@ -116,13 +116,11 @@ _PLACES = sorted(
 
 #: Parts that import what comes later: to be turned round, and never more.
 AGAINST_THE_ORDER = {
-    "features -> pictures and reports",
     "heart -> formats",
     "heart -> machines of nodes",
     "heart -> power",
     "heart -> reactions",
     "models -> forecasts",
-    "models -> pictures and reports",
     "models -> sweeps",
     "platform -> power",
     "policies -> machines of nodes",

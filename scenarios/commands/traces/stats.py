@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.analysis.comparison.report import letter
 from hpcrowd.analysis.features.distance import VARIABLES, Difference, Distance, distance_of
 from hpcrowd.analysis.features.feature import Feature, Features
 from hpcrowd.analysis.features.report import features_html, format_value
@@ -22,6 +21,7 @@ from hpcrowd.analysis.features.stats import (
     stats_json,
 )
 from hpcrowd.analysis.features.workload import Settings
+from hpcrowd.analysis.numbers import letter
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import format_duration, parse_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson, ReportFile, WhichJobs, all_at_hand
