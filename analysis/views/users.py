@@ -167,8 +167,8 @@ def users_table(moment: Moment) -> pd.DataFrame:
             "jobs_done": starts - ran,
             "jobs_waiting": waits,
             "jobs_running": ran,
-            "wait_mean_s": _means(sums(started, wait), starts),
-            "lateness_mean_s": _means(sums(recorded, late), sums(recorded)),
+            "wait_mean_s": means_of(sums(started, wait), starts),
+            "lateness_mean_s": means_of(sums(recorded, late), sums(recorded)),
             "mood": mood,
             "next_submission_s": where_known(following, known),
             "behaviour": _named(numbers, behaviours_of(moment.users)),
@@ -250,7 +250,8 @@ def mood_words(mood: float) -> str:
     return f"{round(mood, 2) + 0.0:+.2f}"
 
 
-def _means(sums: Any, counts: Any) -> Any:
+def means_of(sums: Any, counts: Any) -> Any:
+    """Return sums over counts; NaN where the count is 0."""
     return np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
 
 

@@ -19,6 +19,7 @@ from hpcrowd.analysis.views.users import (
     behaviour_words,
     decisions_table,
     hours_of,
+    means_of,
     mood_words,
     users_table,
     week_table,
@@ -63,8 +64,7 @@ def users_frame(moment: Moment) -> pd.DataFrame:
     slow = bounded_slowdown(jobs.end[rows] - jobs.submit[rows], jobs.end[rows] - jobs.start[rows])
     count = np.bincount(place, minlength=len(numbers))
     total = np.bincount(place, weights=slow, minlength=len(numbers))
-    means = np.divide(total, count, out=np.full(len(numbers), np.nan), where=count > 0)
-    return frame.assign(slowdown_mean=means)
+    return frame.assign(slowdown_mean=means_of(total, count))
 
 
 def users_panel(course: Course, asked: Asked) -> dict[str, Any]:

@@ -217,10 +217,13 @@ class Session:
         run = seat.run
 
         def busy() -> int | None:
-            known = json.loads(run.timeline) if run.timeline else {"busy": None}
-            if known["busy"] is None and run.done:
-                return int(known["until"] if known["busiest"] is None else known["busiest"])
-            return None if known["busy"] is None else int(known["busy"])
+            if not run.timeline:
+                return None
+            known = json.loads(run.timeline)
+            found: int | None = known["busy"]
+            if found is None and run.done:
+                found = known["until"] if known["busiest"] is None else known["busiest"]
+            return found
 
         return await run.until(busy)
 
