@@ -199,20 +199,10 @@ def rows_table(
     caption: str = "",
     cell: Callable[[str], str] = escape,
 ) -> str:
-    """Return a table of plain text.
+    """Return a table of plain text; the first cell of a row is its name.
 
-    Parameters
-    ----------
-    head, rows
-        The cells; the first cell of a row is its name.
-    words
-        Number of leading columns that hold words; the others hold numbers, aligned right.
-    remark
-        Whether the last column holds words as well.
-    caption
-        What it shows.
-    cell
-        Makes HTML of the text of a cell.
+    The ``words`` leading columns hold words, the others numbers, aligned right; with a ``remark``
+    the last one holds words as well. ``cell`` makes HTML of the text of a cell.
     """
     kinds = ["" if place < words else ' class="number"' for place in range(len(head))]
     if remark:
@@ -258,14 +248,8 @@ def origin_of(
 ) -> str:
     """Return configuration, versions and clock: shared settings once, the others for each run.
 
-    Parameters
-    ----------
-    labels, found
-        Label and :func:`~hpcrowd.analysis.results.provenance` of each run.
-    clock
-        Clock of the first run.
-    again
-        Command, or several, that make the page again.
+    Of each run there are the label and the :func:`~hpcrowd.analysis.results.provenance`; the clock
+    is that of the first; ``again`` are commands that make the page again.
     """
     keys = list(dict.fromkeys(key for one in found for key in one["configuration"]))
     values = {key: [_plain(one["configuration"].get(key)) for one in found] for key in keys}

@@ -59,3 +59,9 @@ def amount_text(value: float, unit: str, thousands: str) -> str:
     if abs(value) >= 10_000:
         return f"{value / 1000:,.1f} {thousands}"
     return f"{value:,.{3 if abs(value) < 1 else 1 if abs(value) < 100 else 0}f} {unit}"
+
+
+def letter(place: int) -> str:
+    """Return the letter of a group in tables: A to Z, then A2 to Z2 and so on."""
+    again, which = divmod(place, 26)
+    return chr(ord("A") + which) + (str(again + 1) if again else "")

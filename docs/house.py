@@ -24,7 +24,7 @@ PARTS = {
         environment/traces/formats/common/files
         environment/traces/formats/common/names environment/traces/formats/common/site_columns
         environment/traces/requested_times agents/populations/population
-        agents/populations/mixture
+        agents/populations/mixture analysis/html analysis/pictures/plots
         """,
     "policies": """
         environment/schedulers/policies/ environment/schedulers/predictors/correlation
@@ -86,7 +86,7 @@ PARTS = {
         scenarios/commands/simulate/grid
         """,
     "pictures and reports": """
-        analysis/comparison/ analysis/report/ analysis/pictures/ analysis/html analysis/paired
+        analysis/comparison/ analysis/report/ analysis/pictures/ analysis/paired
         scenarios/commands/look/compare scenarios/commands/look/gantt scenarios/commands/look/report
         """,
     "sweeps": "scenarios/sweeps/ scenarios/commands/simulate/sweep",
@@ -117,11 +117,9 @@ _PLACES = sorted(
 
 #: Parts that import what comes later: to be turned round, and never more.
 AGAINST_THE_ORDER = {
-    "features -> pictures and reports",
     "heart -> formats",
     "heart -> machines of nodes",
     "heart -> power",
-    "models -> pictures and reports",
     "platform -> power",
     "policies -> machines of nodes",
 }

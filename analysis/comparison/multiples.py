@@ -50,21 +50,11 @@ BEHIND: dict[str, Any] = {"color": "#c9c9c9", "linewidth": 0.8, "zorder": 1}
 
 @dataclass(frozen=True)
 class Curve:
-    """The lines of a group in a panel.
+    """The lines of a group in a panel."""
 
-    Attributes
-    ----------
-    x
-        Shape (points,).
-    y
-        A line per run, shape (runs, points).
-    drawstyle
-        As matplotlib calls it: ``default`` or ``steps-post``.
-    """
-
-    x: Int64s | Floats
-    y: Floats
-    drawstyle: str = "default"
+    x: Int64s | Floats  #: shape (points,)
+    y: Floats  #: a line per run, shape (runs, points)
+    drawstyle: str = "default"  #: as matplotlib calls it: ``default`` or ``steps-post``
 
 
 def headed(head: str, groups: Sequence[Group]) -> str:
@@ -99,14 +89,7 @@ def draw_multiples(
 ) -> None:
     """Draw each group in its panel, with the means of the others in grey behind.
 
-    Parameters
-    ----------
-    panels
-        A panel per group.
-    curves_of
-        The lines of each group; None for a group without.
-    finish
-        Labels the axes of a panel, by its place.
+    A group without lines has None; ``finish`` labels the axes of a panel, by its place.
     """
     for place, axes in enumerate(panels):
         for other, curve in enumerate(curves_of):
@@ -129,17 +112,22 @@ def draw_multiples(
         finish(axes, place)
 
 
+def draw_band(
+    axes: Axes, x: Int64s | Floats, levels: Floats, place: int, linewidth: float = 1.4
+) -> None:
+    """Draw the mean of ``levels`` (runs, x) with a band from the lowest to the highest."""
+    look = plots.look_of(place)
+    if len(levels) > 1:
+        low, high = levels.min(axis=0), levels.max(axis=0)
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.22, linewidth=0)
+    axes.plot(x, levels.mean(axis=0), linewidth=linewidth, **look)
+
+
 def queue_multiples(groups: Sequence[Group], levels: Sequence[Floats], edges: Int64s) -> Figure:
     """Return the queue over time of many groups, a panel each, on the same axes.
 
-    Parameters
-    ----------
-    groups
-        The groups.
-    levels
-        Jobs in the queue of each group, averaged over bins, shape (runs, bins).
-    edges
-        Edges of the bins, s.
+    The levels are jobs in the queue, averaged over the bins between ``edges`` (s), shape (runs,
+    bins).
     """
     tops = np.array([float(level.max()) for level in levels])
     highest = max(1.0, float(tops.max()))
@@ -218,11 +206,7 @@ def wait_shares(groups: Sequence[Group]) -> Figure:
     plots.tidy(axes, text)
     for place, line in enumerate(lines):
         if line is not None:
-            look = plots.look_of(place)
-            if len(line.y) > 1:
-                band = line.y.min(axis=0), line.y.max(axis=0)
-                axes.fill_between(x, *band, color=look["color"], alpha=0.22, linewidth=0)
-            axes.plot(x, line.y.mean(axis=0), linewidth=1.5, **look)
+            draw_band(axes, x, line.y, place, linewidth=1.5)
     if not any(line is not None for line in lines):
         plots.say_nothing(axes, "no job ran")
         return figure

@@ -59,21 +59,12 @@ ALL_METRICS = (
 
 @dataclass
 class Group:
-    """One run, or several that differ only in their seed.
+    """One run, or several that differ only in their seed."""
 
-    Attributes
-    ----------
-    label
-        Name in tables and pictures.
-    runs
-        At least one.
-    record
-        Recorded submissions of the work, s; None if unknown. Jobs of users who generate their
-        work do not have them.
-    """
-
-    label: str
-    runs: list[Run]
+    label: str  #: name in tables and pictures
+    runs: list[Run]  #: at least one
+    #: Recorded submissions of the work, s; None if unknown. Jobs of users who generate their work
+    #: do not have them.
     record: Int64s | None = None
 
     def __post_init__(self) -> None:
@@ -195,7 +186,10 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
 
 def _tell_apart(groups: Sequence[Group]) -> None:
     """Make equal labels distinct: add the trace, or else a number."""
-    for add in (lambda group, _: _source(group), lambda _, number: str(number)):
+    for add in (
+        lambda group, _: named_work(group.first, "generated"),
+        lambda _, number: str(number),
+    ):
         labels = [group.label for group in groups]
         for label in set(labels):
             same = [group for group in groups if group.label == label]
@@ -203,11 +197,6 @@ def _tell_apart(groups: Sequence[Group]) -> None:
             if len(set(texts)) > 1:
                 for group, text in zip(same, texts, strict=True):
                     group.label = f"{label} ({text})"
-
-
-def _source(group: Group) -> str:
-    source = group.first.reading.source
-    return source["source"] if source else "generated"
 
 
 def work_of(run: Run) -> str:
@@ -509,10 +498,10 @@ def currency_of(group: Group) -> str:
     return str(group.first.parts["power"].account.get("currency", ""))
 
 
-def named_work(run: Run) -> str:
-    """Return the name of a run's trace, or ``generated users``."""
+def named_work(run: Run, without: str = "generated users") -> str:
+    """Return the name of a run's trace, or what it is without one."""
     source = run.reading.source
-    return source["source"] if source else "generated users"
+    return source["source"] if source else without
 
 
 def jobs_left_out(group: Group) -> list[str]:

@@ -16,6 +16,7 @@ from hpcrowd.analysis.comparison.multiples import (
     BEHIND,
     MOST_OVERLAID,
     Curve,
+    draw_band,
     draw_multiples,
     fill_level,
     grid_of,
@@ -249,10 +250,7 @@ def bars(groups: Sequence[Group]) -> Figure:
 def course(groups: Sequence[Group]) -> Figure:
     """Return the jobs submitted and ended over time, and the differences to the first group.
 
-    Parameters
-    ----------
-    groups
-        At least one; groups of the same work as the first also get a difference to it.
+    Only groups of the same work as the first have a difference to it.
     """
     comparable = [work_of(group.first) == work_of(groups[0].first) for group in groups]
     if len(groups) > MOST_OVERLAID and span_of_groups(groups) is not None:
@@ -289,9 +287,9 @@ def course(groups: Sequence[Group]) -> Figure:
             above.plot(edges, counts, color=plots.COLOURS["grey"], linewidth=3)
             below.plot(edges, counts - base, color=plots.COLOURS["grey"], linewidth=3)
         for place, level in enumerate(levels):
-            _draw_band(above, edges, level, place)
+            draw_band(above, edges, level, place)
             if comparable[place]:
-                _draw_band(below, edges, level - base, place)
+                draw_band(below, edges, level - base, place)
         above.set_ylim(bottom=0)
         for axes in (above, below):
             plots.time_axis(axes, with_shared_clock(groups), *span, labels=7, named=axes is below)
@@ -392,15 +390,6 @@ def _draw_group_bars(axes: Axes, groups: Sequence[Group], bar: Bars) -> None:
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xticks([])
     axes.spines[["bottom", "left"]].set_visible(False)
-
-
-def _draw_band(axes: Axes, x: Int64s, levels: Floats, place: int) -> None:
-    """Draw the mean of ``levels`` (runs, x) with a band from the lowest to the highest."""
-    look = plots.look_of(place)
-    if len(levels) > 1:
-        low, high = levels.min(axis=0), levels.max(axis=0)
-        axes.fill_between(x, low, high, color=look["color"], alpha=0.22, linewidth=0)
-    axes.plot(x, levels.mean(axis=0), linewidth=1.4, **look)
 
 
 def _draw_steps(axes: Axes, edges: Int64s, levels: Floats, place: int) -> None:

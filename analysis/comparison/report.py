@@ -70,12 +70,6 @@ def headline(comparison: Comparison) -> list[str]:
     return [*found, *(f"{'; '.join(labels)}: {text}." for text, labels in told.items())]
 
 
-def letter(place: int) -> str:
-    """Return the letter of a group in tables: A to Z, then A2 to Z2 and so on."""
-    again, which = divmod(place, 26)
-    return chr(ord("A") + which) + (str(again + 1) if again else "")
-
-
 def _pairing(first: Group, group: Group, by: str) -> str:
     """Return how the intervals of a group's differences to the first are made."""
     if by == "pairs":

@@ -52,19 +52,8 @@ ROW_METRICS = (*(metric.name for metric in METRICS), *USER_METRICS)
 def window_of(jobs: JobTable, warm_up: int, cool_down: int) -> tuple[int, int]:
     """Return the first and last second in which a submission counts.
 
-    Parameters
-    ----------
-    jobs
-        The simulated jobs, at least one of them submitted.
-    warm_up
-        s after the first submission.
-    cool_down
-        s before the last submission.
-
-    Raises
-    ------
-    QuantityError
-        When nothing was submitted, or the window is empty.
+    That is from ``warm_up`` s after the first submission to ``cool_down`` s before the last one. A
+    QuantityError says that nothing was submitted, or that the window is empty.
     """
     times = jobs.submit[jobs.submit != UNKNOWN]
     if not len(times):
@@ -82,18 +71,8 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
     """Return the metrics of a trimmed run, see :func:`hpcrowd.analysis.metrics.summarize`.
 
     Wasted and idle energy are not known of a trimmed run, and costs are without monthly peaks.
-
-    Parameters
-    ----------
-    run
-        The run.
-    warm_up, cool_down
-        s to leave out, see :func:`window_of`; if both are 0, all jobs count.
-
-    Raises
-    ------
-    QuantityError
-        When nothing is left.
+    ``warm_up`` and ``cool_down`` are s to leave out, see :func:`window_of`; if both are 0, all jobs
+    count.
     """
     if not warm_up and not cool_down:
         return run.metrics
@@ -121,12 +100,7 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
 def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | float | None]:
     """Return a run as one row: :data:`ROW_METRICS`, then the totals of its parts.
 
-    Parameters
-    ----------
-    run
-        The run.
-    warm_up, cool_down
-        s to leave out of the metrics, see :func:`window_of`; the totals cover the whole run.
+    The metrics are those of :func:`trimmed_metrics`; the totals cover the whole run.
     """
     found = trimmed_metrics(run, warm_up, cool_down)
     row: dict[str, int | float | None] = {metric.name: found[metric.name] for metric in METRICS}
@@ -161,30 +135,15 @@ MEANING = {
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the summary.
+    """One line of the summary."""
 
-    Attributes
-    ----------
-    point
-        Value of each axis except the seed.
-    metric
-        Name of the metric.
-    against
-        For a difference: the axis and its first value. None for the value itself.
-    estimate
-        Mean and interval.
-    ratio
-        Whether it is a ratio to the runs of ``against``, not a difference.
-    symmetric
-        Whether the interval is symmetric about the mean.
-    """
-
-    point: dict[str, Any]
-    metric: str
+    point: dict[str, Any]  #: value of each axis except the seed
+    metric: str  #: name of the metric
+    #: For a difference: the axis and its first value. None for the value itself.
     against: tuple[str, Any] | None
-    estimate: Estimate
-    ratio: bool = False
-    symmetric: bool = True
+    estimate: Estimate  #: mean and interval
+    ratio: bool = False  #: whether it is a ratio to the runs of ``against``, not a difference
+    symmetric: bool = True  #: whether the interval is symmetric about the mean
 
     @property
     def of(self) -> str:
@@ -216,53 +175,27 @@ class Line:
 
 @dataclass(frozen=True)
 class Reporting:
-    """How the results of a sweep are reported.
+    """How the results of a sweep are reported."""
 
-    Attributes
-    ----------
-    metrics
-        Metrics in the summary and the pictures.
-    confidence
-        Of the intervals.
-    interval
-        ``student``, ``bootstrap`` or ``predictive``, over the seeds.
-    effects
-        ``difference`` or ``ratio``, paired by seed, to the first value of an axis.
-    across
-        The axis across the pictures; empty for the first one.
-    pictures
-        Format of the pictures: ``png``, ``pdf`` or ``svg``.
-    """
-
-    metrics: tuple[str, ...]
-    confidence: float = CONFIDENCE
-    interval: str = "student"
+    metrics: tuple[str, ...]  #: metrics in the summary and the pictures
+    confidence: float = CONFIDENCE  #: of the intervals
+    interval: str = "student"  #: ``student``, ``bootstrap`` or ``predictive``, over the seeds
+    #: ``difference`` or ``ratio``, paired by seed, to the first value of an axis.
     effects: str = "difference"
-    across: str = ""
-    pictures: str = "png"
+    across: str = ""  #: the axis across the pictures; empty for the first one
+    pictures: str = "png"  #: format of the pictures: ``png``, ``pdf`` or ``svg``
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The results of a sweep.
+    """The results of a sweep."""
 
-    Attributes
-    ----------
-    name
-        Name of the study.
-    axes
-        Values by setting, as text or numbers.
-    frame
-        One row per run in the order of the design: the axes, ``key``, ``state``, every metric,
-        ``error``.
-    reporting
-        How they are reported.
-    """
-
-    name: str
-    axes: dict[str, list[Any]]
+    name: str  #: name of the study
+    axes: dict[str, list[Any]]  #: values by setting, as text or numbers
+    #: One row per run in the order of the design: the axes, ``key``, ``state``, every metric,
+    #: ``error``.
     frame: pd.DataFrame
-    reporting: Reporting
+    reporting: Reporting  #: how they are reported
 
     @classmethod
     def of(
@@ -274,14 +207,7 @@ class SweepResult:
     ) -> SweepResult:
         """Make the frame.
 
-        Parameters
-        ----------
-        name, reporting
-            See the attributes.
-        axes
-            Values by setting.
-        rows
-            For each run: its settings on the axes, key, state, numbers and error.
+        The rows are, for each run: its settings on the axes, key, state, numbers and error.
         """
         import pandas as pd
 
@@ -409,12 +335,7 @@ class SweepResult:
 def scale_of(metric: str, values: Sequence[float]) -> tuple[float, str]:
     """Return the size and the name of the unit that tables and pictures use for a metric.
 
-    Parameters
-    ----------
-    metric
-        Its name.
-    values
-        The values to show; the largest determines the unit of times.
+    The largest of the values to show determines the unit of times.
     """
     name = metric.rsplit(".", 1)[-1].split("_users_")[0]
     if name in ("utilization", "utilization_weeks"):
@@ -456,15 +377,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?(?=x?$)")
 
 
 def sweep_figure(result: SweepResult, metric: str) -> Figure:
-    """Return a picture of a metric over an axis, with a line per combination of the others.
-
-    Parameters
-    ----------
-    result
-        The sweep.
-    metric
-        One of its metrics.
-    """
+    """Return a picture of a metric over an axis, with a line per combination of the others."""
     lines = [line for line in result.lines if line.metric == metric and line.against is None]
     scale, unit = scale_of(metric, [line.estimate.mean for line in lines])
     words = words_of(metric)

@@ -72,41 +72,20 @@ KILO, NANO = 1e3, 1e9
 
 @dataclass(frozen=True)
 class Blocks:
-    """What runs of jobs drew, a row for each run, or for each of its pieces.
+    """What runs of jobs drew, a row for each run, or for each of its pieces."""
 
-    Attributes
-    ----------
-    row
-        Row of the job in the table of jobs, shape (blocks,).
-    begin, end
-        s of the run, shape (blocks,).
-    idle
-        W of its share of the idle power of nodes, shape (blocks,).
-    added
-        W that it adds at full speed, shape (blocks,).
-    part
-        Place of its part in :data:`PARTS`, shape (blocks,).
-    """
-
-    row: Int64s
-    begin: Int64s
+    row: Int64s  #: row of the job in the table of jobs, shape (blocks,)
+    begin: Int64s  #: s of the run, shape (blocks,)
     end: Int64s
-    idle: Float64s
-    added: Float64s
-    part: Int64s
+    idle: Float64s  #: W of its share of the idle power of nodes, shape (blocks,)
+    added: Float64s  #: W that it adds at full speed, shape (blocks,)
+    part: Int64s  #: place of its part in :data:`PARTS`, shape (blocks,)
 
     def levels(self, first: int, last: int) -> tuple[Int64s, Float64s, Float64s]:
-        """Return the sums of their idle and of their added W over time.
+        """Return the sums of their idle and added W between two seconds that hold all blocks.
 
-        Parameters
-        ----------
-        first, last
-            s; the time that it is about, in which all blocks are.
-
-        Returns
-        -------
-        edges, idle, added
-            s, shape (steps + 1,), and W in each step, shape (steps,) each.
+        They are edges (s), shape (steps + 1,), and idle and added W in each step, shape (steps,)
+        each.
         """
         times = np.concatenate([self.begin, self.end, [first, last]])
         order = np.argsort(times)  # of equal times, only the sum matters
@@ -124,54 +103,30 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Rest:
-    """What the machine drew beside its jobs.
+    """What the machine drew beside its jobs."""
 
-    Attributes
-    ----------
-    edges
-        s of the run, shape (steps + 1,).
-    watts
-        W in each step by part: ``idle``, ``asleep``, ``switching``, each of shape (steps,).
-    switched_on, switched_off
-        How often nodes were switched on and off.
-    """
-
-    edges: Int64s
+    edges: Int64s  #: s of the run, shape (steps + 1,)
+    #: W in each step by part: ``idle``, ``asleep``, ``switching``, each of shape (steps,).
     watts: Mapping[str, Float64s]
-    switched_on: int = 0
+    switched_on: int = 0  #: how often nodes were switched on and off
     switched_off: int = 0
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What a joule counts over time, each from the beginning to the end of the account.
+    """What a joule counts over time, each from the beginning to the end of the account."""
 
-    Attributes
-    ----------
-    pue
-        Power usage effectiveness.
-    speed
-        What jobs add, relative to full speed; None if the speed never changes.
-    carbon
-        g/kWh; None if not known.
-    price
-        Price of a kWh; None if not known.
-    """
-
-    pue: Steps
+    pue: Steps  #: power usage effectiveness
+    #: What jobs add, relative to full speed; None if the speed never changes.
     speed: Steps | None = None
-    carbon: Steps | None = None
-    price: Steps | None = None
+    carbon: Steps | None = None  #: g/kWh; None if not known
+    price: Steps | None = None  #: price of a kWh; None if not known
 
     def weight(self, signal: Steps | None = None, *, slowed: bool = False) -> Steps:
         """Return what a joule at the node counts over time: PUE, times a signal, times the speed.
 
-        Parameters
-        ----------
-        signal
-            Carbon or price; None for energy.
-        slowed
-            Whether it is a joule that jobs would add at full speed.
+        The signal is carbon or price, None for energy; ``slowed`` is a joule that jobs would add at
+        full speed.
         """
         factors = [self.pue, *([] if signal is None else [signal])]
         if slowed and self.speed is not None:
@@ -181,18 +136,10 @@ class Rates:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums of one quantity: J, g or money times J per kWh.
+    """Sums of one quantity: J, g or money times J per kWh."""
 
-    Attributes
-    ----------
-    blocks
-        Of each block, shape (blocks,).
-    rest
-        By part, of the rest of the machine.
-    """
-
-    blocks: Float64s
-    rest: Mapping[str, float]
+    blocks: Float64s  #: of each block, shape (blocks,)
+    rest: Mapping[str, float]  #: by part, of the rest of the machine
 
     @property
     def total(self) -> float:
@@ -202,34 +149,18 @@ class Totals:
 
 @dataclass
 class EnergyAccount:
-    """The energy of one machine in a run; computed when it is first asked for.
+    """The energy of one machine in a run; computed when it is first asked for."""
 
-    Parameters
-    ----------
-    blocks
-        What jobs drew.
-    there
-        What the machine drew beside: the idle power of all its nodes, W over time, if they never
-        sleep; then what jobs do not hold of it is idle. Else the rest itself.
-    rates
-        What a joule counts over time.
-    jobs
-        Number of rows of the table of jobs.
-    clock
-        Local time, for months.
-    tariff
-        For the price of the highest power of each month; None without prices.
-    notes
-        What was assumed, one line each.
-    """
-
-    blocks: Blocks
+    blocks: Blocks  #: what jobs drew
+    #: What the machine drew beside: the idle power of all its nodes, W over time, if they never
+    #: sleep; then what jobs do not hold of it is idle. Else the rest itself.
     there: Steps | Rest
-    rates: Rates
-    jobs: int
-    clock: Clock = field(default_factory=Clock)
+    rates: Rates  #: what a joule counts over time
+    jobs: int  #: number of rows of the table of jobs
+    clock: Clock = field(default_factory=Clock)  #: local time, for months
+    #: For the price of the highest power of each month; None without prices.
     tariff: Tariff | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  #: what was assumed, one line each
 
     @property
     def begin(self) -> int:
@@ -377,15 +308,10 @@ class EnergyAccount:
         return found
 
     def between(self, begin: int, end: int) -> dict[str, float]:
-        """Return metrics of a part of the run: energy, its carbon and price, and highest power.
+        """Return metrics between two seconds: energy, its carbon and price, and highest power.
 
         They come from the curve alone, which is much faster than :meth:`summary`. The price is
         without that of monthly peaks.
-
-        Parameters
-        ----------
-        begin, end
-            s of the run; the part of them within the account counts.
         """
         begin, end = max(begin, self.begin), min(end, self.end)
         curve = self.curve

@@ -124,20 +124,9 @@ def pool_blocks(
     end: int,
     cluster: int,
 ) -> Blocks:
-    """Return what the runs of jobs drew on equal processors.
+    """Return what the runs of jobs drew between two seconds on equal processors of a cluster.
 
-    Parameters
-    ----------
-    runs
-        Of the table after a run.
-    watts
-        W per processor of each job, its share of the idle power included, shape (jobs,).
-    node
-        The type of the nodes.
-    begin, end
-        s; of each run the part between them counts.
-    cluster
-        Number of the cluster.
+    ``watts`` are W per processor of each job, its share of the idle power included, shape (jobs,).
     """
     table, part = runs.table, _PART_OF[runs.table.state]
     part[len(table) - len(runs.stopped) :] = [_part_of(one) for one in runs.stopped]
@@ -274,12 +263,8 @@ def _nodes_asleep(
 ) -> Rest:
     """Return what nodes drew beside jobs if they slept whenever no job had to wait for that.
 
-    Parameters
-    ----------
-    types
-        The type of each node.
-    busy
-        Node, and from when to when, s, it held a job, shape (runs on nodes, 3).
+    The types are of the nodes; ``busy`` is node, and from when to when, s, it held a job, shape
+    (runs on nodes, 3).
     """
     from hpcrowd.environment.power.sleep import sleep_states_of_nodes
 

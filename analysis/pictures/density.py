@@ -50,47 +50,20 @@ FEWEST_ROWS = 3
 
 @dataclass(frozen=True)
 class Density:
-    """The shares of the machine that users, queues, clusters or states held over time.
+    """The shares of the machine that users, queues, clusters or states held over time."""
 
-    Attributes
-    ----------
-    names
-        Name of each row, the one with the most work first; the last may stand for all others.
-    numbers
-        Numbers of the rows, -1 for all others together.
-    edges
-        Edges of the stretches of time, s, shape (stretches + 1,).
-    width
-        Length of a stretch, s; the first and the last may be shorter.
-    share
-        Mean share of the machine in each stretch, 0 to 1, shape (rows, stretches).
-    work
-        Share of all processor-seconds held in the window, shape (rows,).
-    held
-        Processors held in each stretch, averaged, shape (stretches,).
-    """
-
+    #: Name of each row, the one with the most work first; the last may stand for all others.
     names: list[str]
-    numbers: list[int]
-    edges: Int64s
-    width: int
-    share: Floats
-    work: Floats
-    held: Floats
+    numbers: list[int]  #: numbers of the rows, -1 for all others together
+    edges: Int64s  #: edges of the stretches of time, s, shape (stretches + 1,)
+    width: int  #: length of a stretch, s; the first and the last may be shorter
+    share: Floats  #: mean share of the machine in each stretch, 0 to 1, shape (rows, stretches)
+    work: Floats  #: share of all processor-seconds held in the window, shape (rows,)
+    held: Floats  #: processors held in each stretch, averaged, shape (stretches,)
 
 
 def density_of(run: Run, first: int, last: int, by: str = "user") -> Density:
-    """Return who held which share of the machine in a window.
-
-    Parameters
-    ----------
-    run
-        The run.
-    first, last
-        The window, s.
-    by
-        ``user``, ``queue``, ``cluster`` or ``state``.
-    """
+    """Return who held which share of the machine when, ``by`` user, queue, cluster or state; s."""
     jobs = run.runs
     end = np.where(jobs.end == UNKNOWN, max(last, int(jobs.start.max(initial=0))), jobs.end)
     rows = np.flatnonzero((jobs.start != UNKNOWN) & (jobs.start < last) & (end > first))
@@ -151,16 +124,8 @@ def _name(jobs: JobTable, number: int, by: str) -> str:
 def density(run: Run, first: int, last: int, *, by: str = "user", title: str = "") -> Figure:
     """Return a picture of who held which share of the machine when, with the queue below it.
 
-    Parameters
-    ----------
-    run
-        The run.
-    first, last
-        The window, s.
-    by
-        What a row is: ``user``, ``queue``, ``cluster`` or ``state``.
-    title
-        Title; by default the trace and the label of the run.
+    A row is a ``user``, ``queue``, ``cluster`` or ``state``. The title is by default the trace and
+    the label of the run.
     """
     from hpcrowd.analysis.pictures.gantt import draw_queue_steps, window_name
 

@@ -70,7 +70,7 @@ def fans(answers: Answers) -> Figure:
         if len(fan.before):
             _step(axes, before, scale * fan.before, color=RECORD, linewidth=1.1, label="record")
         _draw_bands(axes, answers.edges, scale * fan.bounds, colour)
-        _draw_now(axes, answers.now)
+        axes.axvline(answers.now, color=NOW, linewidth=1.0, linestyle=(0, (4, 2)), label="now")
         highest = max(float(fan.bounds.max()), float(fan.before.max(initial=0)), 1 / scale)
         axes.set_ylim(0, 104 if name == "load" and highest <= 1 else 1.06 * scale * highest)
         _label_days(axes, answers.clock, first, last, named=axes is panels[-1])
@@ -191,10 +191,6 @@ def _draw_bands(axes: Axes, edges: Int64s, bounds: Floats, colour: str) -> None:
             color=plots.paler(shade, white), zorder=1.5 + 0.1 * outer,
         )  # fmt: skip
     axes.step(edges, wide[2], where="post", color=shade, linewidth=1.3, label="median")
-
-
-def _draw_now(axes: Axes, now: int) -> None:
-    axes.axvline(now, color=NOW, linewidth=1.0, linestyle=(0, (4, 2)), label="now")
 
 
 def _draw_weekends(axes: Axes, clock: Clock, first: int, last: int) -> None:

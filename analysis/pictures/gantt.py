@@ -72,32 +72,14 @@ class Look:
 
 @dataclass(frozen=True)
 class Looks:
-    """The styles of all jobs of a run.
+    """The styles of all jobs of a run."""
 
-    Attributes
-    ----------
-    looks
-        All styles.
-    which
-        Index of each job's style, shape (jobs,).
-    others
-        Name of the jobs without their own style, such as ``other users``.
-    """
-
-    looks: list[Look]
-    which: Int64s
-    others: str
+    looks: list[Look]  #: all styles
+    which: Int64s  #: index of each job's style, shape (jobs,)
+    others: str  #: name of the jobs without their own style, such as ``other users``
 
     def legend(self, weight: Int64s | NDArray[np.float64], rows: Int64s) -> list[Look]:
-        """Return the legend entries for some jobs, the heaviest first.
-
-        Parameters
-        ----------
-        weight
-            Weight of each of the jobs, shape (rows,).
-        rows
-            The jobs that are drawn.
-        """
+        """Return the legend entries for jobs, those with the most ``weight`` first."""
         total = np.bincount(self.which[rows], weights=weight, minlength=len(self.looks))
         seen = [int(place) for place in np.argsort(-total, kind="stable") if total[place] > 0]
         named = [self.looks[place] for place in seen if self.looks[place].label]
@@ -110,21 +92,9 @@ class Looks:
 
 
 def looks_of(jobs: JobTable, by: str, count: int | None = None) -> Looks:
-    """Return the style of each job of a run.
+    """Return the style of each job of a run, by ``user``, ``queue``, ``cluster`` or ``state``.
 
-    Parameters
-    ----------
-    jobs
-        All jobs of the run.
-    by
-        ``user``, ``queue``, ``cluster`` or ``state``.
-    count
-        Number of jobs, if further runs of them follow, whose work does not count.
-
-    Raises
-    ------
-    QuantityError
-        When ``by`` is something else.
+    ``count`` is the number of jobs, if further runs of them follow, whose work does not count.
     """
     check_choice("coloured by", by, COLOURED_BY)
     if by == "state":
@@ -203,13 +173,7 @@ def window_name(run: Run, first: int, last: int) -> str:
 
 
 def find_window(run: Run, window: Window | None) -> tuple[int, int]:
-    """Return the window that :func:`gantt` draws, s.
-
-    Raises
-    ------
-    QuantityError
-        When it is empty.
-    """
+    """Return the window that :func:`gantt` draws, s; a QuantityError says that it is empty."""
     if window is None:
         return busiest_day(run) or (0, DAY)
     first, last = window
@@ -302,12 +266,11 @@ def gantt(
     figure = plots.new_figure(WIDTH, HEIGHT, title or plots.run_name(run))
     places = {"left": 0.06, "bottom": 0.085, "top": 0.855, "hspace": 0.24}
     machine, count, asked = plots.panels(figure, 3, 1, height_ratios=(5, 1, 1), **places)
-    rows = running_between(jobs, first, last)
+    rows, held = _held_between(jobs, first, last)
     begin, end = jobs.start[rows], _ends(jobs, last)[rows]
     steps = size_steps(run.processors, run.parts.sizes, first, last)
     fewest, most = min(size for _, size in steps), max(size for _, size in steps)
     where = place(begin, end, jobs.processors[rows], most)
-    held = np.minimum(end, last) - np.maximum(begin, first)
     work = (jobs.processors[rows] * held).astype(float)
     there = processor_seconds(run.processors, run.parts.sizes, first, last)
     share = work.sum() / there if there else 0.0
@@ -346,8 +309,7 @@ def gantt(
 def fitting_style(run: Run, first: int, last: int) -> str:
     """Return ``jobs`` if a picture can show the jobs of a window (s) one by one, or ``density``."""
     jobs = run.runs
-    rows = running_between(jobs, first, last)
-    held = np.minimum(_ends(jobs, last)[rows], last) - np.maximum(jobs.start[rows], first)
+    rows, held = _held_between(jobs, first, last)
     work = (jobs.processors[rows] * held).astype(float)
     seen = (held * PANEL[0] / (last - first) >= EDGED[0]) & (
         jobs.processors[rows] * PANEL[1] / max(run.processors, 1) >= EDGED[1]
@@ -361,6 +323,12 @@ def running_between(jobs: JobTable, first: int, last: int) -> Int64s:
     end = _ends(jobs, last)
     ran = (jobs.start != UNKNOWN) & (jobs.start < last) & (end >= first)
     return np.flatnonzero(ran & ((end > first) | (jobs.start == first)))
+
+
+def _held_between(jobs: JobTable, first: int, last: int) -> tuple[Int64s, Int64s]:
+    """Return the rows of the jobs that ran at some time in a window, and how long in it, s."""
+    rows = running_between(jobs, first, last)
+    return rows, np.minimum(_ends(jobs, last)[rows], last) - np.maximum(jobs.start[rows], first)
 
 
 def _ends(jobs: JobTable, last: int) -> Int64s:

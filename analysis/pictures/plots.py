@@ -121,16 +121,8 @@ def legend_figure(
 ) -> tuple[Figure, float, float]:
     """Return a figure with a legend below its title, and the bottom and top of the free area.
 
-    Parameters
-    ----------
-    width, body
-        Inches; the height is that of body, title and legend together.
-    title
-        Title of the figure.
-    named
-        Names in the legend, with the colours of :func:`look_of` in order.
-    record
-        Whether to add a grey line for the record.
+    Its height is that of ``body`` (inches), title and legend together. The ``named`` have the
+    colours of :func:`look_of` in order; ``record`` adds a grey line for the record.
     """
     from matplotlib.lines import Line2D
 
@@ -328,15 +320,7 @@ def label_hours(
     """Label the time axis of a window in local time; a short one by hours, minutes or seconds.
 
     Windows longer than :data:`LONG` get the labels of :func:`~hpcrowd.analysis.curves.time_ticks`.
-
-    Parameters
-    ----------
-    axes, clock, first, last
-        Axes, local time, and first and last second of the window.
-    named
-        Show the labels and the time zone.
-    most
-        Most labels; narrow axes get fewer.
+    ``named`` shows the labels, of which there are ``most`` at most, and the time zone.
     """
     places, texts, name = hour_ticks(clock, first, last, most)
     every = max(1, -(-len(places) // most))
@@ -356,16 +340,9 @@ def label_hours(
 def hour_ticks(
     clock: Clock, first: int, last: int, most: int = 13
 ) -> tuple[list[int], list[str], str]:
-    """Return the ticks of a time axis (s), their labels, and the name of the axis.
+    """Return the ticks of a time axis (s), ``most`` labels at most, and the name of the axis.
 
-    Parameters
-    ----------
-    clock
-        Local time. If the trace does not give its start, times count from its origin.
-    first, last
-        The window, s.
-    most
-        Most labels.
+    If the trace does not give its start, times count from its origin.
     """
     if last - first > LONG:
         return time_ticks(clock, first, last)
@@ -396,12 +373,8 @@ def hour_ticks(
 def figure_png(figure: Figure, scale: float = 1) -> bytes:
     """Return a figure as the bytes of a PNG file, without date and program name.
 
-    Parameters
-    ----------
-    figure
-        Any figure; its size in inches times :data:`DPI` is its size on a screen.
-    scale
-        File pixels per screen pixel; 2 is sharp in print, too.
+    Its size in inches times :data:`DPI` is its size on a screen; ``scale`` is file pixels per
+    screen pixel, and 2 is sharp in print, too.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -420,18 +393,8 @@ def figure_png(figure: Figure, scale: float = 1) -> bytes:
 def check_picture(path: str | os.PathLike[str], option: str = "picture") -> None:
     """Check that a picture can be written, before anything is computed.
 
-    Parameters
-    ----------
-    path
-        The file.
-    option
-        Name of the option, for the message.
-
-    Raises
-    ------
-    HpcrowdError
-        When its suffix is not known (QuantityError), when it is a folder, or when its folder is
-        missing or cannot be written.
+    ``option`` is its name in the message. An HpcrowdError says that the suffix is not known, that
+    it is a folder, or that its folder is missing or cannot be written.
     """
     file = Path(path)
     if file.suffix.lower() not in FORMATS:

@@ -43,22 +43,12 @@ WASTE = "idle nodes, and jobs without a result"
 
 @dataclass(frozen=True)
 class Signal:
-    """A signal of an account, for pictures.
+    """A signal of an account, for pictures."""
 
-    Attributes
-    ----------
-    name
-        In a table, with its unit.
-    words, unit
-        For people.
-    steps
-        Its values over time.
-    """
-
-    name: str
-    words: str
+    name: str  #: in a table, with its unit
+    words: str  #: for people
     unit: str
-    steps: Steps
+    steps: Steps  #: its values over time
 
 
 def power_text(kw: float) -> str:
@@ -116,20 +106,10 @@ def signal_bins(edges: Int64s) -> Int64s:
 
 
 def power_columns(account: EnergyAccount, edges: Int64s) -> Columns:
-    """Return power and signals, averaged over bins.
+    """Return power and signals, averaged over bins within the time of an account; edges in s.
 
-    Parameters
-    ----------
-    account
-        The energy of a run.
-    edges
-        Of the bins, s, within the time of the account.
-
-    Returns
-    -------
-    dict
-        ``begin_s``, ``end_s``, ``power_kw``, ``wasted_kw`` of it, and what is known of
-        ``carbon_g_per_kwh`` and ``price_per_kwh``, each of shape (bins,).
+    The columns are ``begin_s``, ``end_s``, ``power_kw``, ``wasted_kw`` of it, and what is known of
+    ``carbon_g_per_kwh`` and ``price_per_kwh``, each of shape (bins,).
     """
     begin, end = edges[:-1], edges[1:]
     return {
@@ -159,18 +139,7 @@ def power_picture(
 ) -> Figure:
     """Return a picture of power over time; the highest and the mean of the time are marked.
 
-    Parameters
-    ----------
-    account
-        The energy of a run.
-    edges
-        Of the bins, s, within the time of the account.
-    clock
-        Local time.
-    title, subtitle
-        Of the picture.
-    width
-        Inches.
+    Edges of the bins in s, within the time of the account; width in inches.
     """
     signals, columns = signals_of(account), power_columns(account, edges)
     heights = (HIGH, *[LOW] * len(signals))

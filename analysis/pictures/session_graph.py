@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hpcrowd.analysis.pictures.plots import COLOURS
@@ -46,13 +47,6 @@ def draw_graph(graph: nx.DiGraph[int], clock: Clock | None = None) -> Figure:
 
     Overlapping sessions are drawn above each other. Many sessions are split over several rows;
     above :data:`READABLE` sessions the numbers are left out.
-
-    Parameters
-    ----------
-    graph
-        From :func:`hpcrowd.agents.work.graph.user_graph`.
-    clock
-        Local time of the cluster.
     """
     from matplotlib.figure import Figure
 
@@ -114,13 +108,19 @@ def draw_graph(graph: nx.DiGraph[int], clock: Clock | None = None) -> Figure:
 
 
 def _lanes(graph: nx.DiGraph[int]) -> dict[int, int]:
-    """Return the lowest lane for each session in which nothing overlaps it."""
+    """Return the lane of each session."""
     nodes = graph.nodes
+    order = sorted(graph, key=lambda number: int(nodes[number]["start"]))
+    spans = ((nodes[session]["start"], nodes[session]["end"]) for session in order)
+    return dict(zip(order, lanes_of(spans), strict=True))
+
+
+def lanes_of(spans: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the lowest lane for each span in which nothing overlaps it; spans are by begin."""
     free: list[int] = []
-    lane_of = {}
-    for session in sorted(graph, key=lambda number: int(nodes[number]["start"])):
-        start = nodes[session]["start"]
-        lane = next((i for i, end in enumerate(free) if end <= start), len(free))
-        free[lane : lane + 1] = [nodes[session]["end"]]
-        lane_of[session] = lane
-    return lane_of
+    found = []
+    for begin, end in spans:
+        lane = next((place for place, until in enumerate(free) if until <= begin), len(free))
+        free[lane : lane + 1] = [end]
+        found.append(lane)
+    return found

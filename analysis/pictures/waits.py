@@ -249,28 +249,14 @@ PALE = 0.55
 
 @dataclass(frozen=True)
 class WaitClasses:
-    """Means by class of size (rows, rising, then all) and of time (columns, rising, then all).
+    """Means by class of size (rows, rising, then all) and of time (columns, rising, then all)."""
 
-    Attributes
-    ----------
-    sizes, times
-        Names of the classes.
-    by
-        ``requested time``, or ``run time`` if no job has a requested time.
-    jobs
-        Number of jobs, shape (sizes, times).
-    wait
-        s; mean wait, NaN without jobs.
-    slowdown
-        Mean bounded slowdown, NaN without jobs.
-    """
-
-    sizes: list[str]
+    sizes: list[str]  #: names of the classes
     times: list[str]
-    by: str
-    jobs: Int64s
-    wait: Floats
-    slowdown: Floats
+    by: str  #: ``requested time``, or ``run time`` if no job has a requested time
+    jobs: Int64s  #: number of jobs, shape (sizes, times)
+    wait: Floats  #: s; mean wait, NaN without jobs
+    slowdown: Floats  #: mean bounded slowdown, NaN without jobs
 
 
 def wait_classes(run: Run) -> WaitClasses:

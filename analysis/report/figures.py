@@ -1,7 +1,7 @@
 """The pictures of a report on a run: a list, what each shows, and its data.
 
 Most are drawn by :mod:`hpcrowd.analysis.pictures`. The ones here also need
-:mod:`hpcrowd.analysis.features`.
+:mod:`hpcrowd.analysis.features`, or the populations whose users come and go.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.agents.populations.openness import LEAVING, Happening
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.energy.part import over_time_of
@@ -20,7 +21,7 @@ from hpcrowd.analysis.features.draw import FEWEST, think_quartiles
 from hpcrowd.analysis.features.panels import LETTERS, logarithmic_times
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.html import figure_of
-from hpcrowd.analysis.pictures import over_time, plots, power, visits, waits
+from hpcrowd.analysis.pictures import over_time, plots, power, waits
 from hpcrowd.analysis.pictures.density import density_of
 from hpcrowd.analysis.pictures.gantt import (
     busiest_day,
@@ -32,11 +33,98 @@ from hpcrowd.analysis.pictures.gantt import (
 from hpcrowd.analysis.pictures.platform_marks import marks_of
 from hpcrowd.analysis.results import write_csv
 from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.jobs import UNKNOWN, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
+from hpcrowd.environment.limits.memory import check_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+#: Events drawn upward and downward: colour and hatch.
+VISITS = {
+    Happening.ARRIVED: ("blue", ""),
+    Happening.CAME_BACK: ("sky", "///"),
+    Happening.DONE: ("grey", ""),
+    Happening.WENT_AWAY: ("orange", "///"),
+    Happening.GAVE_UP: ("vermilion", ""),
+}
+
+
+def comings_and_goings(run: Run) -> Figure:
+    """Return a picture of the users present over time, and of arrivals and departures per week."""
+    figure = plots.new_figure(12, 4.6, "Users who come and go", plots.run_name(run))
+    above, below = plots.panels(figure, 2, 1, bottom=0.1, top=0.82, hspace=0.42)
+    times, there = users_there(run)
+    first, last = curves.span_of(run.runs) or (0, WEEK)
+    last = max(last, int(times[-1]) if len(times) else 0)
+    plots.tidy(above, "Users present")
+    above.stairs(
+        there, np.append(times, max(last, times[-1] + 1)), fill=True, color=plots.COLOURS["sky"]
+    )
+    above.set_ylim(0, 1.08 * max(1, int(there.max())))
+    plots.time_axis(above, run, first, last, named=False)
+    plots.tidy(below, "Users per week: arrivals upward, departures downward")
+    edges, counts = _by_week(run, first, last)
+    up, down = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    for what, (colour, hatch) in VISITS.items():
+        if not counts[what].any():
+            continue
+        leaves = what in LEAVING
+        base = down if leaves else up
+        top = base - counts[what] if leaves else base + counts[what]
+        below.stairs(
+            top, edges, baseline=base, fill=True, facecolor=plots.COLOURS[colour], hatch=hatch,
+            edgecolor="white", linewidth=0.3, label=what.value,
+        )  # fmt: skip
+        up, down = (up, top) if leaves else (top, down)
+    below.axhline(0, color="black", linewidth=0.8)
+    plots.time_axis(below, run, first, last)
+    kinds = len(below.get_legend_handles_labels()[0])
+    if kinds:
+        plots.legend_at_right(figure, below, kinds)
+    return figure
+
+
+def users_there(run: Run) -> tuple[Int64s, Int64s]:
+    """Return the seconds at which the number of users changes, and the number from then on."""
+    present: dict[int, bool] = {}
+    changes: dict[int, int] = {}
+    for visit in run.parts["population"].rows:
+        now = visit.what not in LEAVING
+        step = int(now) - int(present.get(visit.user, False))
+        present[visit.user] = now
+        changes[visit.at] = changes.get(visit.at, 0) + step
+    times = np.array(sorted(changes), np.int64)
+    return times, np.cumsum([changes[at] for at in times.tolist()], dtype=np.int64)
+
+
+def visits_data(run: Run) -> over_time.Columns:
+    """Return the data of :func:`comings_and_goings`, week by week from the first event on."""
+    first, last = curves.span_of(run.runs) or (0, WEEK)
+    edges, counts = _by_week(run, first, last)
+    times, there = users_there(run)
+    place = np.searchsorted(times, edges[1:], side="left") - 1
+    return {
+        "week_begins_s": edges[:-1],
+        "week_begins_local_time": over_time.local_times(run, edges[:-1]),
+        "users_there_at_its_end": there[place],
+        **{what.value.replace(" ", "_"): counts[what] for what in VISITS},
+    }
+
+
+def _by_week(run: Run, first: int, last: int) -> tuple[Int64s, dict[Happening, Int64s]]:
+    """Return the edges of weeks (7 x 24 h) that cover a span, and the events in each by kind."""
+    visits = run.parts["population"].rows
+    latest = max([last, *(visit.at for visit in visits)])
+    weeks = (latest - min(0, first)) // WEEK
+    check_memory(f"{weeks:,} weeks of the run", 64 * weeks, "correct the times in the trace")
+    edges = np.arange(min(0, first), latest + WEEK + 1, WEEK, dtype=np.int64)
+    return edges, {
+        what: np.histogram([visit.at for visit in visits if visit.what is what], edges)[0]
+        for what in VISITS
+    }
 
 
 #: Formats that :func:`write_figures` writes.
@@ -51,30 +139,15 @@ SCALE = 2
 
 @dataclass(frozen=True)
 class RunFigure:
-    """A picture of a run.
+    """A picture of a run."""
 
-    Attributes
-    ----------
-    title
-        Heading.
-    caption
-        What the picture shows.
-    draw
-        Returns the picture.
-    data
-        Returns the data behind it, as columns.
-    shown
-        Whether the picture makes sense for a run.
-    more
-        Words added to the caption for a particular run.
-    """
-
-    title: str
-    caption: str
-    draw: Callable[[Run], Figure]
-    data: Callable[[Run], over_time.Columns]
+    title: str  #: heading
+    caption: str  #: what the picture shows
+    draw: Callable[[Run], Figure]  #: returns the picture
+    data: Callable[[Run], over_time.Columns]  #: returns the data behind it, as columns
+    #: Whether the picture makes sense for a run.
     shown: Callable[[Run], bool] = lambda run: len(run.jobs) > 0
-    more: Callable[[Run], str] = lambda run: ""
+    more: Callable[[Run], str] = lambda run: ""  #: words added to the caption for a particular run
 
     def told(self, run: Run) -> str:
         """Return the caption for a run."""
@@ -330,8 +403,8 @@ RUN_FIGURES = {
     "visits": RunFigure(
         "Users who come and go",
         "Above: users present; below: arrivals and departures in each week, with the reason.",
-        visits.comings_and_goings,
-        visits.visits_data,
+        comings_and_goings,
+        visits_data,
         lambda run: len(run.parts["population"].rows) > 0 and curves.span_of(run.jobs) is not None,
     ),
     "power": RunFigure(
@@ -353,17 +426,9 @@ def figures_of(run: Run) -> Iterator[tuple[str, RunFigure]]:
 
 
 class Images:
-    """How a report shows its pictures: each as an image.
+    """How a report shows its pictures: each as an image; ``tell`` is called before each."""
 
-    Attributes
-    ----------
-    tell
-        Called before each picture with its title.
-    lead
-        Sentences for the top of the page.
-    """
-
-    lead: tuple[str, ...] = ()
+    lead: tuple[str, ...] = ()  #: sentences for the top of the page
 
     def __init__(self, tell: Tell) -> None:
         self.tell = tell
@@ -383,13 +448,7 @@ class Images:
 
 
 def write_figures(run: Run, folder: str | Path) -> list[str]:
-    """Write every picture of a run into an existing folder, as PNG, SVG and CSV data.
-
-    Returns
-    -------
-    list of str
-        Names of the files.
-    """
+    """Write every picture of a run into a folder, as PNG, SVG and CSV data; return the names."""
     place, names = Path(folder), []
     for name, one in figures_of(run):
         figure = one.draw(run)

@@ -68,20 +68,10 @@ def table_picture(
     *,
     note: str = "",
 ) -> Figure:
-    """Return a picture of a table, as large as needed.
+    """Return a picture of a table, as large as needed; ``note`` is next to the time.
 
-    Parameters
-    ----------
-    moment
-        The moment.
-    what
-        Name of the view.
-    frame
-        The table; its column names are the headings, numbers are aligned right.
-    words
-        The text of the cells, column by column.
-    note
-        Text next to the time, such as how many rows are left out.
+    The headings are the column names of the frame; ``words`` are the texts of the cells, column by
+    column. Numbers are aligned right.
     """
     from pandas.api.types import is_numeric_dtype
 

@@ -34,39 +34,19 @@ PALE = 0.62
 
 @dataclass(frozen=True)
 class Recent:
-    """The jobs that are drawn.
+    """The jobs that are drawn."""
 
-    Attributes
-    ----------
-    rows
-        Rows in the table of runs, :attr:`Moment.by_run`, by start, shape (jobs,).
-    begin, end
-        s; for running jobs the end that the scheduler expects, later than now.
-    total
-        Number of jobs, including those not drawn.
-    share
-        Share of the processor-seconds in the window until now that is drawn.
-    """
-
-    rows: Int64s
-    begin: Int64s
+    rows: Int64s  #: rows in the table of runs, :attr:`Moment.by_run`, by start, shape (jobs,)
+    begin: Int64s  #: s; for running jobs the end that the scheduler expects, later than now
     end: Int64s
-    total: int
-    share: float
+    total: int  #: number of jobs, including those not drawn
+    share: float  #: share of the processor-seconds in the window until now that is drawn
 
 
 def recent_jobs(moment: Moment, back: int = BACK, most: int | None = MOST) -> Recent:
     """Return the jobs that are running or ran at some time in the last ``back`` s.
 
-    Parameters
-    ----------
-    moment
-        The moment.
-    back
-        s before the moment.
-    most
-        Most jobs; if there are more, those with the most processor-seconds in that time. None for
-        all.
+    If there are more than ``most``, they are those with the most processor-seconds in that time.
     """
     moment = moment.by_run
     jobs, now = moment.jobs, moment.now
@@ -78,13 +58,10 @@ def recent_jobs(moment: Moment, back: int = BACK, most: int | None = MOST) -> Re
     total, kept = len(rows), np.arange(len(rows))
     if most is not None and total > most:
         kept = np.sort(np.argsort(-work, kind="stable")[:most])
-    rows, running, begin, drawn = rows[kept], running[kept], begin[kept], work[kept].sum()
-    # The expected end has passed if a job ran longer than its estimate.
-    expected = np.maximum(begin + np.maximum(jobs.estimate[rows], 0), now + 1)
-    end = np.where(running, expected, jobs.end[rows])
-    order = np.lexsort((rows, begin))
-    share = float(drawn / work.sum()) if work.sum() else 1.0
-    return Recent(rows[order], begin[order], end[order], total, share)
+    share = float(work[kept].sum() / work.sum()) if work.sum() else 1.0
+    rows = rows[kept]
+    rows = rows[np.lexsort((rows, jobs.start[rows]))]
+    return Recent(rows, jobs.start[rows], moment.ends[rows], total, share)
 
 
 def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd.DataFrame:

@@ -47,24 +47,12 @@ MOST_NAMES = 12
 
 @dataclass(frozen=True, eq=False)
 class GraphNow:
-    """The units of a user in a window around now.
+    """The units of a user in a window around now."""
 
-    Attributes
-    ----------
-    own
-        All units of the user.
-    shown
-        Indices of those in the window.
-    state
-        State of each unit of the window, index in :data:`STATE_NAMES`, shape (shown,).
-    before, after
-        Edges between units of the window, as indices in the window, shape (edges,).
-    """
-
-    own: OwnUnits
-    shown: range
-    state: Int64s
-    before: Int64s
+    own: OwnUnits  #: all units of the user
+    shown: range  #: indices of those in the window
+    state: Int64s  #: state of each unit of the window, index in :data:`STATE_NAMES`, shape (shown,)
+    before: Int64s  #: edges between units of the window, as indices in the window, shape (edges,)
     after: Int64s
 
     @property
@@ -80,17 +68,8 @@ class GraphNow:
 def graph_now(moment: Moment, user: int, most: int | None = MOST) -> GraphNow:
     """Return the units of a user around now, with their states and what they wait for.
 
-    Parameters
-    ----------
-    moment, user
-        The moment and the user's number.
-    most
-        Most units, around the first unfinished one; None for all.
-
-    Raises
-    ------
-    QuantityError
-        When there is no such user.
+    At most ``most``, around the first unfinished one. A QuantityError says that there is no such
+    user.
     """
     own = own_units(moment, user)
     shown = range(len(own))

@@ -36,17 +36,10 @@ MOST_NAMED = 5
 
 
 def load_edges(moment: Moment, window: int | None = WINDOW, *, until: int | None = None) -> Int64s:
-    """Return the bin edges of a window, s.
+    """Return the bin edges of a window, s; None is the whole run so far.
 
-    Parameters
-    ----------
-    moment
-        The moment.
-    window
-        s; None for the whole run so far. It does not begin before the first submission, but is at
-        least an hour.
-    until
-        s since the origin, the end of the window; by default, and at most, the moment.
+    It does not begin before the first submission, but is at least an hour, and ends at the moment
+    or before, at ``until`` s since the origin.
     """
     last = moment.now if until is None else max(min(until, moment.now), moment.first + HOUR)
     begin = moment.first if window is None else max(moment.first, last - window)

@@ -298,6 +298,14 @@ class Moment:
         return self.started & ~self.ended
 
     @cached_property
+    def ends(self) -> Int64s:
+        """The end of each job, s; of one that runs as expected, later than now; shape (jobs,)."""
+        jobs = self.jobs
+        # The expected end has passed if a job ran longer than its estimate.
+        expected = np.maximum(jobs.start + np.maximum(jobs.estimate, 0), self.now + 1)
+        return np.where(self.running, expected, jobs.end)
+
+    @cached_property
     def never_ran(self) -> Bools:
         """Which submitted jobs are over and never ran, such as those larger than the machine."""
         over = np.isin(self.jobs.state, NEVER_RAN) & (self.jobs.end <= self.now)

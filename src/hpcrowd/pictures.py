@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from .analysis.pictures.over_time import week_of as week_of
     from .analysis.pictures.over_time import write_overview as write_overview
     from .analysis.pictures.small_gantt import small_gantt as small_gantt
-    from .analysis.pictures.visits import comings_and_goings as comings_and_goings
     from .analysis.pictures.waits import users_waits as users_waits
     from .analysis.pictures.waits import wait_classes as wait_classes
     from .analysis.pictures.waits import waits_apart as waits_apart
     from .analysis.pictures.waits import waits_by_class as waits_by_class
     from .analysis.report.figures import RUN_FIGURES as RUN_FIGURES
+    from .analysis.report.figures import comings_and_goings as comings_and_goings
     from .analysis.report.figures import think_against_response as think_against_response
     from .analysis.report.figures import write_figures as write_figures
     from .analysis.report.runs import report_html as report_html

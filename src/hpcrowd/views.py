@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from .analysis.views.units import pauses_picture as pauses_picture
     from .analysis.views.units import pauses_table as pauses_table
     from .analysis.views.users import STATES as STATES
+    from .analysis.views.users import Hours as Hours
     from .analysis.views.users import decisions_picture as decisions_picture
     from .analysis.views.users import decisions_table as decisions_table
+    from .analysis.views.users import hours_of as hours_of
     from .analysis.views.users import users_picture as users_picture
     from .analysis.views.users import users_table as users_table
-    from .analysis.views.week import Hours as Hours
-    from .analysis.views.week import hours_of as hours_of
-    from .analysis.views.week import week_picture as week_picture
-    from .analysis.views.week import week_table as week_table
+    from .analysis.views.users import week_picture as week_picture
+    from .analysis.views.users import week_table as week_table
 else:
     from hpcrowd.names import lazy
 

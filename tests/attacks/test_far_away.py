@@ -23,8 +23,7 @@ from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.tariff import Tariff, TariffPeriod
-from hpcrowd.scenarios.inspector.panels.about import clock_of
-from hpcrowd.scenarios.inspector.panels.timeline import busy_hours
+from hpcrowd.scenarios.inspector.panels.overview import busy_hours, clock_of
 from hpcrowd.views import Moment, load_table, submissions_table
 
 from tests.environment.machine.machine_cases import Nobody

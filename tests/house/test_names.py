@@ -20,7 +20,7 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.traces.formats.common.names import parse_names
 from hpcrowd.environment.traces.formats.tables.columns import parse_csv
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.inspector.panels.about import about
+from hpcrowd.scenarios.inspector.panels.overview import about
 from hpcrowd.scenarios.inspector.panels.registry import panels_json
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 

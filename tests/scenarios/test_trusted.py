@@ -321,8 +321,8 @@ def test_a_finished_run_is_played_back_without_its_code(strange, monkeypatch):
 
 def test_the_page_loads_nothing_that_a_message_names(folder):
     """Settings, behaviours and panels, even where all code of files is trusted."""
-    from hpcrowd.scenarios.inspector.panels.saving import saved_panel
-    from hpcrowd.scenarios.inspector.subjects.changes import apply_changes
+    from hpcrowd.scenarios.inspector.panels.registry import saved_panel
+    from hpcrowd.scenarios.inspector.subjects.course import apply_changes
     from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 
     subject, evil = subject_of(folder / "their" / "log.swf"), f"{folder}/own.py:X"

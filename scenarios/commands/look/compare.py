@@ -14,11 +14,11 @@ from hpcrowd.analysis.comparison.report import (
     format_estimate,
     format_users,
     headline,
-    letter,
     shown_metrics,
     signed,
 )
 from hpcrowd.analysis.metrics import words_of
+from hpcrowd.analysis.numbers import letter
 from hpcrowd.analysis.results import read_run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import AsJson, all_at_hand

@@ -66,8 +66,8 @@ def command(
 
     check_installed()
     subjects = [_subject(path, how) for path in what]
-    from hpcrowd.scenarios.inspector.processes.keeper import start_keeper
     from hpcrowd.scenarios.inspector.processes.runs import Runs
+    from hpcrowd.scenarios.inspector.processes.worker import start_keeper
     from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
 
     listening = bound_socket(host, port)

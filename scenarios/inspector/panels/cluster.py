@@ -1,4 +1,4 @@
-"""The cluster over time: processors in use, the queue, submissions, the jobs that wait."""
+"""The cluster over time: processors in use, the queue, submissions, jobs that wait, power."""
 
 from __future__ import annotations
 
@@ -6,20 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.energy.account import KILO
+from hpcrowd.analysis.pictures.power import (
+    bins_of,
+    power_columns,
+    power_picture,
+    signal_bins,
+    signals_of,
+)
 from hpcrowd.analysis.views.load import (
     lateness_now,
     lateness_words,
+    load_edges,
     load_table,
     queue_table,
     submissions_table,
 )
+from hpcrowd.environment.clock import moment as local_moment
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, name_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-    from hpcrowd.scenarios.inspector.panels.asked import Asked
+    from hpcrowd.analysis.energy.account import EnergyAccount
+    from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.scenarios.inspector.panels.exchange import Asked
     from hpcrowd.scenarios.inspector.subjects.course import Course
+
 
 #: Waiting jobs that the page shows; a file has all.
 QUEUE_SHOWN = 200
@@ -69,18 +84,18 @@ def submissions_panel(course: Course, asked: Asked) -> dict[str, Any]:
 
 
 def queue_with_reasons(course: Course, most: int | None) -> pd.DataFrame:
-    """Return the jobs that wait with the reason of each, in words.
-
-    Parameters
-    ----------
-    course
-        The run.
-    most
-        Most jobs; None for all.
-    """
+    """Return the jobs that wait, ``most`` or all of them, with the reason of each in words."""
     frame = queue_table(course.moment(), most)
     reasons = course.reasons(frame["row"].tolist())
     return frame.assign(reason=[reasons.get(row, "") for row in frame["row"].tolist()])
+
+
+#: Columns of the queue on the page, and those of :func:`queue_with_reasons`.
+QUEUE_COLUMNS = {
+    "job": "job", "user": "user", "processors": "processors", "cluster": "cluster",
+    "queue": "queue", "requested": "requested_time_s", "waited": "waited_s",
+    "submitted": "submitted_s", "reason": "reason",
+}  # fmt: skip
 
 
 def queue_panel(course: Course, asked: Asked) -> dict[str, Any]:
@@ -93,22 +108,69 @@ def queue_panel(course: Course, asked: Asked) -> dict[str, Any]:
         "" if number == UNKNOWN else name_of(jobs.names, "queue", number)
         for number in queues.tolist()
     ]
-    shown = any(names)
-    columns = {name: frame[name].tolist() for name in frame}
-    rows = []
-    for place, queue in enumerate(names):
-        row = {name: column[place] for name, column in columns.items()}
-        rows.append(
-            {
-                "job": row["job"],
-                "user": row["user"],
-                "processors": row["processors"],
-                **({"cluster": row["cluster"]} if "cluster" in row else {}),
-                **({"queue": queue} if shown else {}),
-                "requested": row["requested_time_s"],
-                "waited": row["waited_s"],
-                "submitted": row["submitted_s"],
-                "reason": row["reason"],
-            }
-        )
+    if any(names):
+        frame = frame.assign(queue=names)
+    columns = {key: frame[name] for key, name in QUEUE_COLUMNS.items() if name in frame}
+    cells = zip(*(column.tolist() for column in columns.values()), strict=True)
+    rows = [dict(zip(columns, row, strict=True)) for row in cells]
     return {"total": len(moment.queue), "rows": rows}
+
+
+def _edges(course: Course, asked: Asked, account: EnergyAccount) -> Int64s:
+    """Return the bins of the load that the page shows, as far as the account goes."""
+    moment = course.moment()
+    edges = load_edges(moment, asked.window(moment.now), until=asked.last)
+    return bins_of(account, edges)
+
+
+def power_panel(course: Course, asked: Asked) -> dict[str, Any]:
+    """Return power and signals over the time that the page shows; nothing where it is unknown."""
+    account = course.energy_account()
+    if account is None:
+        return {"edges": [], "power": [], "now": None, "signals": []}
+    edges = _edges(course, asked, account)
+    rough = signal_bins(edges)
+    return {
+        "edges": edges,
+        "power": (account.curve.mean(edges[:-1], edges[1:]) / KILO).round(3),
+        "now": round(float(account.curve.values[-1]) / KILO, 3),
+        "signals": [
+            {
+                "name": one.name,
+                "words": one.words,
+                "unit": one.unit,
+                "edges": rough,
+                "values": one.steps.mean(rough[:-1], rough[1:]).round(4),
+            }
+            for one in signals_of(account)
+        ],
+    }
+
+
+def power_table(course: Course, asked: Asked) -> pd.DataFrame:
+    """Return the power over the time that the page shows, as a table."""
+    import pandas as pd
+
+    account = course.energy_account()
+    if account is None:
+        return pd.DataFrame(columns=["begin_s", "end_s", "power_kw", "wasted_kw"])
+    return pd.DataFrame(power_columns(account, _edges(course, asked, account)))
+
+
+def picture_of_power(course: Course, asked: Asked) -> Figure:
+    """Return a picture of the power over the time that the page shows.
+
+    Raises
+    ------
+    QuantityError
+        When the power is not known.
+    """
+    account = course.energy_account()
+    if account is None:
+        raise QuantityError(
+            "save power: the power of this run is not known; give its scenario a description of "
+            "power, see --power of hpcrowd replay"
+        )
+    when = local_moment(course.moment().clock, course.now)
+    edges = _edges(course, asked, account)
+    return power_picture(account, edges, course.moment().clock, f"Power: {course.label}", when)

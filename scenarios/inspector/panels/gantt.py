@@ -14,11 +14,11 @@ from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, State, name_of
 from hpcrowd.environment.platform.placement import Filling, Placement, rows_beyond
 from hpcrowd.environment.quantities import plural
-from hpcrowd.scenarios.inspector.panels.job_stories import at_submission
+from hpcrowd.scenarios.inspector.panels.jobs import at_submission
 
 if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.scenarios.inspector.panels.asked import Asked
+    from hpcrowd.scenarios.inspector.panels.exchange import Asked
     from hpcrowd.scenarios.inspector.subjects.course import Course
 
 #: Parts of the time shown at which rows of processors are given out anew. In between, jobs stay on
@@ -34,8 +34,7 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
     of_job = course.moment().every_run.row
     moment = course.moment().by_run
     jobs, now = moment.jobs, moment.now
-    expected = np.maximum(jobs.start + np.maximum(jobs.estimate, 0), now + 1)
-    end = np.where(moment.running, expected, jobs.end)
+    end = moment.ends
     step = max((asked.last - asked.first) // PARTS, HOUR)
     begin = asked.first // step * step
     which = moment.started & (end > begin) & (jobs.start < asked.last)
@@ -89,24 +88,12 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Known:
-    """Jobs of a run that have rows.
+    """Jobs of a run that have rows."""
 
-    Attributes
-    ----------
-    filling
-        The rows.
-    now
-        When that was, s.
-    table
-        Rows in the table of jobs, starts and processors, shape (3, jobs).
-    end
-        Ends, some of them only expected then, shape (jobs,).
-    """
-
-    filling: Filling
-    now: int
-    table: Int64s
-    end: Int64s
+    filling: Filling  #: the rows
+    now: int  #: when that was, s
+    table: Int64s  #: rows in the table of jobs, starts and processors, shape (3, jobs)
+    end: Int64s  #: ends, some of them only expected then, shape (jobs,)
 
     def begins(self, now: int, table: Int64s, end: Int64s) -> bool:
         """Return whether other jobs begin with these, and differ only in what ended later."""
@@ -124,14 +111,7 @@ _KNOWN: WeakKeyDictionary[Course, Known] = WeakKeyDictionary()
 def placed(course: Course, rows: Int64s, end: Int64s, size: int) -> Placement:
     """Return where jobs are drawn; after a small step most of them are where they were.
 
-    Parameters
-    ----------
-    course
-        The run.
-    rows, end
-        Rows in the table of runs, by their starts, and ends, some of which are only expected.
-    size
-        Processors of the machine.
+    Rows of the table of runs are by start; ends may be only expected. ``size`` is the machine's.
     """
     moment = course.moment().by_run
     jobs = moment.jobs

@@ -8,8 +8,8 @@ its runs goes with their processes.
 
 ================ ===========================================================================
 :mod:`.wire`     messages between the processes
-:mod:`.keeper`   the process that holds what was read, and starts scouts
-:mod:`.worker`   what scouts, checkpoints and workers do
+:mod:`.worker`   the keeper, which holds what was read and starts scouts; what scouts,
+                 checkpoints and workers do
 :mod:`.runs`     the side of the server: runs, and the way to any second of them
 ================ ===========================================================================
 """

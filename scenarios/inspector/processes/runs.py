@@ -31,20 +31,22 @@ GONE = "the process of this run has ended: press Reset"
 Push = Callable[[Message], object]
 
 
+class Tasks(set[asyncio.Task[Any]]):
+    """Work under way, kept until it is done."""
+
+    def begin(self, work: Any) -> None:
+        """Begin with some."""
+        task = asyncio.ensure_future(work)
+        self.add(task)
+        task.add_done_callback(self.discard)
+
+
 class RunError(HpcrowdError):
     """What was asked of a run failed; the message is for the reader of the page."""
 
 
 class Peer:
-    """A process with a run, at the other end of a connection.
-
-    Attributes
-    ----------
-    now
-        The second at which it is.
-    on_push
-        Called with what it says without being asked.
-    """
+    """A process with a run, at the other end of a connection; it is at second ``now``."""
 
     def __init__(
         self, hello: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -68,13 +70,7 @@ class Peer:
         self.close()
 
     async def ask(self, do: str, **asked: Any) -> Message:
-        """Ask the process for something and return its answer.
-
-        Raises
-        ------
-        RunError
-            When it could not, or the process has ended.
-        """
+        """Ask the process for something and return its answer; a RunError says why it could not."""
         if self.closed:
             raise RunError(GONE)
         self._serial += 1
@@ -113,32 +109,16 @@ async def read_message(reader: asyncio.StreamReader) -> Message | None:
 
 @dataclass(frozen=True)
 class Spec:
-    """What a run is.
+    """What a run is."""
 
-    Attributes
-    ----------
-    subject
-        Its place on the command line.
-    settings
-        Settings from the reader: pairs of name and value.
-    since, edits
-        When users are changed, s, and how, as JSON; None if none are.
-    version
-        Of the file of a scenario, which may be edited while pages are open, see
-        :meth:`Runs.version`.
-    serial
-        Differs for runs that are begun anew from their files.
-    measured
-        Whether only the numbers at its end are wanted.
-    """
-
-    subject: int
-    settings: tuple[tuple[str, str], ...] = ()
-    since: int | None = None
+    subject: int  #: its place on the command line
+    settings: tuple[tuple[str, str], ...] = ()  #: settings from the reader: pairs of name and value
+    since: int | None = None  #: when users are changed, s, and how, as JSON; None if none are
     edits: str = ""
+    #: Of the file of a scenario, which may be edited while pages are open: :meth:`Runs.version`.
     version: int = 0
-    serial: int = 0
-    measured: bool = False
+    serial: int = 0  #: differs for runs that are begun anew from their files
+    measured: bool = False  #: whether only the numbers at its end are wanted
 
     @property
     def before(self) -> Spec:
@@ -148,39 +128,20 @@ class Spec:
 
 @dataclass(eq=False)
 class SharedRun:
-    """A run, shared by all pages that show it.
-
-    Attributes
-    ----------
-    number, spec
-        Its number, and what it is.
-    begun
-        Resolved with what there is to know of it, as JSON, when it has begun.
-    checkpoints
-        Processes that wait at a second, by rising second.
-    timeline
-        The whole run so far, as JSON.
-    done
-        Whether it has come to its end.
-    error
-        Why it could not be simulated to its end; else empty.
-    changed
-        Called when the timeline has.
-    pages
-        Number of pages that show it.
-    parent
-        The run that it is until users are changed; None for all others.
-    """
+    """A run, shared by all pages that show it."""
 
     number: int
     spec: Spec
+    #: Resolved with what there is to know of it, as JSON, when it has begun.
     begun: asyncio.Future[bytes]
+    #: Processes that wait at a second, by rising second.
     checkpoints: list[Peer] = field(default_factory=list)
-    timeline: bytes = b""
-    done: bool = False
-    error: str = ""
-    changed: set[Callable[[], object]] = field(default_factory=set)
-    pages: int = 0
+    timeline: bytes = b""  #: the whole run so far, as JSON
+    done: bool = False  #: whether it has come to its end
+    error: str = ""  #: why it could not be simulated to its end; else empty
+    changed: set[Callable[[], object]] = field(default_factory=set)  #: called when the timeline has
+    pages: int = 0  #: number of pages that show it
+    #: The run that it is until users are changed; None for all others.
     parent: SharedRun | None = None
     scout: Peer | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -189,6 +150,21 @@ class SharedRun:
         """Call all that wait for changes of the timeline."""
         for call in tuple(self.changed):
             call()
+
+    async def until[T](self, known: Callable[[], T | None]) -> T:
+        """Return what is known of it once it is; a RunError says why it never will be."""
+        grown = asyncio.Event()
+        self.changed.add(grown.set)
+        try:
+            while True:
+                grown.clear()
+                if self.error:
+                    raise RunError(self.error)
+                if (found := known()) is not None:
+                    return found
+                await grown.wait()
+        finally:
+            self.changed.discard(grown.set)
 
     def close(self) -> None:
         """End its processes."""
@@ -200,14 +176,9 @@ class SharedRun:
 
 
 class Runs:
-    """All runs of the server.
+    """All runs of the server, of the subjects at ``paths`` on the command line.
 
     Make it before the keeper is started, and run :meth:`listen` in the event loop.
-
-    Parameters
-    ----------
-    paths
-        Of the subjects on the command line.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -224,7 +195,7 @@ class Runs:
         self._numbers: dict[int, SharedRun] = {}
         self._serial = itertools.count(1)
         self._tickets: dict[str, asyncio.Future[Peer]] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Tasks()
 
     async def listen(self) -> None:
         """Accept the connections of processes."""
@@ -264,10 +235,7 @@ class Runs:
     async def run_of(self, spec: Spec) -> SharedRun:
         """Return a run, which is started unless it is there, and count the page that shows it.
 
-        Raises
-        ------
-        RunError
-            When it cannot begin with these settings.
+        A RunError says that it cannot begin with these settings.
         """
         run = self._runs.get(spec)
         if run is None:
@@ -324,7 +292,7 @@ class Runs:
                 {"run": run.number, "subject": spec.subject, "settings": dict(spec.settings)}
             )
         else:
-            self._task(self._branch(run))
+            self._tasks.begin(self._branch(run))
         return run
 
     async def _branch(self, run: SharedRun) -> None:
@@ -345,7 +313,7 @@ class Runs:
             self._failed(run, str(error))
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._task(self._greeted(reader, writer))
+        self._tasks.begin(self._greeted(reader, writer))
 
     async def _greeted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = await read_message(reader)
@@ -434,9 +402,4 @@ class Runs:
             await asyncio.sleep(seconds)
             do()
 
-        self._task(work())
-
-    def _task(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.begin(work())

@@ -35,12 +35,7 @@ def packed_message(header: dict[str, Any], body: bytes = b"") -> bytes:
 class Wire:
     """One end of a connection that waits for what it reads, for processes with one thread.
 
-    Parameters
-    ----------
-    path
-        The socket to connect to.
-    hello
-        Header of the first message, which says who connects.
+    It connects to the socket at ``path``, and ``hello``, the first header, says who connects.
     """
 
     def __init__(self, path: str, hello: dict[str, Any]) -> None:

@@ -1,29 +1,38 @@
-"""A process that holds one run: it advances, forks, and answers what the page asks.
+"""The processes of the page: the keeper, which forks one for each run, and what those do.
 
-Scouts, checkpoints and workers differ only in what they are asked; see the package.
+The keeper holds what was read from files. It has one thread and nothing of the web, so that its
+forks are small and safe. Each of them holds one run: it advances, forks, and answers what the page
+asks. Scouts, checkpoints and workers differ only in what they are asked; see the package.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
+import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.scenarios.inspector.panels.about import about
+from hpcrowd.environment.errors import HpcrowdError, UnavailableError
+from hpcrowd.scenarios.inspector.panels.exchange import to_json
 from hpcrowd.scenarios.inspector.panels.forecast import forecast
-from hpcrowd.scenarios.inspector.panels.packing import to_json
-from hpcrowd.scenarios.inspector.panels.registry import panels_json
-from hpcrowd.scenarios.inspector.panels.timeline import timeline
+from hpcrowd.scenarios.inspector.panels.overview import about, timeline
+from hpcrowd.scenarios.inspector.panels.registry import PANELS, panels_json, saved_panel
 from hpcrowd.scenarios.inspector.processes.wire import Message, Wire
-from hpcrowd.scenarios.inspector.subjects.changes import apply_changes
-from hpcrowd.scenarios.inspector.subjects.course import Course
+from hpcrowd.scenarios.inspector.subjects.course import Course, apply_changes
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.inspector.subjects.course import Course
+    from hpcrowd.scenarios.inspector.subjects.subject import Subject
+
 
 #: Real time between two signs of progress, s.
 SIGN = 0.2
@@ -59,17 +68,7 @@ class Pieces:
 
 
 class Worker:
-    """A process with a run.
-
-    Parameters
-    ----------
-    wire
-        To the server.
-    course
-        The run.
-    run
-        Number of the run, for what the process says of itself.
-    """
+    """A process with a run; ``run`` is its number, for what the process says of itself."""
 
     def __init__(self, wire: Wire, course: Course, run: int) -> None:
         self.wire = wire
@@ -103,9 +102,6 @@ class Worker:
         elif what == "look":
             self._reply(message, self._where(), panels_json(self.course, asked))
         elif what == "save":
-            # Drawing libraries are loaded where something is saved, and only there.
-            from hpcrowd.scenarios.inspector.panels.saving import saved_panel
-
             self._reply(message, {}, saved_panel(self.course, asked))
         elif what == "forecast":
             self._forecast(message)
@@ -202,17 +198,7 @@ class Worker:
 
 
 def started(wire: Wire, begin: Callable[[], Course], run: int) -> None:
-    """Begin a run, say how it went, and serve it until the server closes the connection.
-
-    Parameters
-    ----------
-    wire
-        To the server.
-    begin
-        Returns the run at its beginning.
-    run
-        Its number.
-    """
+    """Begin a run, say how it went, and serve it until the server closes the connection."""
     try:
         course = begin()
         description = to_json(about(course))
@@ -229,3 +215,74 @@ def started(wire: Wire, begin: Callable[[], Course], run: int) -> None:
         else:
             wire.send({"push": "begun", "now": course.now}, description)
             Worker(wire, course, run).serve()
+
+
+def start_keeper(
+    subjects: Sequence[Subject], path: str, listening: Sequence[socket.socket] = ()
+) -> int:
+    """Start the keeper; return the number of its process.
+
+    The server listens at ``path`` already; the keeper does not hold its ``listening`` sockets open.
+    An UnavailableError says that the system cannot fork processes, as Windows.
+    """
+    if not hasattr(os, "fork"):
+        raise UnavailableError(
+            "hpcrowd inspect: the page needs a system that forks processes, such as Linux, macOS, "
+            "or Windows with WSL"
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        # The other threads are those of linear algebra, which survive a fork.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = os.fork()
+    if process == 0:
+        code = 0
+        # Ctrl-C reaches every process of the terminal; these end when the server closes their
+        # connections. Other signals for all of them end these at once, and in silence.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        try:
+            for one in listening:
+                one.close()
+            _keep(subjects, path)
+        except BaseException:  # noqa: BLE001 - the process must not go on as another command
+            traceback.print_exc()
+            code = 1
+        finally:
+            os._exit(code)
+    return process
+
+
+def _keep(subjects: Sequence[Subject], path: str) -> None:
+    # Ended forks need nobody to wait for them.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    warnings.filterwarnings("ignore", "This process", DeprecationWarning)
+    wire = Wire(path, {"keeper": True})
+    for subject in subjects:
+        with suppress(HpcrowdError):
+            _warm_up(subject)
+    gc.collect()
+    gc.freeze()
+    wire.send({"push": "warm"})
+    while (message := wire.receive()) is not None:
+        asked = message.header
+        if os.fork() == 0:
+            run = int(asked["run"])
+            own = wire.again({"scout": True, "run": run})
+            subject = subjects[int(asked["subject"])]
+            started(own, partial(subject.begin, asked["settings"]), run)
+            return
+
+
+def _warm_up(subject: Subject) -> None:
+    """Simulate a day and look at it, so that modules are there for all forks."""
+    course = subject.begin({})
+    course.advance(course.now + DAY)
+    timeline(course, whole=True)
+    users = course.moment().jobs.user
+    user = int(users[0]) if len(users) else None
+    asked = {"panels": [*PANELS], "from": course.now - DAY, "to": course.now, "user": user}
+    panels_json(course, asked)

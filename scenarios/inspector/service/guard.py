@@ -65,17 +65,8 @@ POLICY_VIOLATION = 1008
 class Guard:
     """Passes on the requests of the page and refuses all others.
 
-    Parameters
-    ----------
-    inner
-        The application, ASGI.
-    port
-        Of the server. The cookie is named after it, since a browser sends the cookies of one
-        address to all its ports.
-    token
-        What a browser has to present.
-    hosts
-        Names that requests may use for this machine; empty for any.
+    ``hosts`` are names that requests may use for this machine; empty for any. The cookie is named
+    after the port, since a browser sends the cookies of one address to all its ports.
     """
 
     def __init__(self, inner: ASGIApp, port: int, token: str, hosts: Collection[str] = ()) -> None:

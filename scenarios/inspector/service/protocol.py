@@ -167,13 +167,7 @@ _REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discrimina
 
 
 def parse_request(text: str) -> Request:
-    """Return a message from a browser.
-
-    Raises
-    ------
-    QuantityError
-        When it is not one of those above, in one line.
-    """
+    """Return a message from a browser; a QuantityError says in one line why it is none."""
     if len(text) > LONGEST:
         raise QuantityError(f"message of {len(text):,} characters: at most {LONGEST:,}")
     try:

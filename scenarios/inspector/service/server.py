@@ -45,13 +45,7 @@ TYPES = {
 
 
 def check_installed() -> None:
-    """Check that the packages for the page are installed.
-
-    Raises
-    ------
-    UnavailableError
-        When they are not.
-    """
+    """Check that the packages for the page are installed; an UnavailableError says otherwise."""
     if any(find_spec(name) is None for name in ("bokeh", "starlette", "uvicorn", "websockets")):
         raise UnavailableError(f"hpcrowd inspect: {missing('the page', 'page')}")
 
@@ -65,19 +59,10 @@ def is_loopback(host: str) -> bool:
 
 
 def bound_socket(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens.
+    """Return a socket that listens at an address of this machine.
 
-    Parameters
-    ----------
-    host
-        An address of this machine.
-    port
-        None for :data:`PORT`, or any that is free; 0 for any.
-
-    Raises
-    ------
-    QuantityError
-        When the port is taken, or the address is not one of this machine.
+    ``port`` is None for :data:`PORT`, or any that is free, and 0 for any. A QuantityError says that
+    it is taken, or that the address is not one of this machine.
     """
     wanted = (PORT, 0) if port is None else (port,)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -108,15 +93,7 @@ def static_files() -> dict[str, Path]:
 
 
 def application(runs: Runs, names: Sequence[str]) -> Starlette:
-    """Return the application: the page, its files, and the websocket behind it.
-
-    Parameters
-    ----------
-    runs
-        All runs of the server.
-    names
-        Names of the subjects.
-    """
+    """Return the application: the page, its files, and the websocket behind it."""
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import PlainTextResponse, Response
@@ -193,25 +170,10 @@ def serve(
     token: str,
     ready: Callable[[], Any],
 ) -> None:
-    """Serve the page until interrupted.
+    """Serve the page until interrupted; the keeper has been started.
 
-    Parameters
-    ----------
-    names
-        Names of the subjects.
-    runs
-        All runs; the keeper has been started.
-    listening
-        Of :func:`bound_socket`.
-    token
-        What a browser has to present.
-    ready
-        Called when pages can be opened.
-
-    Raises
-    ------
-    UnavailableError
-        When the server does not start.
+    A browser has to present the ``token``; ``ready`` is called when pages can be opened. An
+    UnavailableError says that the server does not start.
     """
     import uvicorn
 

@@ -16,10 +16,10 @@ from typing import Any
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import plural
-from hpcrowd.scenarios.inspector.panels.asked import SAVED_TYPES
-from hpcrowd.scenarios.inspector.processes.runs import Peer, RunError, Runs, SharedRun, Spec
+from hpcrowd.scenarios.inspector.panels.exchange import SAVED_TYPES
+from hpcrowd.scenarios.inspector.processes.runs import Peer, RunError, Runs, SharedRun, Spec, Tasks
 from hpcrowd.scenarios.inspector.processes.wire import Message
-from hpcrowd.scenarios.inspector.service.forecasts import Forecasting
+from hpcrowd.scenarios.inspector.service.background import Forecasting, Repetition
 from hpcrowd.scenarios.inspector.service.protocol import (
     Forecast,
     Halt,
@@ -31,7 +31,6 @@ from hpcrowd.scenarios.inspector.service.protocol import (
     Show,
     parse_request,
 )
-from hpcrowd.scenarios.inspector.service.seeds import Repetition
 
 #: Time that is saved by going on from a checkpoint instead of from where a run is, simulated s:
 #: a fork takes as long as about a week of simulation.
@@ -46,27 +45,16 @@ Send = Callable[[str], Awaitable[Any]]
 
 @dataclass(eq=False)
 class Seat:
-    """One of the runs of a page.
+    """One of the runs of a page."""
 
-    Attributes
-    ----------
-    run
-        The run.
-    peer
-        The process of this page that is at the second shown; None before the first.
-    behind
-        A process of the same run a little before that, for steps back; None before the first.
-    at_work
-        The run of both: before the second at which users are changed, that before it.
-    notify
-        Called when the timeline of the run has grown.
-    """
-
-    run: SharedRun
+    run: SharedRun  #: the run
+    #: The process of this page that is at the second shown; None before the first.
     peer: Peer | None = None
+    #: A process of the same run a little before that, for steps back; None before the first.
     behind: Peer | None = None
+    #: The run of both: before the second at which users are changed, that before it.
     at_work: SharedRun | None = None
-    notify: Callable[[], object] | None = None
+    notify: Callable[[], object] | None = None  #: called when the timeline of the run has grown
 
     def close(self) -> None:
         """End its processes."""
@@ -77,17 +65,7 @@ class Seat:
 
 
 class Session:
-    """One open page.
-
-    Parameters
-    ----------
-    runs
-        All runs of the server.
-    subjects
-        Names of the subjects.
-    send
-        Sends a text to the browser.
-    """
+    """One open page; ``subjects`` are their names, ``send`` sends a text to the browser."""
 
     def __init__(self, runs: Runs, subjects: Sequence[str], send: Send) -> None:
         self.seats: list[Seat] = []
@@ -99,7 +77,7 @@ class Session:
         self._busy: set[Peer] = set()
         self._repetition: Repetition | None = None
         self._forecasting: Forecasting | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Tasks()
 
     async def hello(self, version: str) -> None:
         """Greet the browser."""
@@ -135,8 +113,7 @@ class Session:
 
     def close(self) -> None:
         """End the processes of the page."""
-        if self._repetition is not None:
-            self._repetition.stop()
+        self._stop_seeds()
         self._stop_forecast()
         for seat in self.seats:
             self._leave(seat)
@@ -146,16 +123,11 @@ class Session:
 
     async def _answer(self, request: Request) -> None:
         self._halted = False
-        if isinstance(request, Open):
-            await self._open(request)
-        elif isinstance(request, Show):
-            await self._show(request)
-        elif isinstance(request, Save):
-            await self._save(request)
-        elif isinstance(request, Seeds):
-            await self._seeds(request)
-        elif isinstance(request, Forecast):
-            await self._forecast(request)
+        answers: dict[type, Callable[[Any], Awaitable[None]]] = {
+            Open: self._open, Show: self._show, Save: self._save, Seeds: self._seeds,
+            Forecast: self._forecast,
+        }  # fmt: skip
+        await answers[type(request)](request)
 
     # Which runs are shown.
 
@@ -165,9 +137,7 @@ class Session:
             raise QuantityError(f"{len(asked)} runs: the command shows {len(self._subjects)}")
         if request.again:
             self._serial = self._runs.new_serial()
-        if self._repetition is not None:
-            self._repetition.stop()
-            self._repetition = None
+        self._stop_seeds()
         self._stop_forecast()
         specs = [self._spec(place, one) for place, one in enumerate(asked)]
         former = self.seats
@@ -228,7 +198,7 @@ class Session:
             run.changed.discard(seat.notify)
 
         def notify() -> None:
-            self._task(self._timeline(place, seat))
+            self._tasks.begin(self._timeline(place, seat))
 
         seat.notify = notify
         run.changed.add(notify)
@@ -245,23 +215,17 @@ class Session:
     async def _first_busy(self, seat: Seat) -> int:
         """Return the first busy hour of a run, which may have to be simulated until then."""
         run = seat.run
-        grown = asyncio.Event()
-        run.changed.add(grown.set)
-        try:
-            while True:
-                grown.clear()
-                if run.error:
-                    raise RunError(run.error)
-                if run.timeline:
-                    known = json.loads(run.timeline)
-                    if known["busy"] is not None:
-                        return int(known["busy"])
-                    if run.done:
-                        found = known["busiest"]
-                        return int(known["until"] if found is None else found)
-                await grown.wait()
-        finally:
-            run.changed.discard(grown.set)
+
+        def busy() -> int | None:
+            if not run.timeline:
+                return None
+            known = json.loads(run.timeline)
+            found: int | None = known["busy"]
+            if found is None and run.done:
+                found = known["until"] if known["busiest"] is None else known["busiest"]
+            return found
+
+        return await run.until(busy)
 
     def _leave(self, seat: Seat) -> None:
         if seat.notify is not None:
@@ -375,17 +339,14 @@ class Session:
         day, last = message.header["now"] // DAY, message.header["until"] // DAY
         self._progress = True
         text = f"Simulating, day {day:,} of {last:,}"
-        self._task(self._push({"push": "progress", "text": text}))
+        self._tasks.begin(self._push({"push": "progress", "text": text}))
 
     async def _save(self, request: Save) -> None:
         if request.run >= len(self.seats):
             raise QuantityError(f"run {request.run}: the page shows {len(self.seats)}")
         seat = self.seats[request.run]
         peer = await self._peer(seat, 0)
-        asked = {
-            "panel": request.panel, "kind": request.kind, "from": request.begin,
-            "to": request.end, "user": request.user, "job": request.job,
-        }  # fmt: skip
+        asked = request.model_dump(by_alias=True, exclude={"id", "do", "run"})
         found = await peer.ask("save", **asked)
         trace = Path(self._subjects[seat.run.spec.subject]).name.split(".")[0]
         name = re.sub(r"[^A-Za-z0-9]+", "-", f"{trace} {request.panel} {'ab'[request.run]}")
@@ -399,13 +360,11 @@ class Session:
         )
 
     async def _seeds(self, request: Seeds) -> None:
-        if self._repetition is not None:
-            self._repetition.stop()
-            self._repetition = None
+        self._stop_seeds()
         if request.count:
             specs = [seat.run.spec for seat in self.seats]
             self._repetition = Repetition(self._runs, specs, request.count, self._push)
-            self._task(self._repetition.work())
+            self._tasks.begin(self._repetition.work())
         await self._push({"id": request.id, "ok": True})
 
     async def _forecast(self, request: Forecast) -> None:
@@ -424,8 +383,13 @@ class Session:
                 raise
             at = max(peer.now for peer in here)
             self._forecasting = Forecasting(peers, at, request, self._text)
-            self._task(self._forecasting.work())
+            self._tasks.begin(self._forecasting.work())
         await self._push({"id": request.id, "ok": True})
+
+    def _stop_seeds(self) -> None:
+        if self._repetition is not None:
+            self._repetition.stop()
+            self._repetition = None
 
     def _stop_forecast(self) -> None:
         if self._forecasting is not None:
@@ -438,11 +402,6 @@ class Session:
     async def _text(self, text: str) -> None:
         async with self._sending:
             await self._send(text)
-
-    def _task(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _at_work(run: SharedRun, at: int) -> SharedRun:

@@ -1,19 +1,23 @@
-"""Runs in progress, simulated or played back."""
+"""Runs in progress, simulated or played back, and changes of users in their middle."""
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.user import User
+from hpcrowd.agents.behaviours.user import ReplayUser, User
+from hpcrowd.agents.populations.given import give_behaviour
+from hpcrowd.agents.presets import PRESETS
 from hpcrowd.analysis.accounts.decisions import decisions_of
 from hpcrowd.analysis.views.moment import Moment, activity_count, next_event_of
 from hpcrowd.environment.clock import DAY, WEEK
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.stops import FOREVER
@@ -22,7 +26,6 @@ from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 if TYPE_CHECKING:
     from hpcrowd.analysis.energy.account import EnergyAccount
     from hpcrowd.analysis.run import Run
-    from hpcrowd.scenarios.inspector.subjects.settings import Control
     from hpcrowd.scenarios.kinds.base import Scenario, Staged
 
 
@@ -33,30 +36,49 @@ SEARCHED_AT_ONCE = 8 * WEEK
 PATIENCE = 8.0
 
 
+#: A number, or a multiple of the recorded value.
+MULTIPLE = re.compile(r"\d{1,9}(\.\d{1,6})?x?")
+
+#: The largest seed that the page takes.
+LARGEST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Control:
+    """A setting of a scenario that the page offers."""
+
+    name: str  #: name of the setting in a scenario file
+    label: str  #: its name on the page
+    choices: tuple[str, ...] = ()  #: permitted values; empty for a number or a multiple
+    value: str = ""  #: its value in the scenario
+
+    def check(self, text: str) -> str:
+        """Return a value from a browser if it is permitted; a QuantityError says why it is not."""
+        if text == self.value or text in self.choices:
+            return text
+        if self.choices:
+            raise QuantityError(f"{self.name} {text[:40]!r}: not offered; choose one of the list")
+        if self.name == "seed":
+            if not text.isascii() or not text.isdigit() or int(text[:12]) > LARGEST_SEED:
+                raise QuantityError(
+                    f"seed {text[:40]!r}: must be a whole number from 0 to {LARGEST_SEED}"
+                )
+        elif not MULTIPLE.fullmatch(text):
+            raise QuantityError(
+                f"{self.name} {text[:40]!r}: must be a number such as 200, or a multiple such as 2x"
+            )
+        return text
+
+
 class Course(ABC):
-    """A run that can be advanced.
+    """A run that can be advanced."""
 
-    Attributes
-    ----------
-    label
-        A short name for titles.
-    log_full
-        Whether decisions were lost because the log was full.
-    played_back
-        Whether the run is finished and cannot be changed.
-    controls
-        Settings that a reader may change, with their values in this run.
-    notes
-        What reading assumed, repaired or dropped, a line each.
-    scheduler_name
-        The scheduler of a run that is played back, if reasons can be derived from it; else None.
-    """
-
-    label: str
-    log_full = False
-    played_back = False
-    controls: tuple[Control, ...] = ()
-    notes: Sequence[str] = ()
+    label: str  #: a short name for titles
+    log_full = False  #: whether decisions were lost because the log was full
+    played_back = False  #: whether the run is finished and cannot be changed
+    controls: tuple[Control, ...] = ()  #: settings that a reader may change, with their values here
+    notes: Sequence[str] = ()  #: what reading assumed, repaired or dropped, a line each
+    #: The scheduler of a run that is played back, if reasons can be derived from it; else None.
     scheduler_name: str | None = None
     _moment: Moment | None = None
     _account: tuple[Moment, EnergyAccount | None] | None = None
@@ -91,13 +113,7 @@ class Course(ABC):
 
     @abstractmethod
     def reasons(self, rows: Sequence[int]) -> dict[int, str]:
-        """Return why jobs wait, in words, by row; rows without a known reason are left out.
-
-        Parameters
-        ----------
-        rows
-            Rows of waiting jobs.
-        """
+        """Return why jobs wait, in words, by row; rows without a known reason are left out."""
 
     def skip_to(self, first: int) -> None:
         """Advance to the day of second ``first``, before which nothing happens."""
@@ -135,19 +151,7 @@ class Course(ABC):
 
 
 class LiveCourse(Course):
-    """A simulation.
-
-    Parameters
-    ----------
-    staged
-        The simulation before it begins.
-    label
-        A short name.
-    controls
-        Settings that a reader may change.
-    scenario
-        All settings of the run; None if it comes from none.
-    """
+    """A simulation that has not begun; ``scenario`` has all its settings, if it comes from one."""
 
     def __init__(
         self,
@@ -184,13 +188,7 @@ class LiveCourse(Course):
                 self.log_full = self.staged.log.dropped > 0
 
     def changed(self) -> None:
-        """Let changes of users' graphs take effect; to be called after them.
-
-        Raises
-        ------
-        HpcrowdError
-            When a graph makes no sense.
-        """
+        """Let changes of users' graphs take effect; to be called after them."""
         self._moment = None
         self.model.run(until=self.now)
 
@@ -272,13 +270,7 @@ class LiveCourse(Course):
 
 
 class PlayedBack(Course):
-    """A finished run.
-
-    Parameters
-    ----------
-    run
-        The run, with its work if that can be recovered; shared by all pages, so it is only read.
-    """
+    """A finished run, with its work if that can be recovered; all pages only read it."""
 
     played_back = True
 
@@ -353,3 +345,55 @@ class PlayedBack(Course):
         except QuantityError:
             return {}  # a custom scheduler, of which only the name is known
         return {one.row: one.words(run.clock) for one in reasons}
+
+
+def apply_changes(course: Course, changes: Sequence[dict[str, Any]]) -> None:
+    """Change users of a run from now on, one change after the other.
+
+    A change gives a ``user`` another ``behaviour``, the name of a preset; or it sets the
+    ``think_time`` (``seconds``) of the edge of its graph from unit ``before`` to ``after``, adds
+    the edge, or removes it. An HpcrowdError says in one line which is not possible.
+    """
+    if not isinstance(course, LiveCourse):
+        raise QuantityError("a finished run cannot be changed: open its trace or scenario instead")
+    for change in changes:
+        user = _user(course, change["user"])
+        if change["kind"] == "behaviour":
+            name = change["value"]
+            known = tuple(PRESETS)  # the registry itself would look for a file of that name
+            if name not in known:
+                raise QuantityError(f"behaviour {name!r}: {not_one_of(name, known)}")
+            give_behaviour(course.model, user, name)
+        else:
+            _change_edge(user, change)
+    course.changed()
+
+
+def _change_edge(user: ReplayUser, change: dict[str, Any]) -> None:
+    """Change an edge of a user's graph."""
+    before, after, kind = change["before"], change["after"], change["kind"]
+    seconds = change.get("seconds")
+    words = f"user {user.number}, edge from {before} to {after}"
+    if kind != "remove_edge" and seconds is None:
+        raise QuantityError(f"{words}: no think time; give seconds")
+    if kind == "add_edge":
+        user.graph.add_edge(before, after, think_time=seconds)
+        return
+    if not user.graph.has_edge(before, after):
+        raise QuantityError(f"{words}: there is none; choose one of the graph")
+    if kind == "remove_edge":
+        user.graph.remove_edge(before, after)
+    else:
+        user.graph.edges[before, after]["think_time"] = seconds
+
+
+def _user(course: LiveCourse, number: int) -> ReplayUser:
+    user = course.moment().users.get(number)
+    if not isinstance(user, ReplayUser):
+        raise QuantityError(
+            f"user {number}: makes up its work, so there is no graph to change; choose a user who "
+            "replays a record"
+            if user is not None
+            else f"user {number}: not in this run"
+        )
+    return user

@@ -1,25 +1,85 @@
-"""What is inspected: a trace, a scenario in a TOML file, or a folder of results."""
+"""What is inspected: a trace, a scenario in a TOML file, or a folder of results.
+
+A setting comes from a browser, so it is accepted only if it is one of the choices that the page
+offers, or a plain number: names of files cannot come in this way.
+"""
 
 from __future__ import annotations
 
 import pickle
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import ABC
+from abc import abstractmethod
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, override
+from typing import Any
+from typing import override
 
 from hpcrowd.agents.behaviours.decisions import DecisionLog
+from hpcrowd.agents.populations.openness import FORMULA_NAMES
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.registry import trace_path
-from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse, PlayedBack
-from hpcrowd.scenarios.inspector.subjects.settings import Control, controls_of, settings_of
-from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
-from hpcrowd.scenarios.kinds.files import SettingError, read_scenario, scenario_of
+from hpcrowd.environment.grid.policies import GRID_POLICIES
+from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
+from hpcrowd.environment.schedulers.names import RECORDED
+from hpcrowd.scenarios.inspector.subjects.course import Control
+from hpcrowd.scenarios.inspector.subjects.course import Course
+from hpcrowd.scenarios.inspector.subjects.course import LiveCourse
+from hpcrowd.scenarios.inspector.subjects.course import PlayedBack
+from hpcrowd.scenarios.kinds.base import Scenario
+from hpcrowd.scenarios.kinds.base import takes_settings
+from hpcrowd.scenarios.kinds.files import SettingError
+from hpcrowd.scenarios.kinds.files import read_scenario
+from hpcrowd.scenarios.kinds.files import scenario_of
+from hpcrowd.scenarios.kinds.populations.resample import DOING
+from hpcrowd.scenarios.kinds.populations.resample import NONE
+
+#: Schedulers that the page offers: none of them needs a file.
+OFFERED_SCHEDULERS = (*POOL_SCHEDULERS, "easy:backfill=sjbf", RECORDED)
 
 #: Decisions that a page keeps; 55 bytes each.
 KEPT_DECISIONS = 500_000
+
+
+def controls_of(values: Mapping[str, Any]) -> tuple[Control, ...]:
+    """Return the settings of a scenario that the page offers; ``values`` are its completed ones."""
+    from hpcrowd.agents.presets import PRESETS
+
+    users = tuple(PRESETS)
+    offered = (
+        Control("users", "Users", tuple(DOING) if values.get("kind") == "resample" else users),
+        Control("population", "How many users"),
+        Control("satisfaction", "Satisfaction", (NONE, *FORMULA_NAMES)),
+        Control("scheduler", "Scheduler", OFFERED_SCHEDULERS),
+        Control("broker", "Broker", tuple(GRID_POLICIES)),
+        Control("processors", "Processors"),
+        Control("speed", "Speed"),
+        Control("seed", "Seed"),
+    )
+    found = []
+    for control in offered:
+        value = values.get(control.name)
+        if isinstance(value, str | int | float):
+            found.append(replace(control, value=str(value)))
+    return tuple(found)
+
+
+def settings_of(controls: tuple[Control, ...], given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the changes of a reader, checked, as settings of a scenario."""
+    known = {control.name: control for control in controls}
+    settings: dict[str, Any] = {}
+    for name, text in given.items():
+        if name not in known:
+            raise QuantityError(
+                f"{name[:40]!r}: no such setting here; there are {', '.join(known)}"
+            )
+        value = known[name].check(text)
+        if value != known[name].value:
+            settings[name] = int(value) if name == "seed" else value
+    return settings
 
 
 class Subject(ABC):
@@ -38,35 +98,17 @@ class Subject(ABC):
 
     @abstractmethod
     def begin(self, given: Mapping[str, str]) -> Course:
-        """Return a course at its beginning.
+        """Return a course at its beginning, with settings from the reader, by name.
 
-        Parameters
-        ----------
-        given
-            Settings from the reader, by name.
-
-        Raises
-        ------
-        HpcrowdError
-            When it cannot be run with these settings, in one line.
+        An HpcrowdError says in one line why it cannot be run with these settings.
         """
 
 
 class ScenarioSubject(Subject):
     """A scenario, simulated while the page is open.
 
-    Parameters
-    ----------
-    read
-        Returns the scenario. It is called again whenever a course begins, so that a file may be
-        edited while the page is open.
-    name
-        A short name.
-
-    Raises
-    ------
-    HpcrowdError
-        When the scenario or its inputs cannot be read.
+    ``read`` returns it. It is called again whenever a course begins, so that a file may be edited
+    while the page is open.
     """
 
     def __init__(self, read: Callable[[], Scenario], name: str) -> None:
@@ -107,13 +149,7 @@ class ScenarioSubject(Subject):
 
 
 class ResultsSubject(Subject):
-    """A finished run, played back from its folder of results.
-
-    Parameters
-    ----------
-    folder
-        The folder that ``--out`` of a run wrote.
-    """
+    """A finished run, played back from its folder of results."""
 
     def __init__(self, folder: Path) -> None:
         from hpcrowd.analysis.results import read_results

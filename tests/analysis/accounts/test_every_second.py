@@ -26,7 +26,7 @@ from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.tariff import Tariff
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.platform import NodesDown
-from hpcrowd.scenarios.inspector.panels.numbers import utilization_until
+from hpcrowd.scenarios.inspector.panels.overview import utilization_until
 from hpcrowd.views import Moment, delays_table, load_table
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hpcrowd.analysis.energy.account import PARTS, Blocks, EnergyAccount, Rates
-from hpcrowd.analysis.energy.words import carbon_text, energy_lines, energy_text, part_rows
+from hpcrowd.analysis.energy.part import carbon_text, energy_lines, energy_text, part_rows
 from hpcrowd.environment.quantities import KWH
 from hpcrowd.environment.signals.steps import Steps, product
 from hpcrowd.environment.signals.tariff import Tariff

@@ -11,9 +11,8 @@ from hpcrowd.analysis.accounts.population import Population
 from hpcrowd.analysis.pictures import over_time, waits
 from hpcrowd.analysis.pictures.platform_marks import Mark, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.pictures.visits import users_there, visits_data
-from hpcrowd.analysis.report.figures import think_data, think_times_of
-from hpcrowd.analysis.report.words import told
+from hpcrowd.analysis.report.figures import think_data, think_times_of, users_there, visits_data
+from hpcrowd.analysis.report.runs import told
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.pictures import RUN_FIGURES, wait_classes
 

@@ -19,7 +19,7 @@ from tests.support.reports import Page, busy_trace
 
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 
-from hpcrowd.analysis.report.charts import CHARTS, duration_texts, texts_of, wall_of
+from hpcrowd.analysis.report.interactive import CHARTS, duration_texts, texts_of, wall_of
 from hpcrowd.environment.clock import DAY, Clock
 
 #: What is special with each run.

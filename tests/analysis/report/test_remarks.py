@@ -6,7 +6,7 @@ import hpcrowd as hc
 import numpy as np
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.accounts.record import LEAST_JOBS, Record
-from hpcrowd.analysis.report.words import told
+from hpcrowd.analysis.report.runs import told
 from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.analysis.run import headline
 from hpcrowd.environment.clock import DAY, HOUR

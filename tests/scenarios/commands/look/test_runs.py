@@ -6,7 +6,8 @@ import shutil
 import pandas as pd
 import pytest
 from hpcrowd import read_results, write_results, write_swf
-from hpcrowd.analysis.comparison.report import PICTURES, letter
+from hpcrowd.analysis.comparison.report import PICTURES
+from hpcrowd.analysis.numbers import letter
 from hpcrowd.analysis.report.figures import RUN_FIGURES
 from hpcrowd.scenarios.commands.look.report import command_of
 from hpcrowd.scenarios.kinds.replay import replay

@@ -9,13 +9,11 @@ from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.inspector.panels.about import about
-from hpcrowd.scenarios.inspector.panels.job_stories import at_submission
-from hpcrowd.scenarios.inspector.panels.packing import PACKED, to_json
-from hpcrowd.scenarios.inspector.panels.registry import panels_json
-from hpcrowd.scenarios.inspector.panels.saving import SAVED, saved_panel
-from hpcrowd.scenarios.inspector.panels.timeline import timeline
-from hpcrowd.scenarios.inspector.panels.user import lanes
+from hpcrowd.scenarios.inspector.panels.exchange import PACKED, to_json
+from hpcrowd.scenarios.inspector.panels.jobs import at_submission
+from hpcrowd.scenarios.inspector.panels.overview import about, timeline
+from hpcrowd.scenarios.inspector.panels.registry import SAVED, panels_json, saved_panel
+from hpcrowd.scenarios.inspector.panels.users import lanes
 from hpcrowd.scenarios.inspector.subjects.course import LiveCourse
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 from hpcrowd.views import Moment

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.inspector.service.background import intervals
 from hpcrowd.scenarios.inspector.service.protocol import parse_request
-from hpcrowd.scenarios.inspector.service.seeds import intervals
 from hypothesis import given
 from hypothesis import strategies as st
 

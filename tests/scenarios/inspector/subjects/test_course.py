@@ -9,8 +9,12 @@ from hpcrowd.analysis.views.users import behaviour_words, mood_words
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.inspector.subjects.course import LiveCourse, PlayedBack
-from hpcrowd.scenarios.inspector.subjects.settings import controls_of, settings_of
-from hpcrowd.scenarios.inspector.subjects.subject import ScenarioSubject, subject_of
+from hpcrowd.scenarios.inspector.subjects.subject import (
+    ScenarioSubject,
+    controls_of,
+    settings_of,
+    subject_of,
+)
 from hpcrowd.views import load_table, queue_table, users_table
 
 from tests.scenarios.inspector.subjects.kind_cases import GRID, LOG, MIXED, RESAMPLED, live

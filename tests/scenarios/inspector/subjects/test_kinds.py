@@ -8,12 +8,15 @@ from hpcrowd import write_swf
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.inspector.panels.asked import Asked
-from hpcrowd.scenarios.inspector.panels.forecast import forecast, forecast_panel
-from hpcrowd.scenarios.inspector.panels.packing import to_json
-from hpcrowd.scenarios.inspector.subjects.changes import apply_changes
-from hpcrowd.scenarios.inspector.subjects.course import PlayedBack
-from hpcrowd.scenarios.inspector.subjects.outset import outset_of, users_of, why_not
+from hpcrowd.scenarios.inspector.panels.exchange import Asked, to_json
+from hpcrowd.scenarios.inspector.panels.forecast import (
+    forecast,
+    forecast_panel,
+    outset_of,
+    users_of,
+    why_not,
+)
+from hpcrowd.scenarios.inspector.subjects.course import PlayedBack, apply_changes
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 from hypothesis import given, settings
 from hypothesis import strategies as st

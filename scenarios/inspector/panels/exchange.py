@@ -1,13 +1,48 @@
-"""The data of panels as JSON: arrays of numbers packed, unknown numbers as null."""
+"""What the page asks to see, and the answers as JSON: arrays packed, unknown numbers as null."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from hpcrowd.environment.clock import HOUR
+
+#: Types of saved files by their ending.
+SAVED_TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a picture of the page is of."""
+
+    first: int  #: the time shown, s since the origin
+    last: int
+    user: int | None = None  #: number of the chosen user; None if none is
+    job: int | None = None  #: number of the chosen job; None if none is
+    most: int = 20_000  #: most jobs that a Gantt chart draws one by one
+
+    @classmethod
+    def of(cls, message: Mapping[str, Any], now: int) -> Asked:
+        """Return what a message asks for; by default the week before second ``now``."""
+        last = now if message.get("to") is None else int(message["to"])
+        first = last - 7 * 24 * HOUR if message.get("from") is None else int(message["from"])
+        user, job, most = (message.get(name) for name in ("user", "job", "most"))
+        return cls(min(first, last - 1), last, user, job, 20_000 if most is None else most)
+
+    def window(self, now: int) -> int:
+        """Return the length of the shown time before second ``now``, s."""
+        return max(min(self.last, now) - self.first, HOUR)
+
+    def since(self, now: int) -> int:
+        """Return the time from the beginning of the shown time until second ``now``, s."""
+        return max(now - self.first, HOUR)
+
 
 #: Numbers from which an array is packed; shorter ones are lists.
 PACKED = 64

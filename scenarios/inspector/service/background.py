@@ -1,17 +1,20 @@
-"""All runs of a page with several seeds: means with intervals, and those of the difference."""
+"""Work for a page in the background: its runs with several seeds, and futures of its runs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.scenarios.inspector.processes.runs import RunError, Runs, SharedRun, Spec
+from hpcrowd.scenarios.inspector.processes.runs import Peer, RunError, Runs, Spec, Tasks
+from hpcrowd.scenarios.inspector.processes.wire import Message
+from hpcrowd.scenarios.inspector.service.protocol import Forecast
 
 #: Confidence level of the intervals.
 CONFIDENCE = 0.95
@@ -21,18 +24,9 @@ FIRST_SEED = 0
 
 
 class Repetition:
-    """Runs with other seeds, in the background.
+    """Runs with other seeds, in the background: ``count`` seeds of each of ``specs``.
 
-    Parameters
-    ----------
-    runs
-        All runs of the server.
-    specs
-        What the page shows.
-    count
-        How many seeds: that of the run itself and those after it.
-    push
-        Sends what is known to the browser.
+    ``push`` sends what is known to the browser.
     """
 
     def __init__(
@@ -76,40 +70,20 @@ class Repetition:
         seeded = replace(spec, settings=tuple(sorted(settings.items())), measured=True)
         run = await self._runs.run_of(seeded)
         try:
-            await _end_of(run)
-            values = json.loads(run.timeline)["numbers"]["values"]
+            timeline = await run.until(lambda: run.timeline if run.done else None)
+            values = json.loads(timeline)["numbers"]["values"]
             return {one["key"]: one["value"] for one in values if one["value"] is not None}
         finally:
             self._runs.leave(run)
 
 
-async def _end_of(run: SharedRun) -> None:
-    """Wait until a run has come to its end."""
-    ended = asyncio.Event()
-    run.changed.add(ended.set)
-    try:
-        while not run.done:
-            if run.error:
-                raise RunError(run.error)
-            ended.clear()
-            await ended.wait()
-    finally:
-        run.changed.discard(ended.set)
-
-
 def intervals(found: Sequence[Sequence[dict[str, float]]]) -> dict[str, Any]:
     """Return means and half-widths of their 95 % intervals (Student's t).
 
-    Parameters
-    ----------
-    found
-        For each run, the numbers with each seed.
+    ``found`` has, for each run, the numbers with each seed.
 
-    Returns
-    -------
-    dict
-        ``runs``, a list of ``{key: {mean, half, n}}``, and ``difference``, the same of the second
-        run minus the first, paired by seed; None with one run.
+    ``runs`` is a list of ``{key: {mean, half, n}}``; ``difference`` is the same of the second run
+    minus the first, paired by seed; None with one run.
     """
     runs = [_intervals_of(one) for one in found]
     difference = None
@@ -133,3 +107,66 @@ def _intervals_of(found: Sequence[dict[str, float]]) -> dict[str, dict[str, floa
             half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * error
         result[key] = {"mean": float(values.mean()), "half": half, "n": len(values)}
     return result
+
+
+class Forecasting:
+    """Futures of the runs of a page from second ``at``, with a process of each that is there.
+
+    The processes are used by nobody else; ``send`` sends a text to the browser.
+    """
+
+    def __init__(
+        self,
+        peers: Sequence[Peer],
+        at: int,
+        request: Forecast,
+        send: Callable[[str], Awaitable[Any]],
+    ) -> None:
+        self.at = at
+        self._peers, self._request, self._send = peers, request, send
+        self._stopped = False
+        self._news = Tasks()
+
+    def stop(self) -> None:
+        """End the processes, and push nothing more."""
+        self._stopped = True
+        for peer in self._peers:
+            peer.close()
+
+    async def work(self) -> None:
+        """Push progress of each run and what its futures say, at the end with ``done`` = ``of``."""
+        await asyncio.gather(*(self._of(run) for run in range(len(self._peers))))
+
+    async def _of(self, run: int) -> None:
+        peer, request = self._peers[run], self._request
+        total = request.futures * max(len(request.jobs), 1)
+
+        def progressed(message: Message) -> None:
+            done = message.header.get("done")
+            if done == total:
+                return  # the answer comes now
+            progress = {} if done is None else {"done": done, "of": total}
+            self._news.begin(self._push(run, progress, message.body))
+
+        peer.on_push = progressed
+        await self._push(run, {"done": 0, "of": total})
+        asked = request.model_dump(include={"futures", "days", "user", "jobs"})
+        try:
+            found = await peer.ask("forecast", **asked)
+            await asyncio.gather(*self._news)  # what was said before comes before
+            await self._push(run, {"done": total, "of": total}, found.body)
+        except RunError as error:
+            await self._push(run, {"error": str(error)})
+        finally:
+            peer.close()
+
+    async def _push(self, run: int, content: dict[str, Any], body: bytes = b"") -> None:
+        """Push news of a run; ``asked`` is the request that they belong to."""
+        if self._stopped:
+            return
+        head = {"push": "forecast", "asked": self._request.id, "run": run, **content}
+        text = json.dumps(head)
+        if body:
+            text = f'{text[:-1]},"found":{body.decode()}}}'
+        with suppress(RuntimeError):  # the page was closed meanwhile
+            await self._send(text)
