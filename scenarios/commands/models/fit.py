@@ -15,11 +15,12 @@ from hpcrowd.environment.traces.paths import file_of
 from hpcrowd.scenarios.commands.options import (
     TRACE_HELP,
     AsJson,
+    Reading,
     Seed,
     WhichJobs,
     all_at_hand,
+    reads_traces,
 )
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output

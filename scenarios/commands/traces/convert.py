@@ -34,8 +34,7 @@ from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.machine_size import without_found_size
 from hpcrowd.environment.traces.paths import RUN_TRACE
 from hpcrowd.environment.traces.trace import Trace, assumed
-from hpcrowd.scenarios.commands.options import AsJson, at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import AsJson, Reading, at_hand, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import STANDARD, check_writable
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, say, standard_output

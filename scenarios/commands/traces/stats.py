@@ -24,8 +24,14 @@ from hpcrowd.analysis.features.stats import (
 from hpcrowd.analysis.features.workload import Settings
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import format_duration, parse_duration, plural
-from hpcrowd.scenarios.commands.options import AsJson, ReportFile, WhichJobs, all_at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    Reading,
+    ReportFile,
+    WhichJobs,
+    all_at_hand,
+    reads_traces,
+)
 from hpcrowd.scenarios.kinds.trace_settings import reading_options, reading_words
 from hpcrowd.scenarios.outputs import check_writable, write_whole
 from hpcrowd.scenarios.terminal import (
