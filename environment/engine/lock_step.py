@@ -24,7 +24,7 @@ from hpcrowd.environment.stops import FOREVER, Stop
 
 
 class BrokerQueue:
-    """What the lock-step asks of a broker, see ``hpcrowd.environment.grid.dispatch.Dispatch``.
+    """What the lock-step asks of a broker, see ``hpcrowd.environment.grid.broker.Dispatch``.
 
     This one is that of no grid: nothing ever arrives at it.
 

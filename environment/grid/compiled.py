@@ -1,7 +1,7 @@
 """Several compiled clusters and the queue of their broker, run by one loop.
 
 :mod:`hpcrowd.environment.grid.kernel.loop` does what :mod:`hpcrowd.environment.engine.lock_step`
-and :mod:`hpcrowd.environment.grid.dispatch` do in plain Python; it returns for what only Python can
+and :mod:`hpcrowd.environment.grid.broker` do in plain Python; it returns for what only Python can
 do: the pass of a policy outside the loop, a change of the platform, or an array that must grow. It
 works on the arrays of the engines, each of which can still be used like a single one.
 """
@@ -20,7 +20,7 @@ from hpcrowd.environment.engine.kernel.cluster import EASY, FCFS, Jobs
 from hpcrowd.environment.engine.kernel.heap import Heap
 from hpcrowd.environment.engine.lock_step import BrokerQueue, LockStep
 from hpcrowd.environment.engine.units import UnitTable
-from hpcrowd.environment.grid.dispatch import Dispatch
+from hpcrowd.environment.grid.broker import Dispatch
 from hpcrowd.environment.grid.kernel import loop as G
 from hpcrowd.environment.grid.kernel import queue as Q
 from hpcrowd.environment.grid.policies import (

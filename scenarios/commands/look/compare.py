@@ -21,8 +21,7 @@ from hpcrowd.analysis.metrics import words_of
 from hpcrowd.analysis.numbers import letter
 from hpcrowd.analysis.results import read_run
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.commands.options import AsJson, all_at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import AsJson, Reading, all_at_hand, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_folder
 from hpcrowd.scenarios.terminal import (

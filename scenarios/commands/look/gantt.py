@@ -18,8 +18,7 @@ from hpcrowd.analysis.pictures.plots import check_picture, write_picture
 from hpcrowd.analysis.results import read_run
 from hpcrowd.environment.clock import second_of
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.commands.options import TraceOrRun
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import Reading, TraceOrRun, reads_traces
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import progress_bar, reading, say

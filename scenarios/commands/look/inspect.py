@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.commands.options import all_at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import Reading, all_at_hand, reads_traces
 from hpcrowd.scenarios.terminal import say, status
 
 if TYPE_CHECKING:

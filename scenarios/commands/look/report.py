@@ -16,8 +16,7 @@ from hpcrowd.analysis.results import read_run
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.output.whole import whole_folder
-from hpcrowd.scenarios.commands.options import AsJson, all_at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import AsJson, Reading, all_at_hand, reads_traces
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.kinds.trace_settings import reading_options, reading_words
 from hpcrowd.scenarios.outputs import check_folder, check_writable, write_whole

@@ -21,8 +21,7 @@ from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.registry import imported
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.commands.options import AsJson, TracePath, sentence
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import AsJson, Reading, TracePath, reads_traces, sentence
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import STANDARD, write_whole

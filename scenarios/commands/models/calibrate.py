@@ -9,8 +9,7 @@ import typer
 
 from hpcrowd.environment.limits.numbers import MOST_RUNS, MOST_WORKERS
 from hpcrowd.environment.quantities import format_duration
-from hpcrowd.scenarios.commands.options import AsJson, Seed, TracePath
-from hpcrowd.scenarios.commands.setting_options import takes_settings
+from hpcrowd.scenarios.commands.options import AsJson, Seed, TracePath, takes_settings
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.kinds.trace_settings import READING
 from hpcrowd.scenarios.outputs import check_writable

@@ -11,8 +11,7 @@ import typer
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.limits.numbers import MOST_RUNS
-from hpcrowd.scenarios.commands.options import AsJson, Seed, TracePath
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import AsJson, Reading, Seed, TracePath, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
 

@@ -13,11 +13,12 @@ from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import (
     AsJson,
     ModelSource,
+    Reading,
     ReportFile,
     TraceOrRun,
     WhichJobs,
+    reads_traces,
 )
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options, reading_words
 from hpcrowd.scenarios.outputs import check_writable, write_whole
 from hpcrowd.scenarios.terminal import (

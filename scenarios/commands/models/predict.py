@@ -15,8 +15,7 @@ from hpcrowd.analysis.numbers import share_text
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
 from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_SEARCHES
 from hpcrowd.environment.quantities import parse_duration, plural
-from hpcrowd.scenarios.commands.options import AsJson, TracePath
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import AsJson, Reading, TracePath, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
 

@@ -12,8 +12,14 @@ import typer
 
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_RUNS
-from hpcrowd.scenarios.commands.options import TRACE_HELP, AsJson, Seed, all_at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import (
+    TRACE_HELP,
+    AsJson,
+    Reading,
+    Seed,
+    all_at_hand,
+    reads_traces,
+)
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import (
     plain_table,

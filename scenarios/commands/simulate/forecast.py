@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Seed, Workers
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces, takes_fields
+from hpcrowd.scenarios.commands.options import (
+    Address,
+    AsJson,
+    Executor,
+    Reading,
+    Seed,
+    Workers,
+    reads_traces,
+    takes_fields,
+)
 from hpcrowd.scenarios.forecasts.settings import ForecastSettings
 from hpcrowd.scenarios.outputs import check_outputs, check_writable
 from hpcrowd.scenarios.terminal import (

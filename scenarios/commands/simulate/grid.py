@@ -6,8 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, ResultsFolder, carry_out
-from hpcrowd.scenarios.commands.setting_options import takes_settings
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    LogDecisions,
+    ResultsFolder,
+    carry_out,
+    takes_settings,
+)
 from hpcrowd.scenarios.kinds.grids.grid import GridConfig, read_grid
 
 

@@ -10,8 +10,8 @@ from hpcrowd.scenarios.commands.options import (
     ModelSource,
     ResultsFolder,
     carry_out,
+    takes_settings,
 )
-from hpcrowd.scenarios.commands.setting_options import takes_settings
 from hpcrowd.scenarios.kinds.populations.populate import PopulateConfig
 
 

@@ -9,8 +9,14 @@ import typer
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.registry import imported
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, RunFolder, TracePath, carry_out
-from hpcrowd.scenarios.commands.setting_options import takes_settings
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    LogDecisions,
+    RunFolder,
+    TracePath,
+    carry_out,
+    takes_settings,
+)
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 if TYPE_CHECKING:

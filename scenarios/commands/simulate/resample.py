@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpcrowd.scenarios.commands.options import AsJson, LogDecisions, RunFolder, TracePath, carry_out
-from hpcrowd.scenarios.commands.setting_options import takes_settings
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    LogDecisions,
+    RunFolder,
+    TracePath,
+    carry_out,
+    takes_settings,
+)
 from hpcrowd.scenarios.kinds.populations.resample import ResampleConfig
 
 

@@ -21,8 +21,7 @@ from hpcrowd.environment.traces.cleaning import (
 )
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.commands.options import AsJson, TracePath
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import AsJson, Reading, TracePath, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output

@@ -33,8 +33,7 @@ from hpcrowd.environment.traces.formats.registry import (
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.trace import Trace, assumed
-from hpcrowd.scenarios.commands.options import AsJson, at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.commands.options import AsJson, Reading, at_hand, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import STANDARD, check_writable
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, say, standard_output

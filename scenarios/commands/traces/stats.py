@@ -31,11 +31,11 @@ from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson
+from hpcrowd.scenarios.commands.options import Reading
 from hpcrowd.scenarios.commands.options import ReportFile
 from hpcrowd.scenarios.commands.options import WhichJobs
 from hpcrowd.scenarios.commands.options import all_at_hand
-from hpcrowd.scenarios.commands.setting_options import Reading
-from hpcrowd.scenarios.commands.setting_options import reads_traces
+from hpcrowd.scenarios.commands.options import reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.kinds.trace_settings import reading_words
 from hpcrowd.scenarios.outputs import check_writable

@@ -10,7 +10,7 @@ from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.errors import QuantityError
-from hpcrowd.scenarios.commands.setting_options import named_numbers
+from hpcrowd.scenarios.commands.options import named_numbers
 from hpcrowd.scenarios.kinds.populations.resample import pool_of
 from hpcrowd.scenarios.studies.rebound.run import SHUFFLED, draws_of
 from hpcrowd.scenarios.whatif.machine import made_up
