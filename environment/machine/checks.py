@@ -24,13 +24,7 @@ ROOT = "root"
 
 
 def check(machine: Machine) -> None:
-    """Check that a description does not contradict itself.
-
-    Raises
-    ------
-    MachineError
-        With the place of the first mistake.
-    """
+    """Check that a description does not contradict itself; name the place of the first mistake."""
     _check_nodes(machine)
     _check_qos(machine)
     _check_accounts(machine)

@@ -114,18 +114,10 @@ SECRET = (".key", ".pem", ".crt", ".pub", ".jwks")
 
 
 def form_of(path: Path, head: str, *, named: bool = True) -> Form | None:
-    """Return what a file is; None if it does not describe a machine.
+    """Return what a file is by how it begins, unpacked; None if it does not describe a machine.
 
     Both its name and what it contains must allow for it: a file next to it may hold secrets.
-
-    Parameters
-    ----------
-    path
-        Its path.
-    head
-        How it begins, unpacked.
-    named
-        Whether somebody named it, and not its folder.
+    ``named`` is whether somebody named it, and not its folder.
     """
     if path.suffix == ".toml":
         return Form.TOML if named or _TOML.search(head) else None
@@ -207,15 +199,7 @@ def read_machine(paths: AnyPath | Sequence[AnyPath], zone: str | None = None) ->
 def records_in(paths: AnyPath | Sequence[AnyPath]) -> list[Record]:
     """Return the records of Slurm's files about a machine; none of a TOML file.
 
-    Parameters
-    ----------
-    paths
-        As for :func:`read_machine`.
-
-    Raises
-    ------
-    MachineError
-        If a file cannot be read, or is of another kind.
+    Raises :class:`MachineError` if a file cannot be read, or is of another kind.
     """
     return _records([one for one in _files(paths) if one.form is not Form.TOML], [])
 
@@ -276,10 +260,7 @@ def _head(path: Path) -> str:
 def text_of(path: Path) -> str:
     """Return the text of a file, unpacked.
 
-    Raises
-    ------
-    MachineError
-        If it cannot be read, is not a text, or is too large for a description.
+    Raises :class:`MachineError` if it cannot be read, is not a text, or is too large.
     """
     try:
         data, _ = read_file(path, LARGEST_SETTINGS)

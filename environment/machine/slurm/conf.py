@@ -55,14 +55,7 @@ Reader = Callable[[Path], str]
 def lines_of(path: Path, read: Reader, included: set[Path]) -> Iterator[tuple[str, str]]:
     """Yield file and line, and the text, of all lines with something, those of included files too.
 
-    Parameters
-    ----------
-    path
-        The file.
-    read
-        Returns the text of a file.
-    included
-        The files that it includes are added.
+    The files that it includes are added to ``included``.
     """
     yield from _lines(path, read, included, path, {})
 
@@ -117,17 +110,7 @@ def records_of(
 ) -> Iterator[Record]:
     """Yield the records of a file and those that it includes, default values filled in.
 
-    Parameters
-    ----------
-    path, read, included
-        As for :func:`lines_of`.
-    kind
-        What all lines describe, such as in gres.conf.
-
-    Raises
-    ------
-    MachineError
-        If a line is not KEY=VALUE.
+    Parameters as of :func:`lines_of`; ``kind`` is what all lines describe, as in gres.conf.
     """
     defaults: dict[Kind, dict[str, Value]] = {}
     for where, text in lines_of(path, read, included):
@@ -152,11 +135,7 @@ def records_of(
 def pairs_of(text: str, where: str) -> list[Value]:
     """Return the values of a line.
 
-    Raises
-    ------
-    MachineError
-        If something in it is not KEY=VALUE, or a key that may matter has no value. The message
-        repeats no value, as it may be a secret.
+    The message about what is not KEY=VALUE repeats no value, as it may be a secret.
     """
     found: list[Value] = []
     place, text = 0, text.rstrip()

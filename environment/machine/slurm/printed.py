@@ -64,15 +64,7 @@ _SETTING = re.compile(r"(\w+)\s+= ?(.*)")
 
 
 def shown_records(text: str, source: str, notes: list[str]) -> Iterator[Record]:
-    """Yield the records of a text.
-
-    Parameters
-    ----------
-    text, source
-        The text, and its file.
-    notes
-        Lines that belong to no record are added.
-    """
+    """Yield the records of what ``scontrol show`` printed; lines that belong to none are noted."""
     values: list[Value] = []
     kind = Kind.NODES
     settings = others = False
@@ -175,22 +167,7 @@ def _header(line: str) -> tuple[list[str], str]:
 
 
 def table_records(text: str, source: str, kind: Kind, notes: list[str]) -> Iterator[Record]:
-    """Yield the rows of a table.
-
-    Parameters
-    ----------
-    text, source
-        The table, and its file.
-    kind
-        What it is about; see :func:`kind_of_table`.
-    notes
-        A header that is missing is noted.
-
-    Raises
-    ------
-    MachineError
-        If a row does not fit to the header.
-    """
+    """Yield the rows of a table about a kind of thing; a header that is missing is noted."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     begin, first = lines[0]
     if _HEADLESS.fullmatch(first.removesuffix("|")):
@@ -240,18 +217,7 @@ _DUMP_OPTION = re.compile(
 
 
 def dump_records(text: str, source: str) -> Iterator[Record]:
-    """Yield the associations of a file, and QOS if it has them.
-
-    Parameters
-    ----------
-    text, source
-        The text, and its file.
-
-    Raises
-    ------
-    MachineError
-        If a line is not one of a dump.
-    """
+    """Yield the associations of a file, and QOS if it has them."""
     parent, cluster = ROOT, ""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):

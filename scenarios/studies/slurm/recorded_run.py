@@ -11,13 +11,11 @@ from hpcrowd.environment.engine.kernel.nodes.loop import calculated
 from hpcrowd.environment.engine.kernel.nodes.queue import finish, join, occupy, withdraw
 from hpcrowd.environment.engine.kernel.nodes.site import Site
 from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
-from hpcrowd.environment.engine.passes.slurm.past import hold_shares
-from hpcrowd.environment.engine.passes.slurm.state import SlurmState
+from hpcrowd.environment.engine.passes.slurm.snapshot import SlurmState, hold_shares
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.stock import Share
-from hpcrowd.environment.schedulers.slurm.admission import Admission
-from hpcrowd.environment.schedulers.slurm.rules import SiteRules
+from hpcrowd.environment.machine.selection import Share
+from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
 
 
 class RecordedRun:

@@ -20,7 +20,7 @@ from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
-from hpcrowd.environment.schedulers.slurm.priority import Factors
+from hpcrowd.environment.schedulers.slurm.queue import Factors
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.studies.slurm.outcomes import Simulated

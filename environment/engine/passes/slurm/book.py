@@ -24,21 +24,28 @@ from hpcrowd.environment.engine.passes.slurm.asked import (
     Grown,
     words_of,
 )
-from hpcrowd.environment.engine.passes.slurm.snapshot import Snapshot, snapshot_of
-from hpcrowd.environment.engine.passes.slurm.state import STARTERS, SlurmState
+from hpcrowd.environment.engine.passes.slurm.snapshot import (
+    STARTERS,
+    SlurmState,
+    Snapshot,
+    snapshot_of,
+)
 from hpcrowd.environment.errors import SchedulerError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.past import Phases
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.selection import Rule
-from hpcrowd.environment.machine.stock import Holding, Share, Stock
+from hpcrowd.environment.machine.selection import Holding, Rule, Share, Stock
 from hpcrowd.environment.registry import said
-from hpcrowd.environment.schedulers.slurm.admission import Admission
+from hpcrowd.environment.schedulers.slurm.admission import (
+    Admission,
+    SiteRules,
+    in_turn,
+    may_suspend,
+)
 from hpcrowd.environment.schedulers.slurm.past import alike
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
-from hpcrowd.environment.schedulers.slurm.rules import SiteRules, in_turn, may_suspend
 from hpcrowd.environment.schedulers.slurm.shares import LN2
 
 #: Columns by which jobs are alike, and what they ask for that differs between jobs alike.
@@ -74,14 +81,8 @@ class Alike(NamedTuple):
 class SlurmBook:
     """The state of the controller of one run.
 
-    Parameters
-    ----------
-    rules, admission
-        The rules of the machine, and what jobs are made of when they are submitted.
-    placement
-        The rule of placement: its name, or a function.
-    jobs
-        The table.
+    The admission makes jobs when they are submitted. The rule of placement is its name, or a
+    function.
     """
 
     def __init__(
@@ -241,10 +242,7 @@ class SlurmBook:
     def _in_own_order(self, at: int, demand: int, usable: int) -> int:
         """Put usable nodes in the order of your own rule, see ``kernel.nodes.Site``.
 
-        Raises
-        ------
-        SchedulerError
-            If the function raises an error, or names a node twice or that cannot be used.
+        Raises SchedulerError if it raises an error, or names a node twice or that cannot be used.
         """
         rule: Any = self.placement
         stock, table = Stock(self.layout), np.asarray(self.nodes.table)

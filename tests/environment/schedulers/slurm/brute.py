@@ -21,14 +21,12 @@ from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, Partition, Preempt, Qos
 from hpcrowd.environment.machine.outlook import Outlook
 from hpcrowd.environment.machine.past import Past, Phases, Placed
-from hpcrowd.environment.machine.selection import RULES, Rule, select
-from hpcrowd.environment.machine.stock import Holding, Stock
+from hpcrowd.environment.machine.selection import RULES, Holding, Rule, Stock, select
 from hpcrowd.environment.schedulers.base import EndedJob, Look, RunningJob, Scheduler, WaitingJob
 from hpcrowd.environment.schedulers.slurm import past as pasts
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
-from hpcrowd.environment.schedulers.slurm.priority import Priorities
-from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
+from hpcrowd.environment.schedulers.slurm.queue import Priorities, QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import LN2, Association, Shares
 
 from tests.environment.schedulers.slurm.brute_cycle import Cycle, lend, nodes_of
