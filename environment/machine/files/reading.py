@@ -37,7 +37,7 @@ from hpcrowd.environment.limits.inputs import LARGEST_SETTINGS
 from hpcrowd.environment.machine.checks import ROOT
 from hpcrowd.environment.machine.files.toml_text import read_machine_toml
 from hpcrowd.environment.machine.model import Account, Machine, Partition, Qos, Reservation
-from hpcrowd.environment.machine.slurm import conf, objects, printed
+from hpcrowd.environment.machine.slurm import objects, texts
 from hpcrowd.environment.machine.slurm.accounting import accounts_of, qos_of
 from hpcrowd.environment.machine.slurm.nodes import nodes_of
 from hpcrowd.environment.machine.slurm.partitions import partitions_of, reservations_of
@@ -131,7 +131,7 @@ def form_of(path: Path, head: str, *, named: bool = True) -> Form | None:
         return Form.OBJECTS if lists and lists[0] in objects.LISTS else None
     if _SHOWN.search(head):
         return Form.SCONTROL
-    kind = printed.kind_of_table(head)
+    kind = texts.kind_of_table(head)
     if kind:
         return TABLES[kind]
     if _DUMP.search(head):
@@ -220,18 +220,18 @@ def _records(found: Iterable[_Found], notes: list[str]) -> list[Record]:
 def _records_in(path: Path, form: Form, included: set[Path], notes: list[str]) -> list[Record]:
     """Return the records of a file."""
     if form is Form.CONF:
-        return list(conf.records_of(path, text_of, included))
+        return list(texts.conf_records(path, text_of, included))
     if form is Form.GRES:
-        return list(conf.records_of(path, text_of, included, Kind.GRES))
+        return list(texts.conf_records(path, text_of, included, Kind.GRES))
     text, source = text_of(path), str(path)
     for kind, table in TABLES.items():
         if form is table:
-            return list(printed.table_records(text, source, kind, notes))
+            return list(texts.table_records(text, source, kind, notes))
     if form is Form.DUMP:
-        return list(printed.dump_records(text, source))
+        return list(texts.dump_records(text, source))
     if form is Form.OBJECTS:
         return list(objects.records_of(text, source))
-    return list(printed.shown_records(text, source, notes))
+    return list(texts.shown_records(text, source, notes))
 
 
 def _found(path: Path) -> list[_Found]:

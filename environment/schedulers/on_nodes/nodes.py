@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, override
 
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.model import Machine
@@ -29,20 +29,11 @@ if TYPE_CHECKING:
     from hpcrowd.environment.engine.passes.slurm.book import SlurmBook  # circle: for its type only
 
 
-class Nodes:
+class Nodes(SiteRules):
     """The nodes of a machine, with the jobs that wait for them and run on them.
-
-    Parameters
-    ----------
-    machine
-        The description.
-    jobs
-        The table of jobs.
 
     Attributes
     ----------
-    rules, layout, stock
-        The site's rules, its nodes, and what is free on each.
     now
         The present second.
     waiting, running
@@ -56,9 +47,8 @@ class Nodes:
     """
 
     def __init__(self, machine: Machine, jobs: JobTable) -> None:
-        self.rules = SiteRules(machine, ranked=False)
-        self.layout, self.rule, self.limits = self.rules.layout, self.rules.rule, self.rules.limits
-        self.admission = Admission(self.rules, jobs)
+        super().__init__(machine, ranked=False)
+        self.admission = Admission(self, jobs)
         self.stock = OpenStock(self.layout)
         self.now = 0
         self.waiting: dict[int, QueuedJob] = {}
@@ -67,7 +57,6 @@ class Nodes:
         self._watched: set[int] = set()  # jobs that are shut out, or may be later
         self.ledger: list[Tenure] = []
         self._tasks: Counter[int] = Counter()  # running tasks by array
-        self._kept = self.rules.reservations
         self.arrays = Arrays()
         self._plan: NodePlan | None = None
         self.planner: SlurmBook | None = None
@@ -140,7 +129,7 @@ class Nodes:
         """Return why no policy could start a job now, in Slurm's words; empty if one could."""
         if job.eligible > self.now:
             return "BeginTime"
-        for one, _ in self._kept:
+        for one, _ in self.reservations:
             if job.reservation == one.name and not (
                 one.start <= self.now <= one.end - max(job.limit, 1)
             ):
@@ -167,14 +156,14 @@ class Nodes:
                 return ""
         return word
 
-    def barred(self, job: QueuedJob, at: int, lasts: int) -> int:
-        """Return the nodes that reservations keep from a job that would start at a second."""
-        return self.rules.barred(job, at, at + max(lasts, job.limit, 1))
+    @override
+    def barred(self, job: QueuedJob, begin: int, lasts: int) -> int:
+        return super().barred(job, begin, max(lasts, job.limit, 1))
 
     @property
     def turns(self) -> list[int]:
         """When reservations begin and end after now, s since the origin, in order."""
-        times = {time for one, _ in self._kept for time in (one.start, one.end)}
+        times = {time for one, _ in self.reservations for time in (one.start, one.end)}
         return sorted(time for time in times if time > self.now)
 
     def usable(self, job: QueuedJob) -> int:
@@ -194,7 +183,7 @@ class Nodes:
             return "Resources"
         if job.reservation:
             return "Reservation"
-        kept = [one for one, nodes in self._kept if nodes & barred and one.maintenance]
+        kept = [one for one, nodes in self.reservations if nodes & barred and one.maintenance]
         return "ReqNodeNotAvail, Reserved for maintenance" if kept else "ReqNodeNotAvail"
 
     # room
@@ -216,7 +205,7 @@ class Nodes:
         ``free_of_bars``.
         """
         allowed = stock.open & ~without
-        if self._kept and not free_of_bars:
+        if self.reservations and not free_of_bars:
             allowed &= ~self.barred(job, at, lasts)
         for name in job.partitions:
             demand = job.demands[name]

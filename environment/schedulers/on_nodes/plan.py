@@ -52,16 +52,8 @@ class Kept(NamedTuple):
 class NodePlan:
     """What running jobs and reservations leave on each node from now on.
 
-    Parameters
-    ----------
-    nodes
-        The machine, and what runs on it.
-    look
-        What the scheduler sees.
-    reserved, starts
-        Jobs with a reservation, in the order of the queue, and their starts by row.
-    before
-        The plan that has their places, if any.
+    Jobs have a reservation in the order of the queue, with their starts by row; the plan ``before``
+    has their places, if there is one.
 
     Attributes
     ----------

@@ -31,9 +31,14 @@ from hpcrowd.environment.schedulers.base import (
 )
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
 from hpcrowd.environment.schedulers.slurm.admission import SiteRules
-from hpcrowd.environment.schedulers.slurm.past import Seating, associations_of, seat_all
+from hpcrowd.environment.schedulers.slurm.past import (
+    Seating,
+    associations_of,
+    running_job,
+    seat_running,
+)
 from hpcrowd.environment.schedulers.slurm.policy import SlurmOutlook
-from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
+from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
@@ -46,17 +51,8 @@ PASSING = frozenset({ReasonCode.NO_ROOM, ReasonCode.NOT_CHOSEN, ReasonCode.CAN_S
 class OnNodes(Scheduler):
     """Runs a policy that knows only processors on a machine of nodes.
 
-    Parameters
-    ----------
-    policy
-        The policy.
-    before
-        The scheduler that it takes over from, with its nodes.
-
-    Attributes
-    ----------
-    nodes_now
-        The nodes, with what waits and runs.
+    It takes over from the scheduler ``before``, if there is one, with its nodes, which are
+    ``nodes_now`` with what waits and runs.
     """
 
     nodes = True
@@ -153,12 +149,8 @@ class OnNodes(Scheduler):
     def go_on(self, past: Past, running: Sequence[RunningJob], ended: Sequence[EndedJob]) -> None:
         nodes = self.nodes_now
         nodes.now = past.now
-
-        def barred(job: QueuedJob) -> int:
-            return nodes.barred(job, job.start, job.limit)
-
-        how = Seating(nodes.admission, nodes.rule, barred)
-        for job in seat_all(past, how, nodes.stock).values():
+        how, job_of = Seating(nodes.admission, nodes), partial(running_job, nodes.admission)
+        for job in seat_running(past, how, nodes.stock, job_of).values():
             nodes.seat(job)
         self.policy.go_on(past, running, ended)
 
@@ -287,7 +279,7 @@ def _plan(nodes: Nodes, now: int, waiting: Int64s, running: Int64s) -> Snapshot:
     here, runs = set(waiting.tolist()), set(running.tolist())
     if nodes.planner is None:
         rules = SiteRules(_planned(nodes.layout.machine), ranked=False)
-        rules.shares = nodes.rules.shares
+        rules.shares = nodes.shares
         nodes.planner = SlurmBook(rules, admission, "slurm", admission.jobs)
     return snapshot_with(
         nodes.planner,

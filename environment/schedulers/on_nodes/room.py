@@ -36,15 +36,7 @@ class Place(NamedTuple):
 
 
 class OpenStock(Stock):
-    """A stock that also knows which nodes have a free core, and how many cores are free in all.
-
-    Attributes
-    ----------
-    open
-        The set of nodes with a free core.
-    free
-        Free cores of all nodes.
-    """
+    """A stock that knows the set of nodes with a free core, and how many cores are free in all."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout)
@@ -128,23 +120,8 @@ class Arrays:
 class RoomOverTime:
     """Free amounts of each node in each step.
 
-    Parameters
-    ----------
-    layout
-        The nodes.
-    stock
-        What is free now.
-    arrays
-        What is known as arrays from earlier passes.
-    now
-        s since the origin; the begin of the first step.
-    turns
-        Other times after now at which steps are to begin.
-
-    Attributes
-    ----------
-    times
-        The begins of the steps, s since the origin; the last one has no end.
+    The first step begins now, with what is free now, others at ``turns``. ``times`` are the begins
+    of the steps, s since the origin; the last one has no end.
     """
 
     def __init__(

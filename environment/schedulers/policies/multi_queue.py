@@ -44,17 +44,7 @@ NO_LIMIT = Limit()
 
 @dataclass(frozen=True)
 class QueueRules:
-    """The rules of one queue.
-
-    Attributes
-    ----------
-    priority
-        Large ones first.
-    limit
-        On the running jobs of the queue.
-    user
-        On those of each user in it.
-    """
+    """The rules of one queue: its priority, and limits of its running jobs and of each user."""
 
     priority: float = 0.0
     limit: Limit = NO_LIMIT
@@ -68,14 +58,8 @@ NO_RULES = QueueRules()
 class QueueTable:
     """The contents of a file.
 
-    Attributes
-    ----------
-    user
-        Limits of each user over all queues.
-    queues
-        Rules of queues by name or number.
-    other
-        Rules of queues that are not named.
+    Limits of each user over all queues, rules of queues by name or number, and those of queues that
+    are not named.
     """
 
     user: Limit = NO_LIMIT
@@ -190,21 +174,10 @@ def numbers_alone[V](asked: Mapping[str, V]) -> dict[int, V]:
 
 
 def by_number[V](asked: Mapping[str, V], names: Names, field: str, what: str) -> dict[int, V]:
-    """Return values by number, for values by name or number.
+    """Return values by number, for values by name or number of a field of the trace.
 
-    Parameters
-    ----------
-    asked
-        The values.
-    names, field
-        As for :func:`~hpcrowd.environment.jobs.number_of`.
-    what
-        Name of the option, for messages.
-
-    Raises
-    ------
-    QuantityError
-        If a name is not in the trace, or the same one is named twice.
+    Raises QuantityError, which names the option, if a name is not in the trace, or the same one is
+    named twice.
     """
     found: dict[int, V] = {}
     for who, value in asked.items():

@@ -34,24 +34,17 @@ class SiteRules:
 
     Parameters
     ----------
-    machine
-        Its description.
     placement
-        The rule of placement, one of :data:`~hpcrowd.environment.machine.selection.RULES`, or a
-        function.
+        The rule of placement, by its name or a function.
     ranked
         Whether users have their factors of fair share from the beginning.
 
     Attributes
     ----------
-    layout, settings
-        The nodes, and how the controller is set.
     rule
         The rule of placement; None for Slurm's consecutive nodes.
     shares
         The tree of associations, to which new users are added.
-    limits, priorities
-        What is counted on limits, and how priorities are computed.
     reservations
         Those of the machine, with the set of nodes of each.
     """
@@ -71,9 +64,9 @@ class SiteRules:
         self.priorities = Priorities(self.layout)
         self.reservations = [(one, self.layout.nodes_in(one.nodes)) for one in machine.reservations]
 
-    def barred(self, job: QueuedJob, begin: int, end: int) -> int:
-        """Return the nodes that reservations keep from a job between two seconds."""
-        found = 0
+    def barred(self, job: QueuedJob, begin: int, lasts: int) -> int:
+        """Return the nodes that reservations keep from a job that starts at a second."""
+        found, end = 0, begin + lasts
         for one, nodes in self.reservations:
             if job.reservation == one.name:
                 if begin < one.start or end > one.end:

@@ -14,7 +14,7 @@ from hpcrowd.environment.machine.demand import demand_of
 from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.past import Past, Phases, Placed
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.selection import Holding, Rule, Share, Stock, select
+from hpcrowd.environment.machine.selection import Holding, Share, Stock, select
 from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import LN2, Shares
@@ -136,18 +136,7 @@ class Seating(NamedTuple):
     """How running jobs are seated on a machine."""
 
     admission: Admission
-    rule: Rule | None  #: of placement
-    #: returns the nodes that reservations keep from a job since its start
-    barred: Callable[[QueuedJob], int]
-
-
-def seating_of(rules: SiteRules, admission: Admission) -> Seating:
-    """Return how Slurm's controller seats jobs."""
-
-    def barred(job: QueuedJob) -> int:
-        return rules.barred(job, job.start, job.start + job.limit)
-
-    return Seating(admission, rules.rule, barred)
+    rules: SiteRules
 
 
 def seat(job: QueuedJob, placed: Placed, how: Seating, stock: Stock) -> tuple[str, Holding]:
@@ -169,13 +158,13 @@ def seat(job: QueuedJob, placed: Placed, how: Seating, stock: Stock) -> tuple[st
             allowed = layout.nodes_in(placed.nodes)
         except QuantityError as error:
             raise QuantityError(f"running job {jobs.number[job.row]}: {error}") from None
-    count = allowed.bit_count()
-    for kept in (0,) if placed.nodes else dict.fromkeys((how.barred(job), 0)):
+    count, barred = allowed.bit_count(), how.rules.barred(job, job.start, job.limit)
+    for kept in (0,) if placed.nodes else dict.fromkeys((barred, 0)):
         for name in names:
             demand = job.demands[name]
             if placed.nodes:
                 demand = replace(demand, nodes=allowed, least_nodes=count, most_nodes=count)
-            holding = select(stock, demand, allowed & ~kept, how.rule)
+            holding = select(stock, demand, allowed & ~kept, how.rules.rule)
             if holding is not None:
                 return name, holding
     raise no_room(jobs, job.row, [layout.names[node] for node in bits(allowed) if placed.nodes])
@@ -232,13 +221,15 @@ def running_job(admission: Admission, row: int) -> QueuedJob:
     return job
 
 
-def seat_all(past: Past, how: Seating, stock: Stock) -> dict[int, QueuedJob]:
+def seat_running(
+    past: Past, how: Seating, stock: Stock, job_of: Callable[[int], QueuedJob]
+) -> dict[int, QueuedJob]:
     """Return the running jobs in the order of their starts, with what they hold; take it.
 
     Raises QuantityError if they have no room.
     """
     starts = how.admission.jobs.start
-    found = {row: running_job(how.admission, row) for row in past.running.tolist()}
+    found = {row: job_of(row) for row in past.running.tolist()}
     for row, job in found.items():
         placed = past.placed.get(row, NOTHING_KNOWN)
         job.start, job.by = int(starts[row]), "main"

@@ -197,14 +197,14 @@ class SlurmOutlook(Outlook):
         layout, found = book.layout, {}
         free_cores, free_gpus, jobs = self._present.free()
         for place, (name, partition) in enumerate(layout.partitions.items()):
-            nodes = list(bits(layout.nodes_of(name)))
+            nodes, size = list(bits(layout.nodes_of(name))), layout.tres_of(name)
             asked = cores[where == place]
             found[name] = PartitionState(
                 name,
                 partition.up,
-                len(nodes),
-                sum(layout.cores[node] for node in nodes),
-                sum(sum(layout.gpus[node]) for node in nodes),
+                size["node"],
+                size["cpu"],
+                size["gres/gpu"],
                 int((jobs[nodes] == 0).sum()),
                 int(free_cores[nodes].sum()),
                 int(free_gpus[nodes].sum()),

@@ -177,11 +177,7 @@ class Association:
 class Shares:
     """The tree of associations and their usage.
 
-    Parameters
-    ----------
-    machine
-        Its accounts and priority settings. Users that no account names are added below the root
-        when they first appear, with one share.
+    Users that no account names are added below the root when they first appear, with one share.
     """
 
     def __init__(self, machine: Machine) -> None:

@@ -62,6 +62,9 @@ RULES = {"slurm": N.CONSECUTIVE, "first-fit": N.FIRST_FIT, "best-fit": N.BEST_FI
 
 PREEMPTS = {"none": N.NOBODY, "partition": N.BY_PARTITION, "qos": N.BY_QOS}
 
+#: Times of phases, which the controller keeps by the same names; their flags come behind.
+TIMES = Phases._fields[: Phases._fields.index("planned")]
+
 #: State and ends where no engine is at hand.
 NO_STATE, NO_ENDS = ClusterState(), Heap(np.zeros((2, 0), np.int64))
 
@@ -540,22 +543,15 @@ class SlurmBook:
     def phases(self) -> Phases:
         """What the controller did last when, and what comes next."""
         c = self.controls
-        return Phases(
-            calculated=c.calculated, last_main=c.last_main, next_full=c.next_full,
-            looked_at_all=c.looked_at_all, last_backfill=c.last_backfill,
-            next_backfill=c.next_backfill, changed=c.changed,
-            planned=bool(c.planned_on), wanted=bool(c.wanted), urgent=bool(c.urgent),
-        )  # fmt: skip
+        flags = map(bool, (c.planned_on, c.wanted, c.urgent))
+        return Phases(*(getattr(c, name) for name in TIMES), *flags)
 
     def set_phases(self, phases: Phases) -> None:
         """Set what the controller did last when, and what comes next."""
         c = self.controls
-        c.calculated, c.last_main, c.next_full = (
-            phases.calculated, phases.last_main, phases.next_full,
-        )  # fmt: skip
-        c.looked_at_all, c.last_backfill = phases.looked_at_all, phases.last_backfill
-        c.changed, c.planned_on = phases.changed, phases.planned
-        c.wanted, c.urgent, c.next_backfill = phases.wanted, phases.urgent, phases.next_backfill
+        for name in TIMES:
+            setattr(c, name, getattr(phases, name))
+        c.planned_on, c.wanted, c.urgent = phases.planned, phases.wanted, phases.urgent
 
     def refusal(self, row: int) -> str:
         """Return why a submitted job is rejected whatever runs and waits; empty if it is not."""

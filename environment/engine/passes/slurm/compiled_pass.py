@@ -26,6 +26,7 @@ from hpcrowd.environment.machine.past import Past, Placed
 from hpcrowd.environment.machine.selection import Holding, Stock
 from hpcrowd.environment.schedulers.slurm.past import (
     NOTHING_KNOWN,
+    Seating,
     check_not_too_full,
     cores_of,
     divided,
@@ -33,8 +34,7 @@ from hpcrowd.environment.schedulers.slurm.past import (
     just_over,
     partitions_of,
     seat,
-    seat_in_turn,
-    seating_of,
+    seat_running,
     use_past,
     weighed_at,
 )
@@ -47,11 +47,7 @@ FATES = {N.REQUEUED: "requeue", N.CANCELLED: "fail"}
 class SlurmPass(PassOnNodes):
     """Slurm's controller on a machine of nodes, in compiled code.
 
-    Parameters
-    ----------
-    scheduler, engine
-        See :class:`~hpcrowd.environment.engine.passes.base.CompiledPass`. The first pass of a run
-        makes the book of the scheduler; later ones share it.
+    The first pass of a run makes the book of the scheduler; later ones share it.
     """
 
     def __init__(self, scheduler: Any, engine: Any) -> None:
@@ -198,11 +194,8 @@ def go_on(book: SlurmBook, past: Past, associations: Int64s, cluster: Cluster) -
     more = int(rows.count[here].sum())
     book.grow(len(here), len(recent), more)
     if _seat(book, past, cluster) >= 0:
-        found = {row: book.running_like(row) for row in running.tolist()}
-        for row, job in found.items():
-            job.start = int(jobs.start[row])
-        how = seating_of(book.site_rules, book.admission)
-        seat_in_turn(found, past, how, Stock(book.layout))
+        how = Seating(book.admission, book.site_rules)
+        found = seat_running(past, how, Stock(book.layout), book.running_like)
         seats = {
             row: Placed(partition=job.partition, holding=job.holding) for row, job in found.items()
         }
@@ -262,7 +255,7 @@ def _seats(book: SlurmBook, past: Past) -> tuple[Int64s, Int64s, dict[int, Holdi
     holdings: dict[int, Holding] = {}
     place_of = {row: place for place, row in enumerate(running.tolist())}
     stock = Stock(book.layout) if past.placed else None
-    how = seating_of(book.site_rules, book.admission)
+    how = Seating(book.admission, book.site_rules)
     refused = set(running[rows.refusal[running] > 0].tolist())
     past = divided(past, book.running_like, how)
     for row in in_seating_order(past):

@@ -132,22 +132,9 @@ CHANGED = ("nodes", "people", "used", "rows", "ledger", "lists", "tasks")
 class Snapshot:
     """A copy of the book with few jobs; what happens to it does not happen in the run.
 
-    Parameters
-    ----------
-    book
-        The book, which learns of new options only.
-    now
-        The second.
-    rows
-        The jobs.
-
-    Attributes
-    ----------
-    book
-        The copy.
-    rows
-        The jobs by row of the table. In the copy, their rows are those of :meth:`place`; between
-        them are rows for jobs that ask, since ties go by row.
+    The book learns of new options only. ``rows`` are the jobs by row of the table. In the copy,
+    their rows are those of :meth:`place`; between them are rows for jobs that ask, since ties go by
+    row.
     """
 
     def __init__(self, book: SlurmBook, now: int, rows: Int64s) -> None:

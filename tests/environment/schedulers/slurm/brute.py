@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import override
 
@@ -165,8 +166,12 @@ class BruteSlurm(Scheduler):
         )  # fmt: skip
         self.at = SimpleNamespace(**phases._asdict())
         pasts.use_past(self.shares, jobs, past, self.places, phases.calculated)
-        how = pasts.Seating(self.admission, self.rule, lambda job: self.barred(job, job.start)[0])
-        self.running = pasts.seat_all(past, how, Stock(self.layout))
+        rules = SimpleNamespace(rule=self.rule, barred=lambda job, at, _: self.barred(job, at)[0])
+        how, job_of = (
+            pasts.Seating(self.admission, rules),
+            partial(pasts.running_job, self.admission),
+        )
+        self.running = pasts.seat_running(past, how, Stock(self.layout), job_of)
         for job in self.running.values():
             self.limits.submitted(job)
             self.limits.started(job)
