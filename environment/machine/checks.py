@@ -63,13 +63,15 @@ def _check_nodes(machine: Machine) -> None:
 
 
 def _check_qos(machine: Machine) -> None:
+    known = _names(machine)
     _check_once("QOS", "qos", [one.name for one in machine.qos])
     for place, qos in enumerate(machine.qos):
         _check_limits(qos.limits, ("qos", place, "limits"))
-        _check_named(machine, "qos", place)
+        _check_named(qos, known, "qos", place)
 
 
 def _check_accounts(machine: Machine) -> None:
+    known = _names(machine)
     names = {one.account for one in machine.accounts if not one.user} | {ROOT}
     parents = {one.account: one.parent for one in machine.accounts if not one.user}
     _check_once(
@@ -91,7 +93,7 @@ def _check_accounts(machine: Machine) -> None:
         elif one.account != ROOT:
             _check_known("account", [one.parent], names, (*at, "parent"))
             _check_no_circle(one.account, parents, (*at, "parent"))
-        _check_named(machine, "accounts", place)
+        _check_named(one, known, "accounts", place)
         _check_limits(one.limits, (*at, "limits"))
 
 
@@ -110,6 +112,7 @@ def _check_no_circle(account: str, parents: dict[str, str], place: Place) -> Non
 
 
 def _check_partitions(machine: Machine) -> None:
+    known = _names(machine)
     nodes = {name for name, _ in machine.names()}
     _check_once("partition", "partitions", [one.name for one in machine.partitions])
     default = ""
@@ -132,7 +135,7 @@ def _check_partitions(machine: Machine) -> None:
                 f"min_nodes {one.min_nodes}: more than max_nodes, {one.max_nodes}",
                 (*at, "min_nodes"),
             )
-        _check_named(machine, "partitions", place)
+        _check_named(one, known, "partitions", place)
         for tres, weight in one.billing_weights.items():
             _check_tres(tres, (*at, "billing_weights", tres))
             if weight < 0:
@@ -142,11 +145,12 @@ def _check_partitions(machine: Machine) -> None:
 
 
 def _check_reservations(machine: Machine) -> None:
+    known = _names(machine)
     nodes = {name for name, _ in machine.names()}
     _check_once("reservation", "reservations", [one.name for one in machine.reservations])
     for place, one in enumerate(machine.reservations):
         _check_hosts(one.nodes, nodes, ("reservations", place, "nodes"))
-        _check_named(machine, "reservations", place)
+        _check_named(one, known, "reservations", place)
 
 
 def _check_hosts(hosts: Iterable[str], nodes: Collection[str], place: Place) -> None:
@@ -169,19 +173,24 @@ def _expanded(text: str, place: Place) -> list[str]:
         raise MachineError(str(error), place) from None
 
 
-def _check_named(machine: Machine, entries: str, place: int) -> None:
-    """Check what an entry names; accounts only if the machine describes any."""
-    entry = getattr(machine, entries)[place]
+def _names(machine: Machine) -> dict[str, Collection[str]]:
+    """Return what may be named; accounts only if the machine describes any."""
+    found: dict[str, Collection[str]] = {
+        "QOS": [one.name for one in machine.qos],
+        "partition": [one.name for one in machine.partitions],
+    }
+    if machine.accounts:
+        found["account"] = {one.account for one in machine.accounts} | {ROOT}
+    return found
+
+
+def _check_named(entry: object, known: dict[str, Collection[str]], entries: str, at: int) -> None:
+    """Check what an entry of a list names."""
     for key, what in NAMING[entries].items():
-        if what == "account":
-            if not machine.accounts:
-                continue
-            known: Collection[str] = {one.account for one in machine.accounts} | {ROOT}
-        else:
-            known = [one.name for one in (machine.qos if what == "QOS" else machine.partitions)]
         value = getattr(entry, key)
-        names = filter(None, (value,)) if isinstance(value, str) else value
-        _check_known(what, names, known, (entries, place, key))
+        if value and what in known:
+            names = (value,) if isinstance(value, str) else value
+            _check_known(what, names, known[what], (entries, at, key))
 
 
 def _check_known(what: str, names: Iterable[str], known: Collection[str], place: Place) -> None:

@@ -82,19 +82,6 @@ class QueuedJob:
         """When it ends at the latest while it runs, s."""
         return self.start + self.limit + self.paused
 
-    @property
-    def nodes(self) -> int:
-        """The set of nodes that it holds."""
-        found = 0
-        for share in self.holding:
-            found |= 1 << share.node
-        return found
-
-    @property
-    def cores(self) -> int:
-        """Cores that it holds."""
-        return sum(share.cores for share in self.holding)
-
     def counted_cores(self, partition: str, layout: Layout) -> int:
         """Return the cores that priority and limits count: of whole nodes all."""
         if partition not in self.counted:

@@ -54,16 +54,6 @@ class SlurmState:
         self._book = book
         self.phases: Phases = book.phases
 
-    @property
-    def calculated(self) -> int:
-        """Until when usage and priorities have been computed, s."""
-        return self.phases.calculated
-
-    @property
-    def next_backfill(self) -> float:
-        """When the next cycle of backfilling may come, s."""
-        return self.phases.next_backfill
-
     @cached_property
     def shares(self) -> Shares:
         """The accounts and users, with their usage and factors of fair share."""

@@ -186,7 +186,11 @@ class Cycle:
             holding = select(future, demand, free, site.rule) if victims else None
         if holding is not None:
             return now, holding
-        left = [one for one in site.running.values() if one not in victims and one.nodes & free]
+        left = [
+            one
+            for one in site.running.values()
+            if one not in victims and nodes_of(one.holding) & free
+        ]
         left.sort(key=lambda one: (one.end, one.row))
         window = TIME_WINDOW
         barrier = left[0].end + window - left[0].end % window if left else 0
