@@ -356,24 +356,10 @@ class _Stopped(Exception):
 
 @dataclass
 class Search:
-    """The search of one seed.
+    """The search of one seed among parameters, with a part of the jobs and a kind of history.
 
-    Attributes
-    ----------
-    part
-        The jobs to train with.
-    history
-        Kind of history, see :class:`~environment.schedulers.predictors.history.HistoryPredictor`.
-    seed
-        Seed of the search.
-    limit
-        Most parameter sets to try; None for no limit.
-    stop
-        Event that stops the search when set.
-    tried
-        Number of parameter sets tried.
-    fitness, parameters
-        The best so far.
+    It tries ``limit`` parameter sets at most, None for no limit, and ends early when ``stop`` is
+    set. ``tried`` counts them; ``fitness`` and ``parameters`` are the best so far.
     """
 
     part: PastJobs
@@ -432,13 +418,8 @@ def space() -> tuple[list[tuple[float, float]], list[bool]]:
 def parameters_of(individual: Floats, least: int, largest: int) -> HistoryParameters:
     """Return the parameters of an individual (x1, x2, x3, x4, Pivot, N1, K1, alpha1, beta1, ...).
 
-    Parameters
-    ----------
-    individual
-        13 numbers in the :func:`space`; the pivot is a relative position between the least and
-        the largest requested time.
-    least, largest
-        These requested times, s.
+    These are 13 numbers in the :func:`space`; the pivot is a relative position between the least
+    and the largest requested time, s.
     """
     bits, pivot, rest = individual[:4], float(individual[4]), individual[5:]
     template = "".join(

@@ -27,7 +27,7 @@ PARTS = {
         agents/populations/mixture analysis/html analysis/pictures/plots
         """,
     "policies": """
-        environment/schedulers/policies/ environment/schedulers/predictors/correlation
+        environment/schedulers/policies/
         environment/engine/kernel/accounts environment/engine/kernel/believed
         environment/engine/kernel/formula environment/engine/kernel/gains
         environment/engine/kernel/ordered environment/engine/kernel/plan

@@ -224,14 +224,9 @@ def _account(cluster: Cluster) -> dict[str, Any]:
 
 
 def _size(layout: Layout, partition: str) -> dict[str, int]:
-    from hpcrowd.environment.machine.layout import bits
-
-    nodes = list(bits(layout.nodes_of(partition))) if partition in layout.partitions else []
-    return {
-        "nodes": len(nodes),
-        "cores": sum(layout.cores[node] for node in nodes),
-        "gpus": sum(sum(layout.gpus[node]) for node in nodes),
-    }
+    there = layout.tres_of(partition) if partition in layout.partitions else {}
+    resources = {"nodes": "node", "cores": "cpu", "gpus": "gres/gpu"}
+    return {name: there.get(tres, 0) for name, tres in resources.items()}
 
 
 def _jobs(jobs: JobTable, rows: Any) -> dict[str, Any]:

@@ -22,15 +22,21 @@ TRES = re.compile(r"cpu|mem|node|billing|energy|vmem|pages|(gres|license|bb|fs|i
 #: The account at the top, which needs no description.
 ROOT = "root"
 
+#: Fields that name others of the description, and what they name, by list of entries.
+NAMING = {
+    "qos": {"preempts": "QOS"},
+    "accounts": {"partition": "partition", "qos": "QOS", "default_qos": "QOS"},
+    "partitions": {"qos": "QOS", "allow_qos": "QOS", "deny_qos": "QOS",
+                   "allow_accounts": "account", "deny_accounts": "account"},
+    "reservations": {"accounts": "account", "partition": "partition"},
+}  # fmt: skip
+
+#: Where something is in the description.
+Place = tuple[str | int, ...]
+
 
 def check(machine: Machine) -> None:
-    """Check that a description does not contradict itself.
-
-    Raises
-    ------
-    MachineError
-        With the place of the first mistake.
-    """
+    """Check that a description does not contradict itself; name the place of the first mistake."""
     _check_nodes(machine)
     _check_qos(machine)
     _check_accounts(machine)
@@ -57,14 +63,15 @@ def _check_nodes(machine: Machine) -> None:
 
 
 def _check_qos(machine: Machine) -> None:
-    names = [one.name for one in machine.qos]
-    _check_once("QOS", "qos", names)
+    known = _names(machine)
+    _check_once("QOS", "qos", [one.name for one in machine.qos])
     for place, qos in enumerate(machine.qos):
         _check_limits(qos.limits, ("qos", place, "limits"))
-        _check_known("QOS", qos.preempts, names, ("qos", place, "preempts"))
+        _check_named(qos, known, "qos", place)
 
 
 def _check_accounts(machine: Machine) -> None:
+    known = _names(machine)
     names = {one.account for one in machine.accounts if not one.user} | {ROOT}
     parents = {one.account: one.parent for one in machine.accounts if not one.user}
     _check_once(
@@ -73,8 +80,6 @@ def _check_accounts(machine: Machine) -> None:
         ["/".join(filter(None, (one.account, one.user, one.partition)))
          for one in machine.accounts],
     )  # fmt: skip
-    qos = [one.name for one in machine.qos]
-    partitions = [one.name for one in machine.partitions]
     for place, one in enumerate(machine.accounts):
         at = ("accounts", place)
         if one.user:
@@ -88,15 +93,11 @@ def _check_accounts(machine: Machine) -> None:
         elif one.account != ROOT:
             _check_known("account", [one.parent], names, (*at, "parent"))
             _check_no_circle(one.account, parents, (*at, "parent"))
-        if one.partition:
-            _check_known("partition", [one.partition], partitions, (*at, "partition"))
-        _check_known("QOS", one.qos, qos, (*at, "qos"))
-        if one.default_qos:
-            _check_known("QOS", [one.default_qos], qos, (*at, "default_qos"))
+        _check_named(one, known, "accounts", place)
         _check_limits(one.limits, (*at, "limits"))
 
 
-def _check_no_circle(account: str, parents: dict[str, str], place: tuple[str | int, ...]) -> None:
+def _check_no_circle(account: str, parents: dict[str, str], place: Place) -> None:
     passed, above = [account], parents[account]
     while above != ROOT and above in parents:
         passed.append(above)
@@ -111,9 +112,9 @@ def _check_no_circle(account: str, parents: dict[str, str], place: tuple[str | i
 
 
 def _check_partitions(machine: Machine) -> None:
+    known = _names(machine)
     nodes = {name for name, _ in machine.names()}
     _check_once("partition", "partitions", [one.name for one in machine.partitions])
-    qos = [one.name for one in machine.qos]
     default = ""
     for place, one in enumerate(machine.partitions):
         at = ("partitions", place)
@@ -134,12 +135,7 @@ def _check_partitions(machine: Machine) -> None:
                 f"min_nodes {one.min_nodes}: more than max_nodes, {one.max_nodes}",
                 (*at, "min_nodes"),
             )
-        if one.qos:
-            _check_known("QOS", [one.qos], qos, (*at, "qos"))
-        for key in ("allow_qos", "deny_qos"):
-            _check_known("QOS", getattr(one, key), qos, (*at, key))
-        for key in ("allow_accounts", "deny_accounts"):
-            _check_known_accounts(machine, getattr(one, key), (*at, key))
+        _check_named(one, known, "partitions", place)
         for tres, weight in one.billing_weights.items():
             _check_tres(tres, (*at, "billing_weights", tres))
             if weight < 0:
@@ -149,20 +145,15 @@ def _check_partitions(machine: Machine) -> None:
 
 
 def _check_reservations(machine: Machine) -> None:
+    known = _names(machine)
     nodes = {name for name, _ in machine.names()}
-    partitions = [one.name for one in machine.partitions]
     _check_once("reservation", "reservations", [one.name for one in machine.reservations])
     for place, one in enumerate(machine.reservations):
-        at = ("reservations", place)
-        _check_hosts(one.nodes, nodes, (*at, "nodes"))
-        _check_known_accounts(machine, one.accounts, (*at, "accounts"))
-        if one.partition:
-            _check_known("partition", [one.partition], partitions, (*at, "partition"))
+        _check_hosts(one.nodes, nodes, ("reservations", place, "nodes"))
+        _check_named(one, known, "reservations", place)
 
 
-def _check_hosts(
-    hosts: Iterable[str], nodes: Collection[str], place: tuple[str | int, ...]
-) -> None:
+def _check_hosts(hosts: Iterable[str], nodes: Collection[str], place: Place) -> None:
     for text in hosts:
         if text.upper() == "ALL":
             continue
@@ -175,25 +166,34 @@ def _check_hosts(
                 )
 
 
-def _expanded(text: str, place: tuple[str | int, ...]) -> list[str]:
+def _expanded(text: str, place: Place) -> list[str]:
     try:
         return list(expand(text))
     except QuantityError as error:
         raise MachineError(str(error), place) from None
 
 
-def _check_known_accounts(
-    machine: Machine, names: Iterable[str], place: tuple[str | int, ...]
-) -> None:
-    """Check names of accounts, if the machine describes any."""
+def _names(machine: Machine) -> dict[str, Collection[str]]:
+    """Return what may be named; accounts only if the machine describes any."""
+    found: dict[str, Collection[str]] = {
+        "QOS": [one.name for one in machine.qos],
+        "partition": [one.name for one in machine.partitions],
+    }
     if machine.accounts:
-        known = {one.account for one in machine.accounts} | {ROOT}
-        _check_known("account", names, known, place)
+        found["account"] = {one.account for one in machine.accounts} | {ROOT}
+    return found
 
 
-def _check_known(
-    what: str, names: Iterable[str], known: Collection[str], place: tuple[str | int, ...]
-) -> None:
+def _check_named(entry: object, known: dict[str, Collection[str]], entries: str, at: int) -> None:
+    """Check what an entry of a list names."""
+    for key, what in NAMING[entries].items():
+        value = getattr(entry, key)
+        if value and what in known:
+            names = (value,) if isinstance(value, str) else value
+            _check_known(what, names, known[what], (entries, at, key))
+
+
+def _check_known(what: str, names: Iterable[str], known: Collection[str], place: Place) -> None:
     for name in names:
         if name not in known:
             raise MachineError(
@@ -210,7 +210,7 @@ def _check_once(what: str, key: str, names: list[str]) -> None:
         first[name] = place
 
 
-def _check_limits(limits: Limits, place: tuple[str | int, ...]) -> None:
+def _check_limits(limits: Limits, place: Place) -> None:
     for key, names in _tres_limits(limits):
         for tres, value in names.items():
             _check_tres(tres, (*place, key, tres))
@@ -225,7 +225,7 @@ def _tres_limits(limits: Limits) -> Iterator[tuple[str, dict[str, int]]]:
             yield key, value
 
 
-def _check_tres(name: str, place: tuple[str | int, ...]) -> None:
+def _check_tres(name: str, place: Place) -> None:
     if not TRES.fullmatch(name):
         raise MachineError(
             f"resource {echo(name)}: not known; write cpu, mem, node, gres/gpu or gres/gpu:TYPE",

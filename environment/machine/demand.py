@@ -82,16 +82,7 @@ def partitions_asked(layout: Layout, jobs: JobTable, row: int) -> tuple[str, ...
 def demand_of(layout: Layout, partition: Partition, jobs: JobTable, row: int) -> Demand:
     """Return what a job asks for in a partition.
 
-    Parameters
-    ----------
-    layout
-        The nodes of the machine.
-    partition
-        One of its partitions.
-    jobs
-        The table; without ``jobs.requests`` a job asks for processors and memory only.
-    row
-        The job.
+    Without ``jobs.requests`` it asks for processors and memory only.
     """
     requests = jobs.requests
 

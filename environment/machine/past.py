@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.machine.selection import Holding
 
 
 class Placed(NamedTuple):

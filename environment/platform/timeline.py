@@ -42,8 +42,7 @@ from hpcrowd.environment.quantities import time_at_pace
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import scheduler_for
-from hpcrowd.environment.schedulers.policies.adaptive import Adaptive
-from hpcrowd.environment.schedulers.predictors.correlation import WeeklyCorrelation
+from hpcrowd.environment.schedulers.policies.adaptive import Adaptive, WeeklyCorrelation
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.streams import Streams
 

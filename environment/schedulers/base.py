@@ -228,7 +228,7 @@ class NodesNow(Protocol):
 
     @property
     def stock(self) -> Any:
-        """A ``machine.stock.Stock``."""
+        """A ``machine.selection.Stock``."""
 
     def fits(self, job: WaitingJob) -> bool:
         """Return whether a waiting job can start now: partitions, reservations, limits and room."""

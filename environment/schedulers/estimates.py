@@ -221,8 +221,8 @@ def not_begun(name: str) -> PredictorError:
 #: Predictors by name; a new one is its class and an entry here.
 PREDICTORS: Registry[type[Predictor]] = Registry(
     {
-        "last-two": "hpcrowd.environment.schedulers.predictors.last_two:LastTwo",
-        "nearest": "hpcrowd.environment.schedulers.predictors.nearest:Nearest",
+        "last-two": "hpcrowd.environment.schedulers.predictors.experience:LastTwo",
+        "nearest": "hpcrowd.environment.schedulers.predictors.experience:Nearest",
         "history": "hpcrowd.environment.schedulers.predictors.history:HistoryPredictor",
     }
 )

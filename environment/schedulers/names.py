@@ -20,15 +20,15 @@ SCHEDULERS: Registry[type[Scheduler]] = Registry(
         "fcfs": "hpcrowd.environment.schedulers.order:FCFS",
         "easy": "hpcrowd.environment.schedulers.easy:EASY",
         "conservative": "hpcrowd.environment.schedulers.policies.conservative:Conservative",
-        "selective": "hpcrowd.environment.schedulers.policies.selective:Selective",
-        "selective-categorized": "hpcrowd.environment.schedulers.policies.selective:"
+        "selective": "hpcrowd.environment.schedulers.policies.conservative:Selective",
+        "selective-categorized": "hpcrowd.environment.schedulers.policies.conservative:"
         "SelectiveCategorized",
         "sjf": "hpcrowd.environment.schedulers.order:SJF",
         "ljf": "hpcrowd.environment.schedulers.order:LJF",
         "order": "hpcrowd.environment.schedulers.order:Order",
         "multi-queue": "hpcrowd.environment.schedulers.policies.multi_queue:MultiQueue",
         "fair-share": "hpcrowd.environment.schedulers.policies.fair_share:FairShare",
-        "creasy": "hpcrowd.environment.schedulers.policies.creasy:Creasy",
+        "creasy": "hpcrowd.environment.schedulers.policies.priority:Creasy",
         "wfp3": "hpcrowd.environment.schedulers.policies.priority:WFP3",
         "unicef": "hpcrowd.environment.schedulers.policies.priority:Unicef",
         "multifactor": "hpcrowd.environment.schedulers.policies.priority:Multifactor",

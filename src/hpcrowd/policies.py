@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from .environment.schedulers.order import Order as Order
     from .environment.schedulers.policies.adaptive import Adaptive as Adaptive
     from .environment.schedulers.policies.conservative import Conservative as Conservative
-    from .environment.schedulers.policies.creasy import Creasy as Creasy
+    from .environment.schedulers.policies.conservative import Selective as Selective
+    from .environment.schedulers.policies.conservative import (
+        SelectiveCategorized as SelectiveCategorized,
+    )
     from .environment.schedulers.policies.fair_share import FairShare as FairShare
     from .environment.schedulers.policies.multi_queue import MultiQueue as MultiQueue
     from .environment.schedulers.policies.priority import F1 as F1
@@ -25,14 +28,11 @@ if TYPE_CHECKING:
     from .environment.schedulers.policies.priority import F3 as F3
     from .environment.schedulers.policies.priority import F4 as F4
     from .environment.schedulers.policies.priority import WFP3 as WFP3
+    from .environment.schedulers.policies.priority import Creasy as Creasy
     from .environment.schedulers.policies.priority import Multifactor as Multifactor
     from .environment.schedulers.policies.priority import Priority as Priority
     from .environment.schedulers.policies.priority import Queue as Queue
     from .environment.schedulers.policies.priority import Unicef as Unicef
-    from .environment.schedulers.policies.selective import Selective as Selective
-    from .environment.schedulers.policies.selective import (
-        SelectiveCategorized as SelectiveCategorized,
-    )
     from .environment.waiting_reasons import reasons_at as reasons_at
     from .environment.waiting_reasons import reasons_of as reasons_of
 else:

@@ -10,21 +10,21 @@ if TYPE_CHECKING:
     from .environment.schedulers.estimates import Estimates as Estimates
     from .environment.schedulers.estimates import Predictor as Predictor
     from .environment.schedulers.estimates import parse_estimates as parse_estimates
-    from .environment.schedulers.predictors.correlation import (
+    from .environment.schedulers.policies.adaptive import (
         WeeklyCorrelation as WeeklyCorrelation,
     )
-    from .environment.schedulers.predictors.correlation import rank_correlation as rank_correlation
-    from .environment.schedulers.predictors.correlation import (
+    from .environment.schedulers.policies.adaptive import rank_correlation as rank_correlation
+    from .environment.schedulers.policies.adaptive import (
         weekly_correlations as weekly_correlations,
     )
+    from .environment.schedulers.predictors.experience import LastTwo as LastTwo
+    from .environment.schedulers.predictors.experience import Nearest as Nearest
     from .environment.schedulers.predictors.history import Group as Group
     from .environment.schedulers.predictors.history import HistoryParameters as HistoryParameters
     from .environment.schedulers.predictors.history import HistoryPredictor as HistoryPredictor
-    from .environment.schedulers.predictors.last_two import LastTwo as LastTwo
     from .environment.schedulers.predictors.models import parse_predictor as parse_predictor
     from .environment.schedulers.predictors.models import read_predictor as read_predictor
     from .environment.schedulers.predictors.models import write_predictor as write_predictor
-    from .environment.schedulers.predictors.nearest import Nearest as Nearest
 else:
     from hpcrowd.names import lazy
 

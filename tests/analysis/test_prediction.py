@@ -9,9 +9,8 @@ from hpcrowd.analysis import prediction
 from hpcrowd.analysis.prediction import Accuracy, past_jobs, predict_all
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.schedulers.predictors.experience import LastTwo, Nearest
 from hpcrowd.environment.schedulers.predictors.history import HistoryParameters, HistoryPredictor
-from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
-from hpcrowd.environment.schedulers.predictors.nearest import Nearest
 
 #: 2004-01-01 00:00 in Stockholm.
 NEW_YEAR = 1_072_911_600

@@ -37,7 +37,7 @@ from hpcrowd.environment.limits.inputs import LARGEST_SETTINGS
 from hpcrowd.environment.machine.checks import ROOT
 from hpcrowd.environment.machine.files.toml_text import read_machine_toml
 from hpcrowd.environment.machine.model import Account, Machine, Partition, Qos, Reservation
-from hpcrowd.environment.machine.slurm import conf, objects, printed
+from hpcrowd.environment.machine.slurm import objects, texts
 from hpcrowd.environment.machine.slurm.accounting import accounts_of, qos_of
 from hpcrowd.environment.machine.slurm.nodes import nodes_of
 from hpcrowd.environment.machine.slurm.partitions import partitions_of, reservations_of
@@ -114,18 +114,10 @@ SECRET = (".key", ".pem", ".crt", ".pub", ".jwks")
 
 
 def form_of(path: Path, head: str, *, named: bool = True) -> Form | None:
-    """Return what a file is; None if it does not describe a machine.
+    """Return what a file is by how it begins, unpacked; None if it does not describe a machine.
 
     Both its name and what it contains must allow for it: a file next to it may hold secrets.
-
-    Parameters
-    ----------
-    path
-        Its path.
-    head
-        How it begins, unpacked.
-    named
-        Whether somebody named it, and not its folder.
+    ``named`` is whether somebody named it, and not its folder.
     """
     if path.suffix == ".toml":
         return Form.TOML if named or _TOML.search(head) else None
@@ -139,7 +131,7 @@ def form_of(path: Path, head: str, *, named: bool = True) -> Form | None:
         return Form.OBJECTS if lists and lists[0] in objects.LISTS else None
     if _SHOWN.search(head):
         return Form.SCONTROL
-    kind = printed.kind_of_table(head)
+    kind = texts.kind_of_table(head)
     if kind:
         return TABLES[kind]
     if _DUMP.search(head):
@@ -207,15 +199,7 @@ def read_machine(paths: AnyPath | Sequence[AnyPath], zone: str | None = None) ->
 def records_in(paths: AnyPath | Sequence[AnyPath]) -> list[Record]:
     """Return the records of Slurm's files about a machine; none of a TOML file.
 
-    Parameters
-    ----------
-    paths
-        As for :func:`read_machine`.
-
-    Raises
-    ------
-    MachineError
-        If a file cannot be read, or is of another kind.
+    Raises :class:`MachineError` if a file cannot be read, or is of another kind.
     """
     return _records([one for one in _files(paths) if one.form is not Form.TOML], [])
 
@@ -236,18 +220,18 @@ def _records(found: Iterable[_Found], notes: list[str]) -> list[Record]:
 def _records_in(path: Path, form: Form, included: set[Path], notes: list[str]) -> list[Record]:
     """Return the records of a file."""
     if form is Form.CONF:
-        return list(conf.records_of(path, text_of, included))
+        return list(texts.conf_records(path, text_of, included))
     if form is Form.GRES:
-        return list(conf.records_of(path, text_of, included, Kind.GRES))
+        return list(texts.conf_records(path, text_of, included, Kind.GRES))
     text, source = text_of(path), str(path)
     for kind, table in TABLES.items():
         if form is table:
-            return list(printed.table_records(text, source, kind, notes))
+            return list(texts.table_records(text, source, kind, notes))
     if form is Form.DUMP:
-        return list(printed.dump_records(text, source))
+        return list(texts.dump_records(text, source))
     if form is Form.OBJECTS:
         return list(objects.records_of(text, source))
-    return list(printed.shown_records(text, source, notes))
+    return list(texts.shown_records(text, source, notes))
 
 
 def _found(path: Path) -> list[_Found]:
@@ -276,10 +260,7 @@ def _head(path: Path) -> str:
 def text_of(path: Path) -> str:
     """Return the text of a file, unpacked.
 
-    Raises
-    ------
-    MachineError
-        If it cannot be read, is not a text, or is too large for a description.
+    Raises :class:`MachineError` if it cannot be read, is not a text, or is too large.
     """
     try:
         data, _ = read_file(path, LARGEST_SETTINGS)

@@ -112,19 +112,7 @@ def _qos(name: str, record: Record, notes: list[str]) -> Qos:
 def accounts_of(records: Iterable[Record], notes: list[str]) -> tuple[list[Account], list[str]]:
     """Return the accounts and users that records describe, and their places.
 
-    Rows about the same association complete each other.
-
-    Parameters
-    ----------
-    records
-        Records of any kind.
-    notes
-        What is not modelled is added.
-
-    Raises
-    ------
-    MachineError
-        If a value is wrong, or there are several clusters.
+    Rows about the same association complete each other. What is not modelled is noted.
     """
     found: dict[tuple[str, str, str], Record] = {}
     clusters: dict[str, str] = {}

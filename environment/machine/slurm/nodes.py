@@ -90,13 +90,7 @@ class _Described(NamedTuple):
 
 
 def nodes_of(records: Iterable[Record], notes: list[str]) -> Nodes:
-    """Return the nodes and node sets that records describe; what is not modelled is noted.
-
-    Raises
-    ------
-    MachineError
-        If a value is wrong, or a node is described twice.
-    """
+    """Return the nodes and node sets that records describe; what is not modelled is noted."""
     records = list(records)
     described = by_name(records, Kind.NODES, "NodeName", hosts)
     gres = _Gres([one for one in records if one.kind is Kind.GRES], notes)

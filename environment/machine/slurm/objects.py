@@ -140,18 +140,7 @@ _NAME = re.compile(r'\s*"name"\s*:\s*"([^"]*)"')
 
 
 def records_of(text: str, source: str) -> Iterator[Record]:
-    """Yield the records of a text.
-
-    Parameters
-    ----------
-    text, source
-        The text, and its file.
-
-    Raises
-    ------
-    MachineError
-        If it is not JSON, or not a list of objects.
-    """
+    """Yield the records of a text from a file."""
     try:
         found = json_of(text)
     except ValueError as error:

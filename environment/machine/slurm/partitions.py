@@ -53,21 +53,8 @@ def partitions_of(
 ) -> tuple[list[Partition], list[str]]:
     """Return the partitions that records describe, and their places.
 
-    Parameters
-    ----------
-    records
-        Records of any kind.
-    sets
-        Names of the nodes of node sets.
-    defaults
-        Fields for partitions that do not have them, such as ``max_memory_per_node``.
-    notes
-        What is not modelled is added.
-
-    Raises
-    ------
-    MachineError
-        If a value is wrong, or a partition is described twice.
+    Node sets have the names of their nodes; ``defaults`` are fields for partitions that do not have
+    them, such as ``max_memory_per_node``. What is not modelled is noted.
     """
     found = by_name(records, Kind.PARTITION, "PartitionName", lambda one: one.text.split(","))
     made = [_partition(name, record, sets, notes) for name, record in found.items()]
@@ -163,19 +150,8 @@ def reservations_of(
 ) -> tuple[list[Reservation], list[str]]:
     """Return the reservations that records describe, and their places.
 
-    Parameters
-    ----------
-    records
-        Records of any kind.
-    zone
-        Of local times; UTC unless given.
-    notes
-        What is not modelled is added, such as reservations without nodes.
-
-    Raises
-    ------
-    MachineError
-        If a value is wrong.
+    Local times are those of the zone, UTC unless given. What is not modelled is noted, such as
+    reservations without nodes.
     """
     found, where = {}, {}
     for record in records:

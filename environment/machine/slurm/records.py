@@ -114,15 +114,7 @@ class Source(IntEnum):
 
 
 class Value(NamedTuple):
-    """A value of a key.
-
-    Attributes
-    ----------
-    key, text
-        As written.
-    where
-        File and line, ``slurm.conf:12``.
-    """
+    """A value of a key as written, with file and line, ``slurm.conf:12``."""
 
     key: str
     text: str
@@ -153,17 +145,7 @@ class Value(NamedTuple):
 
 
 class Record:
-    """Keys and values about one thing.
-
-    Parameters
-    ----------
-    kind, source
-        What it describes, and where it comes from.
-    where
-        File and line.
-    values
-        The values; keys in lower case.
-    """
+    """Keys, in lower case, and values about one thing, with its place and source."""
 
     def __init__(
         self, kind: Kind, where: str, values: Iterable[Value], source: Source = Source.CONFIGURED
@@ -199,14 +181,8 @@ class Record:
     ) -> list[str]:
         """Return lines about the values that nobody has taken and that may change something.
 
-        Parameters
-        ----------
-        what
-            What the record describes, such as ``partition p``.
-        harmless
-            Keys that have nothing to do with scheduling, in lower case.
-        neutral
-            More values that change nothing, by key.
+        ``what`` is what the record describes, such as ``partition p``; ``harmless`` keys have
+        nothing to do with scheduling, and ``neutral`` values by key change nothing.
         """
         return [
             value.not_modelled(what)
@@ -230,21 +206,9 @@ class Record:
 def by_name(
     records: Iterable[Record], kind: Kind, key: str, names: Callable[[Value], Iterable[str]]
 ) -> dict[str, Record]:
-    """Return the record of each thing; what ``scontrol`` shows goes before slurm.conf.
+    """Return the record of each thing of a kind by the names in the value of a key.
 
-    Parameters
-    ----------
-    records
-        Records of any kind.
-    kind, key
-        The kind to return, and the key with the names.
-    names
-        Returns the names in a value.
-
-    Raises
-    ------
-    MachineError
-        If a record has no name, or something is described twice.
+    What ``scontrol`` shows goes before slurm.conf; twice in one of them is an error.
     """
     found: dict[str, Record] = {}
     merged: dict[tuple[int, int], Record] = {}
@@ -431,15 +395,7 @@ def preemption(value: Value | None) -> tuple[Preempt | None, list[str]]:
 
 
 def make[Part: BaseModel](kind: type[Part], where: str, **fields: object) -> Part:
-    """Return a part of the description.
-
-    Parameters
-    ----------
-    kind, fields
-        What it is, and its fields.
-    where
-        File and line, for the message if a field is wrong.
-    """
+    """Return a part of the description; file and line are for the message if a field is wrong."""
     try:
         return kind.model_validate(fields)
     except ValidationError as error:

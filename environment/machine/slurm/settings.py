@@ -161,15 +161,7 @@ HARMLESS = of_words("""
 
 
 class Settings:
-    """The settings of all files; the last value of a key counts.
-
-    Parameters
-    ----------
-    records
-        Records of any kind.
-    notes
-        What is not modelled is added.
-    """
+    """The settings of all files; the last value of a key counts. What is not modelled is noted."""
 
     def __init__(self, records: Iterable[Record], notes: list[str]) -> None:
         self.notes = notes

@@ -9,42 +9,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, override
 
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.selection import RULES, select
-from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.machine.selection import Holding, select
 from hpcrowd.environment.schedulers.base import Look, WaitingJob
-from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock, Place
 from hpcrowd.environment.schedulers.on_nodes.plan import NodePlan
-from hpcrowd.environment.schedulers.on_nodes.room_over_time import Arrays
-from hpcrowd.environment.schedulers.on_nodes.walk import walk
-from hpcrowd.environment.schedulers.slurm.admission import Admission
-from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
+from hpcrowd.environment.schedulers.on_nodes.room import Arrays, OpenStock, Place
+from hpcrowd.environment.schedulers.on_nodes.walk import NodesPass
+from hpcrowd.environment.schedulers.ordered import OrderedScheduler
+from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
-from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.passes.slurm.book import SlurmBook  # circle: for its type only
 
 
-class Nodes:
+class Nodes(SiteRules):
     """The nodes of a machine, with the jobs that wait for them and run on them.
-
-    Parameters
-    ----------
-    machine
-        The description.
-    jobs
-        The table of jobs.
 
     Attributes
     ----------
-    layout, stock
-        The nodes, and what is free on each.
     now
         The present second.
     waiting, running
@@ -58,10 +47,8 @@ class Nodes:
     """
 
     def __init__(self, machine: Machine, jobs: JobTable) -> None:
-        self.layout = Layout(machine)
-        self.shares, self.limits = Shares(machine), LimitKeeper(self.layout)
+        super().__init__(machine, ranked=False)
         self.admission = Admission(self, jobs)
-        self.rule = RULES["spread" if machine.scheduling.least_loaded else "slurm"]
         self.stock = OpenStock(self.layout)
         self.now = 0
         self.waiting: dict[int, QueuedJob] = {}
@@ -70,7 +57,6 @@ class Nodes:
         self._watched: set[int] = set()  # jobs that are shut out, or may be later
         self.ledger: list[Tenure] = []
         self._tasks: Counter[int] = Counter()  # running tasks by array
-        self._kept = [(one, self.layout.nodes_in(one.nodes)) for one in machine.reservations]
         self.arrays = Arrays()
         self._plan: NodePlan | None = None
         self.planner: SlurmBook | None = None
@@ -143,7 +129,7 @@ class Nodes:
         """Return why no policy could start a job now, in Slurm's words; empty if one could."""
         if job.eligible > self.now:
             return "BeginTime"
-        for one, _ in self._kept:
+        for one, _ in self.reservations:
             if job.reservation == one.name and not (
                 one.start <= self.now <= one.end - max(job.limit, 1)
             ):
@@ -170,30 +156,19 @@ class Nodes:
                 return ""
         return word
 
-    def barred(self, job: QueuedJob, at: int, lasts: int) -> int:
-        """Return the nodes that reservations keep from a job that would start at a second."""
-        found, until = 0, at + max(lasts, job.limit, 1)
-        for one, nodes in self._kept:
-            if job.reservation == one.name:
-                if at < one.start or until > one.end:
-                    return self.layout.all_nodes
-                found |= 0 if one.flexible else self.layout.all_nodes & ~nodes
-            elif one.start < until and one.end > at:
-                found |= nodes
-        return found
+    @override
+    def barred(self, job: QueuedJob, begin: int, lasts: int) -> int:
+        return super().barred(job, begin, max(lasts, job.limit, 1))
 
     @property
     def turns(self) -> list[int]:
         """When reservations begin and end after now, s since the origin, in order."""
-        times = {time for one, _ in self._kept for time in (one.start, one.end)}
+        times = {time for one, _ in self.reservations for time in (one.start, one.end)}
         return sorted(time for time in times if time > self.now)
 
     def usable(self, job: QueuedJob) -> int:
         """Return the set of nodes that a job could ever use."""
-        found = 0
-        for name in job.partitions:
-            found |= job.demands[name].nodes
-        return found
+        return reduce(or_, (job.demands[name].nodes for name in job.partitions), 0)
 
     def why(self, job: QueuedJob, lasts: int) -> str:
         """Return why a job cannot start now, in Slurm's words; empty if it can."""
@@ -208,7 +183,7 @@ class Nodes:
             return "Resources"
         if job.reservation:
             return "Reservation"
-        kept = [one for one, nodes in self._kept if nodes & barred and one.maintenance]
+        kept = [one for one, nodes in self.reservations if nodes & barred and one.maintenance]
         return "ReqNodeNotAvail, Reserved for maintenance" if kept else "ReqNodeNotAvail"
 
     # room
@@ -225,19 +200,12 @@ class Nodes:
     ) -> Place | None:
         """Return the first partition of a job with room for it, and what it would hold there.
 
-        Parameters
-        ----------
-        stock
-            What is free then.
-        at, lasts
-            Its start, s since the origin, and how long it is expected to run, s.
-        without
-            The set of nodes that it must not use.
-        free_of_bars
-            Whether to look as if there were no reservations.
+        The stock is what is free at its start, s since the origin; it is expected to run for
+        ``lasts`` s, and must not use the nodes ``without``. Reservations count unless
+        ``free_of_bars``.
         """
         allowed = stock.open & ~without
-        if self._kept and not free_of_bars:
+        if self.reservations and not free_of_bars:
             allowed &= ~self.barred(job, at, lasts)
         for name in job.partitions:
             demand = job.demands[name]
@@ -253,14 +221,7 @@ class Nodes:
     ) -> tuple[int, OpenStock, Place | None]:
         """Return when a job could start, what is free then, and where it would run.
 
-        FOREVER if it could not, as running jobs end.
-
-        Parameters
-        ----------
-        lasts
-            s; how long it is expected to run.
-        ends
-            (expected end, holding) of the running jobs.
+        FOREVER if it could not, as running jobs end: ``ends`` are their expected ends and holdings.
         """
         stock = self.stock.copy()
         leaving = sorted(ends, key=lambda one: one[0])
@@ -283,10 +244,10 @@ class Nodes:
         return known is not None and not self.why(known, job.estimate)
 
     def walk(
-        self, policy: Any, look: Look, note: Callable[..., None] | None
+        self, policy: OrderedScheduler, look: Look, note: Callable[..., None] | None
     ) -> Iterator[WaitingJob]:
-        """Yield what an ``OrderedScheduler`` starts now."""
-        return walk(self, policy, look, note)
+        """Yield the jobs that a policy with an order starts now: ``OrderedScheduler._walk``."""
+        return NodesPass(self, policy, look, note).run()
 
     def plan(self, look: Look, reserved: Sequence[WaitingJob], starts: dict[int, int]) -> NodePlan:
         """Return what running jobs and reservations leave from now on, node by node."""

@@ -13,10 +13,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.machine.selection import Holding
 from hpcrowd.environment.schedulers.base import Look, WaitingJob
-from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock, Place
-from hpcrowd.environment.schedulers.on_nodes.room_over_time import Change, RoomOverTime
+from hpcrowd.environment.schedulers.on_nodes.room import (
+    Change,
+    OpenStock,
+    Place,
+    RoomOverTime,
+)
 from hpcrowd.environment.schedulers.profile import duration
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.stops import FOREVER
@@ -48,16 +52,8 @@ class Kept(NamedTuple):
 class NodePlan:
     """What running jobs and reservations leave on each node from now on.
 
-    Parameters
-    ----------
-    nodes
-        The machine, and what runs on it.
-    look
-        What the scheduler sees.
-    reserved, starts
-        Jobs with a reservation, in the order of the queue, and their starts by row.
-    before
-        The plan that has their places, if any.
+    Jobs have a reservation in the order of the queue, with their starts by row; the plan ``before``
+    has their places, if there is one.
 
     Attributes
     ----------
@@ -183,10 +179,7 @@ class NodePlan:
     ) -> Place | None:
         """Return where a job could run from one second to another.
 
-        Parameters
-        ----------
-        usable
-            The cores that it could use in each step, by partition, for a quick answer.
+        The cores that it could use in each step, by partition, give a quick answer.
         """
         first, last = self._room.steps(begin, end)
         names = set(asks.partitions)
@@ -251,21 +244,9 @@ class NodePlan:
     ) -> tuple[dict[int, Kept], list[WaitingJob]]:
         """Place jobs in the order of their starts, each where it was if it can.
 
-        Parameters
-        ----------
-        stock
-            What is free at the first of the starts.
-        ends
-            When what is in use becomes free.
-        queue
-            Jobs, with their starts, s since the origin.
-        patient
-            Whether to go on when a job has no room, without the last job in its way.
-
-        Returns
-        -------
-        tuple
-            The reservations by row, and the jobs that have none.
+        Returns the reservations by row, and the jobs that have none. The stock is what is free at
+        the first of the starts, and ``ends`` says when what is in use becomes free. When a job has
+        no room, ``patient`` is to go on without the last job in its way, else that ends it.
         """
         nodes, rank = self.nodes, self._rank
         leaving = [(end, place, held) for place, (end, held) in enumerate(ends)]

@@ -9,8 +9,11 @@ scheduler names jobs as ever, and each gets nodes as it is named; ``look.nodes``
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, override
 
+from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
+from hpcrowd.environment.engine.passes.slurm.snapshot import Snapshot, snapshot_with
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.machine.layout import Layout
@@ -27,9 +30,16 @@ from hpcrowd.environment.schedulers.base import (
     explain,
 )
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
-from hpcrowd.environment.schedulers.on_nodes.outlook import outlook_of
-from hpcrowd.environment.schedulers.slurm.past import Seating, associations_of, seat_all
-from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
+from hpcrowd.environment.schedulers.slurm.admission import SiteRules
+from hpcrowd.environment.schedulers.slurm.past import (
+    Seating,
+    associations_of,
+    running_job,
+    seat_running,
+)
+from hpcrowd.environment.schedulers.slurm.policy import SlurmOutlook
+from hpcrowd.environment.schedulers.slurm.queue import Tenure
+from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.past import Past
@@ -41,17 +51,8 @@ PASSING = frozenset({ReasonCode.NO_ROOM, ReasonCode.NOT_CHOSEN, ReasonCode.CAN_S
 class OnNodes(Scheduler):
     """Runs a policy that knows only processors on a machine of nodes.
 
-    Parameters
-    ----------
-    policy
-        The policy.
-    before
-        The scheduler that it takes over from, with its nodes.
-
-    Attributes
-    ----------
-    nodes_now
-        The nodes, with what waits and runs.
+    It takes over from the scheduler ``before``, if there is one, with its nodes, which are
+    ``nodes_now`` with what waits and runs.
     """
 
     nodes = True
@@ -113,7 +114,9 @@ class OnNodes(Scheduler):
     def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
         key = now, waiting.tobytes(), running.tobytes()
         if self._outlook is None or self._outlook[0] != key:
-            self._outlook = key, outlook_of(self.nodes_now, now, waiting, running)
+            nodes = self.nodes_now
+            take = partial(_plan, nodes, now, waiting, running)
+            self._outlook = key, QueueOutlook(take, nodes.admission, now)
         return self._outlook[1]
 
     @override
@@ -146,12 +149,8 @@ class OnNodes(Scheduler):
     def go_on(self, past: Past, running: Sequence[RunningJob], ended: Sequence[EndedJob]) -> None:
         nodes = self.nodes_now
         nodes.now = past.now
-
-        def barred(job: QueuedJob) -> int:
-            return nodes.barred(job, job.start, job.limit)
-
-        how = Seating(nodes.admission, nodes.rule, barred)
-        for job in seat_all(past, how, nodes.stock).values():
+        how, job_of = Seating(nodes.admission, nodes), partial(running_job, nodes.admission)
+        for job in seat_running(past, how, nodes.stock, job_of).values():
             nodes.seat(job)
         self.policy.go_on(past, running, ended)
 
@@ -199,13 +198,7 @@ class OnNodes(Scheduler):
             yield job
 
     def _give_nodes(self, nodes: Nodes, row: int, lasts: int) -> None:
-        """Let a job start on nodes that have room for it.
-
-        Raises
-        ------
-        SchedulerError
-            If none have, or a limit keeps it from running.
-        """
+        """Let a job start on nodes that have room for it; an error if none have, or at a limit."""
         asks = nodes.waiting[row]
         place = nodes.room(asks, nodes.stock, nodes.now, lasts)
         word = nodes.limited(asks, place) if place is not None else nodes.why(asks, lasts)
@@ -268,3 +261,46 @@ class OnNodes(Scheduler):
 
     def __str__(self) -> str:
         return str(self.policy)
+
+
+class QueueOutlook(SlurmOutlook):
+    """A machine of nodes at one second; a start is the place in a conservative plan.
+
+    That is behind all that wait, each as early as it can without delaying one before it, with
+    requested times. No start is foretold for jobs at a limit.
+    """
+
+    has_shares = False
+
+
+def _plan(nodes: Nodes, now: int, waiting: Int64s, running: Int64s) -> Snapshot:
+    """Return a controller that plans the whole queue in the order in which it waits."""
+    admission = nodes.admission
+    here, runs = set(waiting.tolist()), set(running.tolist())
+    if nodes.planner is None:
+        rules = SiteRules(_planned(nodes.layout.machine), ranked=False)
+        rules.shares = nodes.shares
+        nodes.planner = SlurmBook(rules, admission, "slurm", admission.jobs)
+    return snapshot_with(
+        nodes.planner,
+        now,
+        [job for row, job in nodes.running.items() if row in runs],
+        [job for row, job in nodes.waiting.items() if row in here],
+        [admission.accepted(row, now) for row in waiting.tolist() if row not in nodes.waiting],
+    )
+
+
+def _planned(machine: Machine) -> Machine:
+    """Return a machine on which a cycle of backfilling plans the whole queue in its order."""
+    scheduling = machine.scheduling.model_copy(
+        update={
+            "bf_window": FOREVER // 4, "bf_max_job_test": FOREVER, "bf_resolution": 1,
+            "bf_max_job_user": 0, "bf_max_job_part": 0, "bf_max_job_assoc": 0,
+            "bf_max_job_start": 0, "bf_min_age_reserve": 0, "preempt_type": "none",
+        }
+    )  # fmt: skip
+    partitions = [one.model_copy(update={"priority_tier": 1}) for one in machine.partitions]
+    basic = machine.priority.model_copy(update={"kind": "basic"})
+    return machine.model_copy(
+        update={"scheduling": scheduling, "partitions": tuple(partitions), "priority": basic}
+    )

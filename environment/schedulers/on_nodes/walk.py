@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.machine.selection import Holding
 from hpcrowd.environment.schedulers.base import Look, ReasonCode, WaitingJob
-from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock, Place
+from hpcrowd.environment.schedulers.on_nodes.room import OpenStock, Place
 from hpcrowd.environment.schedulers.ordered import NO_BACKFILL, OrderedScheduler
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.stops import FOREVER
@@ -49,17 +49,9 @@ class Head:
     spare: int = 0
 
 
-def walk(
-    nodes: Nodes,
-    policy: OrderedScheduler,
-    look: Look,
-    note: Callable[..., None] | None,
-) -> Iterator[WaitingJob]:
-    """Yield the jobs that a policy with an order starts now; see ``OrderedScheduler._walk``."""
-    return _Pass(nodes, policy, look, note).run()
+class NodesPass:
+    """A pass of a policy with an order; see ``OrderedScheduler._walk``."""
 
-
-class _Pass:
     def __init__(
         self,
         nodes: Nodes,
@@ -75,6 +67,7 @@ class _Pass:
         self.begun: list[WaitingJob] = []
 
     def run(self) -> Iterator[WaitingJob]:
+        """Yield the jobs that start now."""
         blocked, later = 0, []
         ordered = iter(self.policy._in_order(self.look))
         everything = self.nodes.layout.all_nodes

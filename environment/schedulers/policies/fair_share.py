@@ -20,7 +20,11 @@ from hpcrowd.environment.schedulers.base import (
     WaitingReason,
 )
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
-from hpcrowd.environment.schedulers.policies.limits import by_number, numbers_alone, parse_values
+from hpcrowd.environment.schedulers.policies.multi_queue import (
+    by_number,
+    numbers_alone,
+    parse_values,
+)
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.past import Past

@@ -16,14 +16,13 @@ from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityErr
 from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.options import parse_options
 from hpcrowd.environment.schedulers.estimates import PREDICTORS
+from hpcrowd.environment.schedulers.predictors.experience import LastTwo, Nearest
 from hpcrowd.environment.schedulers.predictors.history import (
     Group,
     HistoryParameters,
     HistoryPredictor,
     published_names,
 )
-from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
-from hpcrowd.environment.schedulers.predictors.nearest import Nearest
 
 #: Predictors whose settings can be written and read.
 Shipped = LastTwo | Nearest | HistoryPredictor

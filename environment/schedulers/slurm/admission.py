@@ -1,4 +1,6 @@
-"""What Slurm makes of a job when it is submitted: its association, QOS, partitions and demands.
+"""The rules of a site under Slurm, and what it makes of a job when it is submitted.
+
+That is its association, QOS, partitions and demands.
 
 A job that can never run is rejected, with Slurm's word for the reason: ``InvalidPartition``,
 ``InvalidQOS``, ``AccountNotAllowed``, ``PartitionTimeLimit``, ``PartitionNodeLimit``,
@@ -10,6 +12,7 @@ partition that a job names must be able to run it; otherwise those that cannot a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from functools import cache
 from typing import Protocol, Self
@@ -17,13 +20,104 @@ from typing import Protocol, Self
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
 from hpcrowd.environment.machine.demand import Demand, demand_of, partitions_asked
 from hpcrowd.environment.machine.layout import Layout
-from hpcrowd.environment.machine.model import Partition
+from hpcrowd.environment.machine.model import Machine, Partition, Preempt, Qos
+from hpcrowd.environment.machine.past import Phases
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.selection import select
-from hpcrowd.environment.machine.stock import Stock
+from hpcrowd.environment.machine.selection import RULES, Rule, Stock, select
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
-from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.queue import Priorities, QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Association, Shares
+
+
+class SiteRules:
+    """Who counts where, how jobs are weighed and placed, and what keeps them off nodes.
+
+    Parameters
+    ----------
+    placement
+        The rule of placement, by its name or a function.
+    ranked
+        Whether users have their factors of fair share from the beginning.
+
+    Attributes
+    ----------
+    rule
+        The rule of placement; None for Slurm's consecutive nodes.
+    shares
+        The tree of associations, to which new users are added.
+    reservations
+        Those of the machine, with the set of nodes of each.
+    """
+
+    def __init__(
+        self, machine: Machine, placement: str | Rule = "slurm", *, ranked: bool = True
+    ) -> None:
+        self.layout = Layout(machine)
+        self.settings = machine.scheduling
+        self.rule = RULES[placement] if isinstance(placement, str) else placement
+        if self.rule is None and self.settings.least_loaded:
+            self.rule = RULES["spread"]
+        self.shares = Shares(machine)
+        if ranked:
+            self.shares.rank()
+        self.limits = LimitKeeper(self.layout)
+        self.priorities = Priorities(self.layout)
+        self.reservations = [(one, self.layout.nodes_in(one.nodes)) for one in machine.reservations]
+
+    def barred(self, job: QueuedJob, begin: int, lasts: int) -> int:
+        """Return the nodes that reservations keep from a job that starts at a second."""
+        found, end = 0, begin + lasts
+        for one, nodes in self.reservations:
+            if job.reservation == one.name:
+                if begin < one.start or end > one.end:
+                    return self.layout.all_nodes
+                found |= 0 if one.flexible else self.layout.all_nodes & ~nodes
+            elif one.start < end and one.end > begin:
+                found |= nodes
+        return found
+
+    def phases_at(self, now: int = 0) -> Phases:
+        """Return the phases of a controller that begins at a second: every pass is due.
+
+        Usage was computed last at the end of a calculation period.
+        """
+        period, phase = self.priorities.settings.calculation_period, self.settings.calculation_phase
+        first = -(-phase % period)
+        return Phases(
+            calculated=first + (now - first) // period * period,
+            last_main=-(2**40),
+            next_full=now,
+            looked_at_all=-1,
+            last_backfill=0,
+            next_backfill=max(float(now), self.settings.backfill_phase),
+            changed=now,
+        )
+
+
+def in_turn(every: Sequence[Qos]) -> list[str]:
+    """Return the names of all QOS, each behind those that preempt it, unless they go in circles."""
+    left, found = {one.name: one for one in every}, []
+    while left:
+        free = [
+            name for name in left
+            if not any(name in other.preempts for other in left.values() if other.name != name)
+        ] or list(left)[:1]  # fmt: skip
+        found += free
+        left = {name: one for name, one in left.items() if name not in free}
+    return found
+
+
+def may_suspend(machine: Machine) -> bool:
+    """Return whether jobs may be suspended on a machine to make room."""
+    modes: set[Preempt | None] = {machine.scheduling.preempt_mode}
+    if machine.scheduling.preempt_type == "partition":
+        modes |= {one.preempt_mode for one in machine.partitions}
+    elif machine.scheduling.preempt_type == "qos":
+        modes |= {one.preempt_mode for one in machine.qos}
+    else:
+        return False
+    return Preempt.SUSPEND in modes
+
 
 #: Limit of jobs without one where the partition has none either, s: a year.
 NO_LIMIT = 365 * 86_400
@@ -38,15 +132,7 @@ class Manager(Protocol):
 
 
 class Admission:
-    """Turns jobs of the table into jobs of the manager of a machine, such as Slurm's controller.
-
-    Parameters
-    ----------
-    controller
-        The manager.
-    jobs
-        The table.
-    """
+    """Turns jobs of the table into jobs of the manager of a machine, such as Slurm's controller."""
 
     def __init__(self, controller: Manager, jobs: JobTable) -> None:
         self.controller, self.layout, self.jobs = controller, controller.layout, jobs

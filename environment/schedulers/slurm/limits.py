@@ -16,9 +16,11 @@ from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Limits as LimitValues
 from hpcrowd.environment.machine.model import Qos
-from hpcrowd.environment.machine.stock import Holding, Share
+from hpcrowd.environment.machine.selection import Holding, Share
 from hpcrowd.environment.machine.units import Tres
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+
+NO_LIMITS = LimitValues()
 
 #: How reasons name resources.
 GROUP_WORDS = {"cpu": "Cpu", "mem": "Mem", "node": "Node", "gres/gpu": "GRES"}
@@ -64,13 +66,7 @@ def resource_word(name: str) -> str:
 
 
 class LimitKeeper:
-    """Keeps all limits of a machine.
-
-    Parameters
-    ----------
-    layout
-        The machine.
-    """
+    """Keeps all limits of a machine."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -81,14 +77,13 @@ class LimitKeeper:
         every += [one.limits for one in layout.machine.accounts]
         self._knows_running = any(one.group_tres_run_minutes for one in every)
 
-    def rules(self, job: QueuedJob, partition: str) -> Iterator[tuple[Qos, str]]:
-        """Yield the QOS whose limits hold, the first to decide first."""
+    def rules(self, job: QueuedJob, partition: str) -> list[Qos]:
+        """Return the QOS whose limits hold, the first to decide first."""
         own = self._qos.get(job.qos)
-        of_partition = self._qos.get(self.layout.partitions[partition].qos)
-        both = [of_partition, own]
+        both = [self._qos.get(self.layout.partitions[partition].qos), own]
         if own is not None and own.part_qos_overrides:
             both.reverse()
-        yield from {one.name: (one, one.name) for one in both if one is not None}.values()
+        return list({one.name: one for one in both if one is not None}.values())
 
     def copy(self) -> LimitKeeper:
         """Return an independent copy."""
@@ -99,25 +94,26 @@ class LimitKeeper:
             other._use[key] = Use(use.jobs, use.submitted, tres, dict(use.running))
         return other
 
-    def _accounts(self, job: QueuedJob, partition: str) -> Iterator[Use]:
-        """Yield all accounts that a job counts on."""
-        name = job.association.name
-        for _, qos in self.rules(job, partition):
-            yield self._use["qos", qos]
-            yield self._use["qos", qos, "user", job.user]
-            yield self._use["qos", qos, "account", name]
+    def uses(self, job: QueuedJob, partition: str, *, limited: bool = False) -> Iterator[UseKey]:
+        """Yield all accounts of use that a job counts on, or only those with limits."""
+        for qos in self.rules(job, partition):
+            if not limited or qos.limits != NO_LIMITS:
+                yield "qos", qos.name
+                yield "qos", qos.name, "user", job.user
+                yield "qos", qos.name, "account", job.association.name
         for one in job.association.up():
-            yield self._use["assoc", str(one.place)]
+            if not limited or one.account.limits != NO_LIMITS:
+                yield "assoc", str(one.place)
 
     def submitted(self, job: QueuedJob, sign: int = 1) -> None:
         """Note that a job joins (1) or has left (-1) the machine."""
-        for use in self._accounts(job, job.partitions[0]):
-            use.submitted += sign
+        for key in self.uses(job, job.partitions[0]):
+            self._use[key].submitted += sign
 
     def started(self, job: QueuedJob, sign: int = 1) -> None:
         """Note that a job has started (1) or ended (-1) with what it holds."""
         tres = job.tres(job.partition, self.layout, job.holding)
-        for use in self._accounts(job, job.partition):
+        for use in map(self._use.__getitem__, self.uses(job, job.partition)):
             use.change(tres, sign)
             if self._knows_running and sign > 0:
                 use.running[job.row] = job, tres
@@ -129,7 +125,7 @@ class LimitKeeper:
     def checks_at_submission(self, job: QueuedJob, partition: str) -> Iterator[Check]:
         """Yield the limits for which a job is rejected when it is submitted."""
         seen: set[str] = set()
-        for qos, name in self.rules(job, partition):
+        for qos in self.rules(job, partition):
             limits = qos.limits
             for limit, key, reason in (
                 (limits.max_submit, ("user", job.user), "QOSMaxSubmitJobPerUserLimit"),
@@ -142,7 +138,7 @@ class LimitKeeper:
             ):
                 if limit is not None and reason not in seen:
                     seen.add(reason)
-                    yield Check(N.MOST_SUBMITTED, ("qos", name, *key), "", limit, reason)
+                    yield Check(N.MOST_SUBMITTED, ("qos", qos.name, *key), "", limit, reason)
             if qos.deny_on_limit:
                 yield from _of_job(limits, "QOS")
         for one in job.association.up():
@@ -157,7 +153,7 @@ class LimitKeeper:
     def checks_before(self, job: QueuedJob, partition: str) -> Iterator[Check]:
         """Yield the limits that hold whatever a job would get: numbers of jobs, and time."""
         seen: set[str] = set()
-        for qos, name in self.rules(job, partition):
+        for qos in self.rules(job, partition):
             limits = qos.limits
             for limit, key, reason in (
                 (limits.group_jobs, (), "QOSGrpJobsLimit"),
@@ -170,7 +166,7 @@ class LimitKeeper:
             ):
                 if limit is not None and reason not in seen:
                     seen.add(reason)
-                    yield Check(N.MOST_RUNNING, ("qos", name, *key), "", limit, reason)
+                    yield Check(N.MOST_RUNNING, ("qos", qos.name, *key), "", limit, reason)
             if limits.max_wall is not None:
                 yield Check(N.LONGEST, (), "", limits.max_wall, "QOSMaxWallDurationPerJobLimit")
         for one in job.association.up():
@@ -184,8 +180,8 @@ class LimitKeeper:
 
     def checks_after(self, job: QueuedJob, partition: str) -> Iterator[Check]:
         """Yield the limits on what a job would hold, or asks for."""
-        for qos, name in self.rules(job, partition):
-            limits, use = qos.limits, ("qos", name)
+        for qos in self.rules(job, partition):
+            limits, use = qos.limits, ("qos", qos.name)
             user, account = (*use, "user", job.user), (*use, "account", job.association.name)
             yield from _in_use(limits.group_tres, use, "QOSGrp", "Limit")
             yield from _of_job(limits, "QOS")

@@ -14,11 +14,9 @@ from hpcrowd.environment.machine.demand import demand_of
 from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.past import Past, Phases, Placed
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.selection import Rule, select
-from hpcrowd.environment.machine.stock import Holding, Share, Stock
-from hpcrowd.environment.schedulers.slurm.admission import Admission
+from hpcrowd.environment.machine.selection import Holding, Share, Stock, select
+from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
-from hpcrowd.environment.schedulers.slurm.rules import SiteRules
 from hpcrowd.environment.schedulers.slurm.shares import LN2, Shares
 
 NOTHING_KNOWN = Placed()
@@ -71,16 +69,8 @@ def cores_of(jobs: JobTable, rows: Int64s, past: Past) -> Int64s:
 def use_past(shares: Shares, jobs: JobTable, past: Past, places: Int64s, until: int) -> None:
     """Set the usage of all associations at a second to what jobs used by then; rank them.
 
-    Parameters
-    ----------
-    shares
-        The tree.
-    jobs, past
-        The table, and who runs and is over.
-    places
-        Places of the associations, by row of the table.
-    until
-        s since the origin, at the end of a calculation period.
+    Places of the associations are by row of the table; ``until`` is at the end of a calculation
+    period, s since the origin.
     """
     rows = np.concatenate((past.over, past.running))
     ends = np.concatenate((jobs.end[past.over], np.full(len(past.running), until)))
@@ -146,25 +136,14 @@ class Seating(NamedTuple):
     """How running jobs are seated on a machine."""
 
     admission: Admission
-    rule: Rule | None  #: of placement
-    #: returns the nodes that reservations keep from a job since its start
-    barred: Callable[[QueuedJob], int]
-
-
-def seating_of(rules: SiteRules, admission: Admission) -> Seating:
-    """Return how Slurm's controller seats jobs."""
-    return Seating(admission, rules.rule, rules.reserved)
+    rules: SiteRules
 
 
 def seat(job: QueuedJob, placed: Placed, how: Seating, stock: Stock) -> tuple[str, Holding]:
     """Return the partition of a running job, and what it holds of what is free.
 
-    Where its nodes are not known, it keeps out of reservations if it can.
-
-    Raises
-    ------
-    QuantityError
-        If it has no room, or its partition or a node is not known.
+    Where its nodes are not known, it keeps out of reservations if it can. Raises QuantityError if
+    it has no room, or its partition or a node is not known.
     """
     layout, jobs = how.admission.layout, how.admission.jobs
     names = partitions_of(job, placed, how.admission)
@@ -179,26 +158,20 @@ def seat(job: QueuedJob, placed: Placed, how: Seating, stock: Stock) -> tuple[st
             allowed = layout.nodes_in(placed.nodes)
         except QuantityError as error:
             raise QuantityError(f"running job {jobs.number[job.row]}: {error}") from None
-    count = allowed.bit_count()
-    for kept in (0,) if placed.nodes else dict.fromkeys((how.barred(job), 0)):
+    count, barred = allowed.bit_count(), how.rules.barred(job, job.start, job.limit)
+    for kept in (0,) if placed.nodes else dict.fromkeys((barred, 0)):
         for name in names:
             demand = job.demands[name]
             if placed.nodes:
                 demand = replace(demand, nodes=allowed, least_nodes=count, most_nodes=count)
-            holding = select(stock, demand, allowed & ~kept, how.rule)
+            holding = select(stock, demand, allowed & ~kept, how.rules.rule)
             if holding is not None:
                 return name, holding
     raise no_room(jobs, job.row, [layout.names[node] for node in bits(allowed) if placed.nodes])
 
 
 def partitions_of(job: QueuedJob, placed: Placed, admission: Admission) -> tuple[str, ...]:
-    """Return the names of the partitions that a running job may be in.
-
-    Raises
-    ------
-    QuantityError
-        If the machine has not got one of them.
-    """
+    """Return the names of the partitions, which must exist, that a running job may be in."""
     names = (placed.partition,) if placed.partition else job.partitions
     for name in names:
         if name not in admission.layout.partitions:
@@ -221,13 +194,7 @@ def no_room(jobs: JobTable, row: int, nodes: Sequence[str] = ()) -> QuantityErro
 def check_not_too_full(
     jobs: JobTable, holdings: Iterable[tuple[int, Holding]], stock: Stock
 ) -> None:
-    """Check that nodes have what jobs are said to hold.
-
-    Raises
-    ------
-    QuantityError
-        If a node has less; it names the last of its jobs.
-    """
+    """Check that nodes have what jobs are said to hold; else name the last job of a node."""
     memory = stock.layout.settings.memory_counts
     lacking = {
         node
@@ -254,16 +221,15 @@ def running_job(admission: Admission, row: int) -> QueuedJob:
     return job
 
 
-def seat_all(past: Past, how: Seating, stock: Stock) -> dict[int, QueuedJob]:
+def seat_running(
+    past: Past, how: Seating, stock: Stock, job_of: Callable[[int], QueuedJob]
+) -> dict[int, QueuedJob]:
     """Return the running jobs in the order of their starts, with what they hold; take it.
 
-    Raises
-    ------
-    QuantityError
-        If they have no room.
+    Raises QuantityError if they have no room.
     """
     starts = how.admission.jobs.start
-    found = {row: running_job(how.admission, row) for row in past.running.tolist()}
+    found = {row: job_of(row) for row in past.running.tolist()}
     for row, job in found.items():
         placed = past.placed.get(row, NOTHING_KNOWN)
         job.start, job.by = int(starts[row]), "main"
@@ -333,10 +299,7 @@ def _least(job: QueuedJob, placed: Placed, how: Seating) -> Holding:
 def seat_in_turn(running: dict[int, QueuedJob], past: Past, how: Seating, stock: Stock) -> None:
     """Seat running jobs by start, or those first that find room most rarely if that fails.
 
-    Raises
-    ------
-    QuantityError
-        If they have no room.
+    Raises QuantityError if they have no room.
     """
     past = divided(past, running.__getitem__, how)
     order = in_seating_order(past)

@@ -16,7 +16,7 @@ from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.jobs.locality import Locality
 from hpcrowd.analysis.paired import Estimate
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.schedulers.predictors.correlation import rank_correlation
+from hpcrowd.environment.schedulers.policies.adaptive import rank_correlation
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.studies.minh2012.correlation_figures import figures_of
 from hpcrowd.scenarios.studies.minh2012.correlation_measures import (

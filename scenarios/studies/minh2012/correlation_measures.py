@@ -20,7 +20,7 @@ from hpcrowd.analysis.paired import Estimate, t_interval
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.schedulers.predictors.correlation import (
+from hpcrowd.environment.schedulers.policies.adaptive import (
     expected_correlation,
     rank_correlation,
     weekly_correlations,
@@ -241,7 +241,7 @@ def foretold_signs(submit: Int64s, run_time: Int64s, processors: Int64s) -> Fore
 
     Weeks are counted from the first submission. The run times of all jobs of the two weeks are
     taken as known, as in section 7.4; a scheduler knows only those of jobs that have ended, see
-    :class:`~hpcrowd.environment.schedulers.predictors.correlation.WeeklyCorrelation`.
+    :class:`~hpcrowd.environment.schedulers.policies.adaptive.WeeklyCorrelation`.
 
     Parameters
     ----------

@@ -8,8 +8,8 @@ from hpcrowd import fit, generate
 from hpcrowd.analysis.models.jobs.locality import control_correlation
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.policies.adaptive import rank_correlation
 from hpcrowd.environment.schedulers.predictors import correlation
-from hpcrowd.environment.schedulers.predictors.correlation import rank_correlation
 from hpcrowd.models import with_correlation
 from hpcrowd.scenarios.studies.minh2012.correlation_measures import foretold_signs
 from hypothesis import given

@@ -7,7 +7,7 @@ import pytest
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, Column, State
 from hpcrowd.environment.machine.model import Account, Limits, Machine, Partition, Qos, Reservation
-from hpcrowd.environment.machine.stock import Share
+from hpcrowd.environment.machine.selection import Share
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 
 from tests.environment.machine.audit import audit, faults

@@ -6,7 +6,6 @@ partition, the limits to be checked, and the parts of their priorities that do n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ from hpcrowd.environment.engine.kernel.arrays import wider
 from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
-from hpcrowd.environment.machine.model import Limits, Preempt
+from hpcrowd.environment.machine.model import Preempt
+from hpcrowd.environment.schedulers.slurm.admission import SiteRules
 from hpcrowd.environment.schedulers.slurm.limits import Check
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
-from hpcrowd.environment.schedulers.slurm.rules import SiteRules
 
 #: Reason of jobs whose nodes are kept for others, in Slurm's words.
 NODES_KEPT = (
@@ -39,19 +38,9 @@ CHECK_COLUMNS = 5
 #: Amounts beyond this are as good as it, so that sums of them do not overflow.
 LARGEST = 2**61
 
-NO_LIMITS = Limits()
-
 
 class Grown:
-    """An array with columns that are added one by one.
-
-    Parameters
-    ----------
-    rows
-        Rows; 0 for an array of one dimension.
-    kind
-        Type of its numbers.
-    """
+    """An array with columns, or numbers for no rows, that are added one by one."""
 
     def __init__(self, rows: int, kind: Any = np.int64) -> None:
         self.array: Any = np.zeros((rows, 16) if rows else 16, kind)
@@ -71,13 +60,7 @@ class Grown:
 
 
 class AskedBook:
-    """All options of the jobs of a run.
-
-    Parameters
-    ----------
-    rules
-        Limits and priorities.
-    """
+    """All options of the jobs of a run, by the limits and priorities of its site."""
 
     def __init__(self, rules: SiteRules) -> None:
         self.site_rules, self.layout = rules, rules.layout
@@ -167,13 +150,14 @@ class AskedBook:
 
         They do not depend on what a job asks for.
         """
-        rules = self.site_rules.limits.rules(job, partition)
         limits = self.site_rules.limits
+        rules = limits.rules(job, partition)
         lists = limits.checks_at_submission, limits.checks_before, limits.checks_after
+        uses = limits.uses(job, partition, limited=True)
         return (
-            self._fate(job, partition), any(qos.no_reserve for qos, _ in rules),
+            self._fate(job, partition), any(qos.no_reserve for qos in rules),
             *(place for one in lists for place in self._list(tuple(one(job, partition)))),
-            *self._charges(tuple(self._uses_of(job, partition))), self.partitions[partition],
+            *self._charges(tuple(self._use(*one) for one in uses)), self.partitions[partition],
         )  # fmt: skip
 
     def _fate(self, job: QueuedJob, partition: str) -> int:
@@ -235,17 +219,6 @@ class AskedBook:
     def _use(self, *key: str) -> int:
         """Return the number of an account of use such as ``("qos", "normal", "user", "ada")``."""
         return self.uses.setdefault(key, len(self.uses))
-
-    def _uses_of(self, job: QueuedJob, partition: str) -> Iterator[int]:
-        """Yield the accounts with limits that a job counts on."""
-        for qos, name in self.site_rules.limits.rules(job, partition):
-            if qos.limits != NO_LIMITS:
-                yield self._use("qos", name)
-                yield self._use("qos", name, "user", job.user)
-                yield self._use("qos", name, "account", job.association.name)
-        for one in job.association.up():
-            if one.account.limits != NO_LIMITS:
-                yield self._use("assoc", str(one.place))
 
 
 def words_of(nodes: int, count: int) -> Int64s:

@@ -24,21 +24,28 @@ from hpcrowd.environment.engine.passes.slurm.asked import (
     Grown,
     words_of,
 )
-from hpcrowd.environment.engine.passes.slurm.snapshot import Snapshot, snapshot_of
-from hpcrowd.environment.engine.passes.slurm.state import STARTERS, SlurmState
+from hpcrowd.environment.engine.passes.slurm.snapshot import (
+    STARTERS,
+    SlurmState,
+    Snapshot,
+    snapshot_of,
+)
 from hpcrowd.environment.errors import SchedulerError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.past import Phases
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.selection import Rule
-from hpcrowd.environment.machine.stock import Holding, Share, Stock
+from hpcrowd.environment.machine.selection import Holding, Rule, Share, Stock
 from hpcrowd.environment.registry import said
-from hpcrowd.environment.schedulers.slurm.admission import Admission
+from hpcrowd.environment.schedulers.slurm.admission import (
+    Admission,
+    SiteRules,
+    in_turn,
+    may_suspend,
+)
 from hpcrowd.environment.schedulers.slurm.past import alike
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
-from hpcrowd.environment.schedulers.slurm.rules import SiteRules, in_turn, may_suspend
 from hpcrowd.environment.schedulers.slurm.shares import LN2
 
 #: Columns by which jobs are alike, and what they ask for that differs between jobs alike.
@@ -54,6 +61,9 @@ RULES = {"slurm": N.CONSECUTIVE, "first-fit": N.FIRST_FIT, "best-fit": N.BEST_FI
          "spread": N.SPREAD}  # fmt: skip
 
 PREEMPTS = {"none": N.NOBODY, "partition": N.BY_PARTITION, "qos": N.BY_QOS}
+
+#: Times of phases, which the controller keeps by the same names; their flags come behind.
+TIMES = Phases._fields[: Phases._fields.index("planned")]
 
 #: State and ends where no engine is at hand.
 NO_STATE, NO_ENDS = ClusterState(), Heap(np.zeros((2, 0), np.int64))
@@ -74,14 +84,8 @@ class Alike(NamedTuple):
 class SlurmBook:
     """The state of the controller of one run.
 
-    Parameters
-    ----------
-    rules, admission
-        The rules of the machine, and what jobs are made of when they are submitted.
-    placement
-        The rule of placement: its name, or a function.
-    jobs
-        The table.
+    The admission makes jobs when they are submitted. The rule of placement is its name, or a
+    function.
     """
 
     def __init__(
@@ -241,10 +245,7 @@ class SlurmBook:
     def _in_own_order(self, at: int, demand: int, usable: int) -> int:
         """Put usable nodes in the order of your own rule, see ``kernel.nodes.Site``.
 
-        Raises
-        ------
-        SchedulerError
-            If the function raises an error, or names a node twice or that cannot be used.
+        Raises SchedulerError if it raises an error, or names a node twice or that cannot be used.
         """
         rule: Any = self.placement
         stock, table = Stock(self.layout), np.asarray(self.nodes.table)
@@ -542,22 +543,15 @@ class SlurmBook:
     def phases(self) -> Phases:
         """What the controller did last when, and what comes next."""
         c = self.controls
-        return Phases(
-            calculated=c.calculated, last_main=c.last_main, next_full=c.next_full,
-            looked_at_all=c.looked_at_all, last_backfill=c.last_backfill,
-            next_backfill=c.next_backfill, changed=c.changed,
-            planned=bool(c.planned_on), wanted=bool(c.wanted), urgent=bool(c.urgent),
-        )  # fmt: skip
+        flags = map(bool, (c.planned_on, c.wanted, c.urgent))
+        return Phases(*(getattr(c, name) for name in TIMES), *flags)
 
     def set_phases(self, phases: Phases) -> None:
         """Set what the controller did last when, and what comes next."""
         c = self.controls
-        c.calculated, c.last_main, c.next_full = (
-            phases.calculated, phases.last_main, phases.next_full,
-        )  # fmt: skip
-        c.looked_at_all, c.last_backfill = phases.looked_at_all, phases.last_backfill
-        c.changed, c.planned_on = phases.changed, phases.planned
-        c.wanted, c.urgent, c.next_backfill = phases.wanted, phases.urgent, phases.next_backfill
+        for name in TIMES:
+            setattr(c, name, getattr(phases, name))
+        c.planned_on, c.wanted, c.urgent = phases.planned, phases.wanted, phases.urgent
 
     def refusal(self, row: int) -> str:
         """Return why a submitted job is rejected whatever runs and waits; empty if it is not."""

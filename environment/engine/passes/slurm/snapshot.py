@@ -1,9 +1,13 @@
-"""Slurm's controller at one second, with the jobs that wait and run only, to foretell with."""
+"""Slurm's controller at one second: in plain objects, and as a copy to foretell with.
+
+The copy has the jobs that wait and run only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,15 +27,93 @@ from hpcrowd.environment.engine.kernel.nodes.queue import (
     withdraw,
 )
 from hpcrowd.environment.engine.kernel.nodes.site import Site
-from hpcrowd.environment.engine.passes.slurm.past import hold_shares
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s
 from hpcrowd.environment.machine.outlook import Forecast
+from hpcrowd.environment.machine.past import Phases
 from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.machine.selection import Holding, Stock
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
+
+
+#: Who starts jobs.
+STARTERS = {N.BY_MAIN: "main", N.BY_BACKFILL: "backfill"}
+
+
+class SlurmState:
+    """The state of Slurm's controller, to be read until the simulation goes on.
+
+    ``phases`` is what the controller did last when, and what comes next.
+    """
+
+    def __init__(self, book: SlurmBook) -> None:
+        self._book = book
+        self.phases: Phases = book.phases
+
+    @cached_property
+    def shares(self) -> Shares:
+        """The accounts and users, with their usage and factors of fair share."""
+        shares, found = self._book.shares, self._book.fair_share
+        used, factors = np.asarray(found.usage).tolist(), np.asarray(found.factor).tolist()
+        for one in shares.all:
+            one.usage, one.factor = used[one.place], factors[one.place]
+        return shares
+
+    @cached_property
+    def waiting(self) -> dict[int, QueuedJob]:
+        """The waiting jobs by row, in the order of submission."""
+        return {row: self._job(row) for row in self._book.waiting.tolist()}
+
+    @cached_property
+    def running(self) -> dict[int, QueuedJob]:
+        """The running jobs by row, in the order of their starts."""
+        book, found = self._book, {}
+        row = book.controls.first_running
+        while row >= 0:
+            found[row] = self._begun(row, int(book.rows.tenure[row]))
+            row = int(book.rows.next[row])
+        return found
+
+    @cached_property
+    def stock(self) -> Stock:
+        """What is free on each node."""
+        book = self._book
+        at, stock = book.settings, Stock(book.layout)
+        free = np.asarray(book.nodes.table)[at.stock : at.future]
+        stock.cores, stock.memory = free[N.FREE_CORES].tolist(), free[N.FREE_MEMORY].tolist()
+        stock.jobs, stock.gpus = free[N.JOBS_HERE].tolist(), free[N.FREE_GPUS :].T.tolist()
+        return stock
+
+    def _job(self, row: int) -> QueuedJob:
+        book, job = self._book, self._book.job_like(row)
+        table = N.Queued(np.asarray(book.rows.table)[:, row : row + 1].copy())
+        job.throttle, job.nice = int(table.throttle[0]), int(table.nice[0])
+        job.requeue = bool(table.requeues[0])
+        if book.jobs.requests is not None:
+            job.array = int(book.jobs.requests[Ask.ARRAY][row])
+            job.task = int(book.jobs.requests[Ask.TASK][row])
+        job.submitted, job.eligible = int(table.submitted[0]), int(table.eligible[0])
+        job.reason, job.planned = book.asked.words[table.reason[0]], int(table.planned[0])
+        _ = self.shares  # brings the factors of associations up to date
+        of, at = book.site_rules.priorities.of, int(table.weighed[0])
+        job.factors = {name: of(job, name, at) for name in job.partitions}
+        job.priority = {name: factors.total for name, factors in job.factors.items()}
+        return job
+
+    def _begun(self, row: int, tenure: int) -> QueuedJob:
+        book, job = self._book, self._job(row)
+        one = N.Tenures(np.asarray(book.ledger.table)[:, tenure : tenure + 1].copy())
+        job.submitted, job.eligible = int(one.submitted[0]), int(one.eligible[0])
+        job.start, job.by, job.reason = int(one.start[0]), STARTERS[int(one.by[0])], "None"
+        job.partition = book.asked.partition_of(int(one.option[0]))
+        job.holding = book.holding(tenure)
+        job.suspended, job.paused = int(book.rows.suspended[row]), int(book.rows.rested[row])
+        return job
+
 
 #: Tables of the book that a forecast changes; to what jobs hold it appends only.
 CHANGED = ("nodes", "people", "used", "rows", "ledger", "lists", "tasks")
@@ -40,22 +122,9 @@ CHANGED = ("nodes", "people", "used", "rows", "ledger", "lists", "tasks")
 class Snapshot:
     """A copy of the book with few jobs; what happens to it does not happen in the run.
 
-    Parameters
-    ----------
-    book
-        The book, which learns of new options only.
-    now
-        The second.
-    rows
-        The jobs.
-
-    Attributes
-    ----------
-    book
-        The copy.
-    rows
-        The jobs by row of the table. In the copy, their rows are those of :meth:`place`; between
-        them are rows for jobs that ask, since ties go by row.
+    The book learns of new options only. ``rows`` are the jobs by row of the table. In the copy,
+    their rows are those of :meth:`place`; between them are rows for jobs that ask, since ties go by
+    row.
     """
 
     def __init__(self, book: SlurmBook, now: int, rows: Int64s) -> None:
@@ -202,14 +271,7 @@ class Snapshot:
 def snapshot_of(book: SlurmBook, now: int, waiting: Int64s, running: Int64s) -> Snapshot:
     """Return the controller as of now, which in the run learns of what happens now only later.
 
-    Parameters
-    ----------
-    book
-        The book of the run.
-    now
-        The second.
-    waiting, running
-        Rows of the jobs that wait and run by now.
+    Rows are those of the jobs that wait and run by now.
     """
     c, lists = book.controls, book.lists
     runs, queue = np.array(lists.end_of[: c.running]), book.queue
@@ -240,18 +302,8 @@ def snapshot_with(
 ) -> Snapshot:
     """Return a controller with these jobs, whatever their priorities.
 
-    Parameters
-    ----------
-    book
-        A book without jobs.
-    now
-        The second.
-    running
-        Jobs with what they hold, by start.
-    waiting
-        Jobs in the order in which they are tried; then come jobs by priority.
-    arrived
-        Jobs that join the queue now.
+    The book has no jobs. Running ones have what they hold, and are in the order of their starts;
+    waiting ones are in the order in which they are tried. Who joins the queue now is behind them.
     """
     everything = [*running, *waiting, *arrived]
     found = Snapshot(book, now, np.array([job.row for job in everything], np.int64))
@@ -281,6 +333,16 @@ def snapshot_with(
     for place in come.tolist():
         join(found.site, place, now)
     return found
+
+
+def hold_shares(book: SlurmBook, holding: Holding) -> tuple[int, int]:
+    """Note what a job holds; return the places of the first share and behind the last."""
+    first = book.controls.shares
+    last, held = first + len(holding), np.asarray(book.held.table)
+    for place, share in enumerate(holding, first):
+        held[:, place] = share.node, share.cores, share.memory, *share.gpus
+    book.controls.shares = last
+    return first, last
 
 
 def _copy_jobs(to: Snapshot, book: SlurmBook, runs: Int64s) -> None:

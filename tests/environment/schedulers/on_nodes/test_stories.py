@@ -18,11 +18,10 @@ from hpcrowd.environment.machine.model import (
     SchedulingSettings,
 )
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.machine.stock import Stock
+from hpcrowd.environment.machine.selection import Stock
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
-from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock
-from hpcrowd.environment.schedulers.on_nodes.room_over_time import Arrays, RoomOverTime
+from hpcrowd.environment.schedulers.on_nodes.room import Arrays, OpenStock, RoomOverTime
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import reasons_of

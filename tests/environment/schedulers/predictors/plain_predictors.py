@@ -15,10 +15,8 @@ import numpy as np
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.schedulers.estimates import Predictor, not_begun
-from hpcrowd.environment.schedulers.predictors.experience import ATTRIBUTES
+from hpcrowd.environment.schedulers.predictors.experience import ATTRIBUTES, LastTwo, Nearest
 from hpcrowd.environment.schedulers.predictors.history import HistoryPredictor
-from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
-from hpcrowd.environment.schedulers.predictors.nearest import Nearest
 
 #: Similarities and distances are compared in whole multiples of one part in so many.
 RESOLUTION = 1e9
@@ -121,7 +119,7 @@ class PlainPredictor(Predictor):
 
 
 class PlainLastTwo(PlainPredictor):
-    """See :class:`~hpcrowd.environment.schedulers.predictors.last_two.LastTwo`."""
+    """See :class:`~hpcrowd.environment.schedulers.predictors.experience.LastTwo`."""
 
     settings: LastTwo
 
@@ -138,7 +136,7 @@ class PlainLastTwo(PlainPredictor):
 
 
 class PlainNearest(PlainPredictor):
-    """See :class:`~hpcrowd.environment.schedulers.predictors.nearest.Nearest`."""
+    """See :class:`~hpcrowd.environment.schedulers.predictors.experience.Nearest`."""
 
     settings: Nearest
 

@@ -11,18 +11,17 @@ from hpcrowd.analysis.prediction import Search, evaluate, parameters_of, past_jo
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.schedulers.estimates import ENDED, Events, Predictor
+from hpcrowd.environment.schedulers.predictors.experience import LastTwo, Nearest
 from hpcrowd.environment.schedulers.predictors.history import (
     Group,
     HistoryParameters,
     HistoryPredictor,
 )
-from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
 from hpcrowd.environment.schedulers.predictors.models import (
     parse_predictor,
     read_predictor,
     write_predictor,
 )
-from hpcrowd.environment.schedulers.predictors.nearest import Nearest
 from hpcrowd.predictors import parse_estimates
 from hypothesis import given, settings
 from hypothesis import strategies as st

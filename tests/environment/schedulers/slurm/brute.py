@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import override
 
@@ -21,14 +22,12 @@ from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, Partition, Preempt, Qos
 from hpcrowd.environment.machine.outlook import Outlook
 from hpcrowd.environment.machine.past import Past, Phases, Placed
-from hpcrowd.environment.machine.selection import RULES, Rule, select
-from hpcrowd.environment.machine.stock import Holding, Stock
+from hpcrowd.environment.machine.selection import RULES, Holding, Rule, Stock, select
 from hpcrowd.environment.schedulers.base import EndedJob, Look, RunningJob, Scheduler, WaitingJob
 from hpcrowd.environment.schedulers.slurm import past as pasts
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
-from hpcrowd.environment.schedulers.slurm.priority import Priorities
-from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
+from hpcrowd.environment.schedulers.slurm.queue import Priorities, QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import LN2, Association, Shares
 
 from tests.environment.schedulers.slurm.brute_cycle import Cycle, lend, nodes_of
@@ -167,8 +166,12 @@ class BruteSlurm(Scheduler):
         )  # fmt: skip
         self.at = SimpleNamespace(**phases._asdict())
         pasts.use_past(self.shares, jobs, past, self.places, phases.calculated)
-        how = pasts.Seating(self.admission, self.rule, lambda job: self.barred(job, job.start)[0])
-        self.running = pasts.seat_all(past, how, Stock(self.layout))
+        rules = SimpleNamespace(rule=self.rule, barred=lambda job, at, _: self.barred(job, at)[0])
+        how, job_of = (
+            pasts.Seating(self.admission, rules),
+            partial(pasts.running_job, self.admission),
+        )
+        self.running = pasts.seat_running(past, how, Stock(self.layout), job_of)
         for job in self.running.values():
             self.limits.submitted(job)
             self.limits.started(job)
@@ -295,7 +298,7 @@ class BruteSlurm(Scheduler):
     def _leave(self, row: int, now: int) -> QueuedJob:
         job = self.running.pop(row)
         self.limits.started(job, -1)
-        self.over.append((job.association, job.cores, job.start, now))
+        self.over.append((job.association, cores_of(job), job.start, now))
         return job
 
     def stop(self, job: QueuedJob, now: int) -> None:
@@ -321,7 +324,9 @@ class BruteSlurm(Scheduler):
         begin = self.at.calculated
         while (until := self.at.calculated + self.period) <= now:
             decay(self.shares, self.period)
-            ran = [(job.association, job.cores, job.start, until) for job in self.running.values()]
+            ran = [
+                (job.association, cores_of(job), job.start, until) for job in self.running.values()
+            ]
             for association, cores, start, end in self.over + ran:
                 seconds = min(end, until) - max(start, self.at.calculated)
                 if seconds > 0:
@@ -575,7 +580,7 @@ class BruteSlurm(Scheduler):
         def may_go(other: QueuedJob) -> bool:
             lower = other.qos in preempts if kind == "qos" else self.rank(other) < tier
             ran = now - other.start >= max(settings.preempt_exempt_time, 1)
-            near = other.nodes & job.demands[partition].nodes
+            near = nodes_of(other.holding) & job.demands[partition].nodes
             return bool(lower and near) and (ran or other.suspended >= 0) and (
                 self.fate(other) != Preempt.OFF
             )  # fmt: skip
@@ -611,9 +616,11 @@ class BruteSlurm(Scheduler):
             chosen, gone = nodes_of(holding), order[: len(order) - len(left)]
             if len(order) <= again:
                 break
-            most = sorted(gone[:-1], key=lambda other: -(other.nodes & chosen).bit_count())
+            most = sorted(
+                gone[:-1], key=lambda other: -(nodes_of(other.holding) & chosen).bit_count()
+            )
             order = [gone[-1], *most, *left]
-        return holding, [other for other in gone if other.nodes & chosen]
+        return holding, [other for other in gone if nodes_of(other.holding) & chosen]
 
     def _left_by_active(self) -> Stock:
         return self._left_by(job for job in self.running.values() if job.suspended < 0)
@@ -635,6 +642,11 @@ class BruteSlurm(Scheduler):
             if goes_on(job, stock):
                 job.paused += now - job.suspended
                 job.suspended, self.at.changed = UNKNOWN, now
+
+
+def cores_of(job: QueuedJob) -> int:
+    """Return the cores that a job holds."""
+    return sum(share.cores for share in job.holding)
 
 
 def decay(shares: Shares, seconds: float) -> None:

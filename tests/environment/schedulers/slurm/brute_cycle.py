@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.model import Preempt
-from hpcrowd.environment.machine.selection import select
-from hpcrowd.environment.machine.stock import Holding, Stock
+from hpcrowd.environment.machine.selection import Holding, Stock, select
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ class Cycle:
             if clashes:
                 later = begin
                 continue
-            no_reserve = any(qos.no_reserve for qos, _ in site.limits.rules(job, partition))
+            no_reserve = any(qos.no_reserve for qos in site.limits.rules(job, partition))
             if no_reserve or site.keeps_nothing(job, partition, now):
                 job.planned = begin
                 return False
@@ -187,7 +186,11 @@ class Cycle:
             holding = select(future, demand, free, site.rule) if victims else None
         if holding is not None:
             return now, holding
-        left = [one for one in site.running.values() if one not in victims and one.nodes & free]
+        left = [
+            one
+            for one in site.running.values()
+            if one not in victims and nodes_of(one.holding) & free
+        ]
         left.sort(key=lambda one: (one.end, one.row))
         window = TIME_WINDOW
         barrier = left[0].end + window - left[0].end % window if left else 0

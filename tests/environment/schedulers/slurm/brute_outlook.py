@@ -80,7 +80,7 @@ class BruteOutlook(Outlook):
     @override
     def standing(self, row: int) -> Standing:
         site, job = self.site, self._peek(row)
-        own = [qos.limits for qos, _ in site.limits.rules(job, job.partitions[0])]
+        own = [qos.limits for qos in site.limits.rules(job, job.partitions[0])]
         own.append(job.association.account.limits)
         factors = [one.factor for one in site.shares.all if one.user]
 

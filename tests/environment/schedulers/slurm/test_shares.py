@@ -12,8 +12,7 @@ from hpcrowd.environment.machine.model import (
     PrioritySettings,
     Qos,
 )
-from hpcrowd.environment.schedulers.slurm.priority import Priorities
-from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.queue import Priorities, QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 
 from tests.environment.schedulers.slurm.brute import charge, decay

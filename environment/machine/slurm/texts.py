@@ -1,4 +1,16 @@
-"""What scontrol and sacctmgr print as texts.
+r"""Slurm's texts about a machine: its files, and what scontrol and sacctmgr print.
+
+slurm.conf, gres.conf and files that they include have lines of KEY=VALUE::
+
+    # a comment; \# is no comment
+    ClusterName=toy                                  keys in any case
+    SchedulerParameters="bf_continue, \              a line that goes on, a value with blanks
+        bf_window=2880"
+    Include /etc/slurm/nodes.conf                    %c is the name of the cluster
+    NodeName=DEFAULT CPUs=4                          values for the nodes that follow
+    NodeName=n[1-4],m1 RealMemory=16000
+    NodeSet=fast Feature=milan
+    PartitionName=main Nodes=fast,n1 Default=YES
 
 ``scontrol show`` of nodes, partitions, reservations and the configuration::
 
@@ -35,17 +47,153 @@ its name is that of the whole cluster::
     User - 'ada':Partition='long':MaxJobs=4:DefaultQOS='high':QOS='+high,normal'
     QOS - 'high':Priority=100                        Slurm 24.05 and later
 
-Source: man pages scontrol(1) and sacctmgr(1), FLAT FILE DUMP AND LOAD, and what Slurm 22.05 prints.
+Source: man pages slurm.conf(5), gres.conf(5), scontrol(1) and sacctmgr(1), FLAT FILE DUMP AND LOAD,
+and what Slurm 22.05 accepts and prints.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from hpcrowd.environment.errors import MachineError
+from hpcrowd.environment.limits.inputs import is_input
 from hpcrowd.environment.machine.checks import ROOT
-from hpcrowd.environment.machine.slurm.records import Kind, Record, Source, Value
+from hpcrowd.environment.machine.slurm.records import Kind, Record, Source, Value, known_key
+from hpcrowd.environment.machine.slurm.settings import HARMLESS
+
+#: Keys that take the rest of their line, in lower case.
+LINES = {
+    "nodename": Kind.NODES,
+    "partitionname": Kind.PARTITION,
+    "nodeset": Kind.NODE_SET,
+    "downnodes": Kind.SETTING,
+    "frontendname": Kind.SETTING,
+    "switchname": Kind.SETTING,
+}
+
+#: Most files that include each other.
+DEEPEST = 20
+
+_PAIR = re.compile(
+    r'\s*([\w.]+)\s*[-*+/]?=(\s*)(?:"([^"]*)"|(([A-Z][A-Za-z]+=)?\S+)|(?=$))(?=\s|$)'
+)
+_NAME = re.compile(r'clustername\s*=\s*"?([^\s"]+)', re.IGNORECASE)
+_INCLUDE = re.compile(r"\s*include\s+(\S+)\s*$", re.IGNORECASE)
+_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
+_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\s*$")
+_ESCAPED = re.compile(r"\\(.)")
+
+#: Returns the text of a file.
+Reader = Callable[[Path], str]
+
+
+def lines_of(path: Path, read: Reader, included: set[Path]) -> Iterator[tuple[str, str]]:
+    """Yield file and line, and the text, of all lines with something, those of included files too.
+
+    The files that it includes are added to ``included``.
+    """
+    yield from _lines(path, read, included, path, {})
+
+
+def _lines(
+    path: Path, read: Reader, included: set[Path], first: Path, names: dict[str, str], deep: int = 0
+) -> Iterator[tuple[str, str]]:
+    joined, begin = "", 0
+    for number, raw in enumerate([*read(path).splitlines(), ""], 1):
+        if not (raw or joined):
+            continue
+        line = _COMMENT.sub(r"\1", raw)
+        begin = begin if joined else number
+        goes_on = _CONTINUED.search(line)
+        if goes_on:
+            joined += line[: goes_on.start()] + goes_on[1]
+            continue
+        text, joined = _ESCAPED.sub(r"\1", joined + line).strip(), ""
+        if not text:
+            continue
+        where = f"{path}:{begin}"
+        include = _INCLUDE.match(text)
+        if not include:
+            if name := _NAME.match(text):
+                names["%c"] = name[1].lower()
+            yield where, text
+            continue
+        if deep >= DEEPEST:
+            raise MachineError(f"{where}: Include {include[1]}: more than {DEEPEST} files deep")
+        other = _included(include[1], first, where, names)
+        included.add(other.resolve())
+        yield from _lines(other, read, included, first, names, deep + 1)
+
+
+def _included(name: str, first: Path, where: str, names: dict[str, str]) -> Path:
+    """Return the file to include: below the folder of the first file, else as named.
+
+    A copy of a folder has the files of an absolute path with as much of it as was copied.
+    """
+    for mark, text in names.items():
+        name = name.replace(mark, text)
+    parts = Path(name.lstrip("/")).parts[-DEEPEST:]
+    below = [first.parent.joinpath(*parts[begin:]) for begin in range(len(parts))]
+    for path in (*below, Path(name)):
+        if is_input(path):
+            return path
+    raise MachineError(f"{where}: Include {name}: no such file; put it next to {first.name}")
+
+
+def conf_records(
+    path: Path, read: Reader, included: set[Path], kind: Kind | None = None
+) -> Iterator[Record]:
+    """Yield the records of a file and those that it includes, default values filled in.
+
+    Parameters as of :func:`lines_of`; ``kind`` is what all lines describe, as in gres.conf.
+    """
+    defaults: dict[Kind, dict[str, Value]] = {}
+    for where, text in lines_of(path, read, included):
+        values = pairs_of(text, where)
+        if kind:
+            yield Record(kind, where, values)
+            continue
+        for place, value in enumerate(values):
+            chosen = LINES.get(value.key.lower())
+            if chosen is None:  # a line of settings holds any number of them
+                yield Record(Kind.SETTING, where, [value])
+                continue
+            made = {one.key.lower(): one for one in values[place:]}
+            known = defaults.setdefault(chosen, {})
+            if chosen is Kind.SETTING or value.text.upper() != "DEFAULT":
+                yield Record(chosen, where, (known | made).values())
+            else:
+                known |= dict(list(made.items())[1:])
+            break
+
+
+def pairs_of(text: str, where: str) -> list[Value]:
+    """Return the values of a line.
+
+    The message about what is not KEY=VALUE repeats no value, as it may be a secret.
+    """
+    found: list[Value] = []
+    place, text = 0, text.rstrip()
+    while place < len(text):
+        match = _PAIR.match(text, place)
+        if not match:
+            what = f"what follows {known_key(found[-1].key)}" if found else "the line"
+            raise MachineError(
+                f"{where}: {what} is not KEY=VALUE; put a value with blanks in quotes"
+            )
+        key, blank, quoted, plain, next_key = match.groups()
+        value, place = plain if quoted is None else quoted, match.end()
+        if blank and next_key and "tres" not in key.lower():
+            value, place = None, match.start(4)
+        if value is None and key.lower() not in HARMLESS:
+            raise MachineError(f"{where}: {known_key(key)} has no value; give one, or leave it out")
+        found.append(Value(key, value or "", where))
+    return found
+
+
+# scontrol show
 
 #: The key that begins a record.
 FIRST = {
@@ -64,15 +212,7 @@ _SETTING = re.compile(r"(\w+)\s+= ?(.*)")
 
 
 def shown_records(text: str, source: str, notes: list[str]) -> Iterator[Record]:
-    """Yield the records of a text.
-
-    Parameters
-    ----------
-    text, source
-        The text, and its file.
-    notes
-        Lines that belong to no record are added.
-    """
+    """Yield the records of what ``scontrol show`` printed; lines that belong to none are noted."""
     values: list[Value] = []
     kind = Kind.NODES
     settings = others = False
@@ -175,22 +315,7 @@ def _header(line: str) -> tuple[list[str], str]:
 
 
 def table_records(text: str, source: str, kind: Kind, notes: list[str]) -> Iterator[Record]:
-    """Yield the rows of a table.
-
-    Parameters
-    ----------
-    text, source
-        The table, and its file.
-    kind
-        What it is about; see :func:`kind_of_table`.
-    notes
-        A header that is missing is noted.
-
-    Raises
-    ------
-    MachineError
-        If a row does not fit to the header.
-    """
+    """Yield the rows of a table about a kind of thing; a header that is missing is noted."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     begin, first = lines[0]
     if _HEADLESS.fullmatch(first.removesuffix("|")):
@@ -240,18 +365,7 @@ _DUMP_OPTION = re.compile(
 
 
 def dump_records(text: str, source: str) -> Iterator[Record]:
-    """Yield the associations of a file, and QOS if it has them.
-
-    Parameters
-    ----------
-    text, source
-        The text, and its file.
-
-    Raises
-    ------
-    MachineError
-        If a line is not one of a dump.
-    """
+    """Yield the associations of a file, and QOS if it has them."""
     parent, cluster = ROOT, ""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):

@@ -1,4 +1,4 @@
-"""What is free on each node from now on: steps in time, as arrays.
+"""What is free on each node: now, and from now on in steps of time, as arrays.
 
 The steps are those at which something changes. Whether a job has room in each of them is found for
 all steps at once; the answer for one start is then that of the plain stock.
@@ -7,16 +7,78 @@ all steps at once; the answer for one start is then that of the plain stock.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import le
+from typing import NamedTuple, override
 
 import numpy as np
 
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.layout import Layout, bits
-from hpcrowd.environment.machine.stock import Holding
-from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock
+from hpcrowd.environment.machine.selection import Holding, Share, Stock
 from hpcrowd.environment.stops import FOREVER
+
+
+class Place(NamedTuple):
+    """Where a job runs, or could: a partition, and what it holds on nodes."""
+
+    partition: str
+    holding: Holding
+
+    @property
+    def nodes(self) -> int:
+        """The set of its nodes."""
+        found = 0
+        for share in self.holding:
+            found |= 1 << share.node
+        return found
+
+
+class OpenStock(Stock):
+    """A stock that knows the set of nodes with a free core, and how many cores are free in all."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        self.count()
+
+    def count(self) -> None:
+        """Count the free cores anew, after they were set."""
+        self.free = sum(self.cores)
+        self.open = sum(1 << node for node, cores in enumerate(self.cores) if cores > 0)
+
+    @override
+    def copy(self) -> OpenStock:
+        """Return an independent copy."""
+        other = object.__new__(OpenStock)
+        vars(other).update(vars(super().copy()), free=self.free, open=self.open)
+        return other
+
+    def free_on(self, nodes: int) -> int:
+        """Return the free cores of a set of nodes."""
+        if nodes == self.layout.all_nodes:
+            return self.free
+        return sum(self.cores[node] for node in bits(nodes & self.open))
+
+    def holds(self, holding: Holding) -> bool:
+        """Return whether all that a job would hold is free."""
+        return all(
+            share.cores <= self.cores[share.node]
+            and share.memory <= self.memory[share.node]
+            and all(map(le, share.gpus, self.gpus[share.node]))
+            for share in holding
+        )
+
+    @override
+    def _change(self, holding: Iterable[Share], sign: int) -> None:
+        super()._change(holding, sign)
+        for share in holding:
+            self.free += sign * share.cores
+            if self.cores[share.node] > 0:
+                self.open |= 1 << share.node
+            else:
+                self.open &= ~(1 << share.node)
+
 
 #: Amounts of a node, in order: free cores, minus the jobs on it, free MB, then free GPUs by type.
 CORES, IDLE, MEMORY, GPUS = 0, 1, 2, 3
@@ -58,23 +120,8 @@ class Arrays:
 class RoomOverTime:
     """Free amounts of each node in each step.
 
-    Parameters
-    ----------
-    layout
-        The nodes.
-    stock
-        What is free now.
-    arrays
-        What is known as arrays from earlier passes.
-    now
-        s since the origin; the begin of the first step.
-    turns
-        Other times after now at which steps are to begin.
-
-    Attributes
-    ----------
-    times
-        The begins of the steps, s since the origin; the last one has no end.
+    The first step begins now, with what is free now, others at ``turns``. ``times`` are the begins
+    of the steps, s since the origin; the last one has no end.
     """
 
     def __init__(
