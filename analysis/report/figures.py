@@ -36,7 +36,7 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
-from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import check_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

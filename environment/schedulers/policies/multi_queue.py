@@ -75,7 +75,7 @@ def read_queues(path: str | os.PathLike[str]) -> QueueTable:
     QuantityError
         If it cannot be read or something in it is wrong; with file, place, value and rule.
     """
-    from hpcrowd.environment.toml_files import read_toml
+    from hpcrowd.environment.files import read_toml
 
     place = Path(path)
     values, _ = read_toml(place)

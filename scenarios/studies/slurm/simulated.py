@@ -25,8 +25,8 @@ from hpcrowd.environment.engine.kernel.nodes.queue import occupy
 from hpcrowd.environment.engine.kernel.nodes.queue import withdraw
 from hpcrowd.environment.engine.kernel.nodes.site import Site
 from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
-from hpcrowd.environment.engine.passes.slurm.past import hold_shares
-from hpcrowd.environment.engine.passes.slurm.state import SlurmState
+from hpcrowd.environment.engine.passes.slurm.snapshot import hold_shares
+from hpcrowd.environment.engine.passes.slurm.snapshot import SlurmState
 from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN
@@ -34,11 +34,11 @@ from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.stock import Share
+from hpcrowd.environment.machine.selection import Share
 from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
-from hpcrowd.environment.schedulers.slurm.rules import SiteRules
+from hpcrowd.environment.schedulers.slurm.admission import SiteRules
 from hpcrowd.environment.schedulers.slurm.queue import Factors
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.simulation import Simulation
