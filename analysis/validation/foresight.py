@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.analysis.curves import RESOLUTION, Floats
+from hpcrowd.analysis.paired import CONFIDENCE
 from hpcrowd.analysis.validation.events import Event
 from hpcrowd.analysis.validation.futures import observe, simulate_second
 from hpcrowd.analysis.validation.models import Parts, UserModel
 from hpcrowd.analysis.validation.scores import (
     BIN,
-    CONFIDENCE,
     RESAMPLES,
     Estimate,
     mean_over_users,
