@@ -66,14 +66,8 @@ def command(
     hpcrowd events KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted,fluid --ordinary 3
     """
     from hpcrowd.analysis.models.users.waits import with_waits
+    from hpcrowd.analysis.validation import foresight
     from hpcrowd.analysis.validation.events import find_events, header_notes
-    from hpcrowd.analysis.validation.foresight import (
-        COLUMNS,
-        choose_events,
-        csv_rows,
-        foresee_events,
-        plain,
-    )
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.traces.formats.registry import read_trace
     from hpcrowd.environment.traces.trace import jobs_from_trace
@@ -87,14 +81,14 @@ def command(
     found = find_events(jobs, clock)
     asked: list[Asked] = []
     if models:
-        chosen = choose_events(found, jobs, most, ordinary)
+        chosen = foresight.choose_events(found, jobs, most, ordinary)
         with progress_bar() as progress:
-            asked = foresee_events(
+            asked = foresight.foresee_events(
                 jobs, models, clock, chosen, seeds=seeds, seed=seed, progress=progress
             )
     name = Path(log.source).name
     if as_csv:
-        rows = [COLUMNS, *csv_rows(found, asked, clock)]
+        rows = [foresight.COLUMNS, *foresight.csv_rows(found, asked, clock)]
         csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
         return
     if as_json:
@@ -103,7 +97,7 @@ def command(
             "clock_note": clock.note,
             "waits_note": waits,
             "header": header_notes(log, clock),
-            "events": plain(found, clock),
+            "events": foresight.plain(found, clock),
         }
         print_json(wire | (_plain(asked) if models else {}))
         return
