@@ -200,12 +200,9 @@ def _posterior(wire: dict[str, Any]) -> Posterior:
             raise ValueError(f"draws: {prior.name} outside its prior")
     if not np.isfinite(lines).all() or (weights < 0).any() or abs(weights.sum() - 1) > ROUNDING:
         raise ValueError("draws: weights are not positive numbers that add up to 1")
-    for name in ("settings", "provenance"):
-        if not isinstance(wire[name], dict):
-            raise TypeError(f"{name}: not a table")
-    for name in ("method", "folder"):
-        if not isinstance(wire[name], str):
-            raise TypeError(f"{name}: not text")
+    for name, kind in (("settings", dict), ("provenance", dict), ("method", str), ("folder", str)):
+        if not isinstance(wire[name], kind):
+            raise TypeError(f"{name}: not {'a table' if kind is dict else 'text'}")
     return Posterior(
         method=wire["method"],
         priors=priors,

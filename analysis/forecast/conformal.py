@@ -58,15 +58,11 @@ LEAST_ERROR = 0.01
 #: Outcomes of a class at which its own offset has half its weight (our choice).
 SHRUNK = 50.0
 
-#: Upper ends of all classes but the last, as raw medians, in seconds.
-CLASS_ENDS = (1_800.0, 7_200.0, 43_200.0)
 
+def wait_classes(medians: ArrayLike, ends: ArrayLike) -> NDArray[np.int64]:
+    """Return the class of each job by its raw median, s, infinite beyond the horizon.
 
-def wait_classes(medians: ArrayLike, ends: ArrayLike = CLASS_ENDS) -> NDArray[np.int64]:
-    """Return the class of each job by its raw median: below 30 min, 2 h, 12 h, or beyond.
-
-    Medians are in seconds, infinite beyond the horizon, shape (jobs,); ends of all classes but the
-    last in seconds, ascending.
+    Medians have shape (jobs,); ends are those of all classes but the last, s, ascending.
     """
     return np.searchsorted(np.asarray(ends, float), np.asarray(medians, float), "right").astype(
         np.int64

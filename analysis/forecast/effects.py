@@ -293,17 +293,14 @@ class EatenUp:
         return {
             "measure": self.measure,
             "confidence": CONFIDENCE,
-            **{
-                name: None
-                if one is None
-                else {"mean": one.mean, "low": one.low, "high": one.high, "pairs": one.count}
-                for name, one in (
-                    ("rigid", self.rigid),
-                    ("reacting", self.reacting),
-                    ("share", self.share),
-                )
-            },
+            **{name: _wire(getattr(self, name)) for name in ("rigid", "reacting", "share")},
         }
+
+
+def _wire(one: Estimate | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    return {"mean": one.mean, "low": one.low, "high": one.high, "pairs": one.count}
 
 
 def eaten_up(

@@ -45,7 +45,7 @@ The rules:
 from __future__ import annotations
 
 import math
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
@@ -339,18 +339,16 @@ class _History:
         self.bounds.append(self.upper())
 
 
-class _Clusters:
+class _Clusters(NamedTuple):
     """The clusters of one queue from a time on."""
 
-    def __init__(self, since: float, edges: tuple[float, ...], histories: list[_History]) -> None:
-        self.since, self.edges, self.histories = since, edges, histories
+    since: float
+    edges: tuple[float, ...]
+    histories: list[_History]
 
     def history(self, attribute: float) -> _History:
         """Return the history that a job belongs to."""
-        place = 0
-        while place < len(self.edges) and attribute > self.edges[place]:
-            place += 1
-        return self.histories[place]
+        return self.histories[bisect_left(self.edges, attribute)]
 
 
 class _Queue:

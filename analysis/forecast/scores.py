@@ -91,7 +91,8 @@ def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Flo
     distance = np.subtract(
         outcomes, predicted, out=np.zeros(predicted.shape), where=outcomes != predicted
     )
-    return np.maximum(levels * distance, (levels - 1) * distance)
+    found: Floats = np.maximum(levels * distance, (levels - 1) * distance)
+    return found
 
 
 # ---- coverage ------------------------------------------------------------------------------------

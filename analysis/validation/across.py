@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class Across:
 
     def claims(self, model: str, rivals: Collection[str]) -> list[Claim]:
         """Compare a model with others, the rivals, in each measure of each log."""
-        rows: list[dict[str, Any]] = []
+        rows: list[Claim] = []
         for log, found in self.logs.items():
             for measure, statistic in RANKED.items():
                 mine = found.drawn[model].get(measure)
@@ -89,21 +89,15 @@ class Across:
                     continue
                 values = mine[statistic]
                 best = min(others, key=lambda name: (float(others[name][0]), name))
-                rows.append(
-                    {
-                        "log": log,
-                        "measure": measure,
-                        "value": float(values[0]),
-                        "best": float(others[best][0]),
-                        "rival": best,
-                        "better": max(_chance(values - each) for each in others.values()),
-                        "worse": min(1.0, len(others) * _chance(others[best] - values)),
-                    }
-                )
-        for name in ("better", "worse"):
-            for row, value in zip(rows, holm([row[name] for row in rows]), strict=True):
-                row[name] = value
-        return [Claim(**row) for row in rows]
+                better = max(_chance(values - each) for each in others.values())
+                worse = min(1.0, len(others) * _chance(others[best] - values))
+                scores = float(values[0]), float(others[best][0])
+                rows.append(Claim(log, measure, *scores, best, better, worse))
+        corrected = (holm([getattr(row, name) for row in rows]) for name in ("better", "worse"))
+        return [
+            replace(row, better=better, worse=worse)
+            for row, better, worse in zip(rows, *corrected, strict=True)
+        ]
 
 
 def holm(values: list[float]) -> list[float]:

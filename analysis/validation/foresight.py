@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.analysis.curves import RESOLUTION, Floats
+from hpcrowd.analysis.paired import CONFIDENCE
 from hpcrowd.analysis.validation.events import Event
 from hpcrowd.analysis.validation.futures import observe, simulate_second
 from hpcrowd.analysis.validation.models import Parts, UserModel
 from hpcrowd.analysis.validation.scores import (
     BIN,
-    CONFIDENCE,
     RESAMPLES,
     Estimate,
     mean_over_users,
@@ -207,7 +207,9 @@ def foresee_events(
             runs = [
                 stretches.after(simulate_second(parts, model, seed=seed + k)) for k in range(seeds)
             ]
-            foreseen[model.name] = _mean([each for each, _ in runs])
+            foreseen[model.name] = {
+                days: _mean([each[days] for each, _ in runs]) for days in HORIZONS
+            }
             daily[model.name] = np.mean([each for _, each in runs], axis=0)
         found.append(Asked(event, usual[0], recorded[0], foreseen, daily))
     return found
@@ -233,11 +235,11 @@ class _Stretches:
     def before(self) -> tuple[dict[int, Numbers], Floats]:
         """Return the mean of what was measured in as many days before, and jobs day by day."""
         numbers = {
-            days: _mean([{days: self._measure(self.record, at, days)} for at in self._begins(days)])
+            days: _mean([self._measure(self.record, at, days) for at in self._begins(days)])
             for days in HORIZONS
         }
         daily = [self._daily(self.record, at) for at in self._begins(max(HORIZONS))]
-        return {days: each[days] for days, each in numbers.items()}, np.mean(daily, axis=0)
+        return numbers, np.mean(daily, axis=0)
 
     def _begins(self, days: int) -> list[int]:
         """Return the begins of stretches of days before the event that begin on its weekday."""
@@ -269,15 +271,13 @@ class _Stretches:
         return np.bincount((at - begin) // DAY, minlength=days).astype(np.float64)
 
 
-def _mean(runs: Sequence[dict[int, Numbers]]) -> dict[int, Numbers]:
+def _mean(runs: Sequence[Numbers]) -> Numbers:
     """Return the mean of numbers measured several times, without those that are unknown."""
-    found: dict[int, Numbers] = {}
-    for days in runs[0]:
-        found[days] = {}
-        for name in MEASURES:
-            values = np.array([each[days][name] for each in runs])
-            known = values[np.isfinite(values)]
-            found[days][name] = float(known.mean()) if len(known) else float("nan")
+    found: Numbers = {}
+    for name in MEASURES:
+        values = np.array([each[name] for each in runs])
+        known = values[np.isfinite(values)]
+        found[name] = float(known.mean()) if len(known) else float("nan")
     return found
 
 
@@ -299,11 +299,8 @@ class Verdict:
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, fit for JSON."""
         return {
-            "model": self.model,
-            "measure": self.measure,
-            "days": self.days,
-            "events": self.events,
-            **{name: getattr(self, name).plain() for name in ("error", "bias", "gain", "right")},
+            name: value.plain() if isinstance(value, Estimate) else value
+            for name, value in vars(self).items()
         }
 
 

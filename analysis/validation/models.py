@@ -34,7 +34,7 @@ from hpcrowd.agents.behaviours.when import BatchOrder
 from hpcrowd.agents.generative.shmueli import SiteModel
 from hpcrowd.agents.learned.model import LearnedModel
 from hpcrowd.agents.learned.think import Learned, LearnedPauses
-from hpcrowd.agents.populations.mixture import Mixture, Part
+from hpcrowd.agents.populations.mixture import Mixture
 from hpcrowd.agents.presets import PRESETS, Preset, Recipe
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.models.learned import fit_learned
@@ -239,12 +239,7 @@ class Parts:
             return self._maker(model, model.recipes[0], drawn, hindsight)
         return Mixture(
             [
-                Part(
-                    self._maker(model, recipe, drawn, hindsight),
-                    part.share,
-                    part.groups,
-                    part.users,
-                )
+                replace(part, behaviour=self._maker(model, recipe, drawn, hindsight))
                 for part, recipe in zip(model.behaviour.parts, model.recipes, strict=True)
             ]
         )

@@ -31,21 +31,7 @@ if TYPE_CHECKING:
 
 
 #: Titles of the measures.
-TITLES = {
-    "next_batch": "next batch",
-    "next_session": "next session",
-    "stays": "stays",
-    "think_time": "think time",
-    "session_length": "session length",
-    "inter_arrival": "inter-arrival",
-    "weekly_profile": "weekly profile",
-    "load_by_hour": "load by hour",
-    "jobs": "jobs",
-    "sessions": "sessions",
-    "waits": "waits",
-    "queue": "queue",
-    "dependence": "dependence",
-}
+TITLES = {name: name.replace("_", " ") for name in RANKED} | {"inter_arrival": "inter-arrival"}
 
 #: Heading of the table of models.
 HEADING = ("model", *TITLES.values(), "simulated jobs", "mean rank")

@@ -28,6 +28,7 @@ from hpcrowd.agents.behaviours.think import LinearThink
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.paired import CONFIDENCE
 from hpcrowd.analysis.validation.futures import (
     BY_WEEK,
     MEASURES,
@@ -45,7 +46,6 @@ from hpcrowd.analysis.validation.futures import (
 )
 from hpcrowd.analysis.validation.models import BASELINES, Parts, UserModel
 from hpcrowd.analysis.validation.scores import (
-    CONFIDENCE,
     Estimate,
     estimate,
     mean_over_users,

@@ -25,7 +25,6 @@ from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.simulation import Simulation
 
 #: Why jobs wait that something else than the scheduler holds back.
@@ -212,20 +211,19 @@ class ClusterState:
 # ---- checks -------------------------------------------------------------------------------------
 
 
-def check_state(state: ClusterState, machine: Machine | None = None) -> list[str]:
-    """Check that a state does not contradict itself, or the machine; return what is odd.
+def check_state(state: ClusterState) -> list[str]:
+    """Check that a state does not contradict itself; return what is odd.
 
     Jobs that are over may have asked for more than there is now, and for partitions that are gone.
     Jobs in :attr:`ClusterState.held` may ask for more than the machine has: that may be why they
-    wait. If the nodes and partitions of the machine are known, its cores count instead of the size
-    of the state. Odd and not wrong, one line each, are jobs that run longer than they asked for, as
-    real resource managers stop them only now and then.
+    wait. Odd and not wrong, one line each, are jobs that run longer than they asked for, as real
+    resource managers stop them only now and then.
 
     A ParseError is raised if a job of a file contradicts something, and names the line; a
     TraceError for a state that comes from no file, or about no single job; a QuantityError if more
     is down than there is.
     """
-    size = state.processors if machine is None else machine.cores
+    size = state.processors
     if not 0 <= state.down <= size:
         raise QuantityError(
             f"{state.source}: {state.down:,} processors down, and the machine has {size:,}; "
@@ -242,7 +240,7 @@ def check_state(state: ClusterState, machine: Machine | None = None) -> list[str
     _check_held(state)
     _check_sizes(state, size)
     _check_sums(state)
-    _check_partitions(state, machine)
+    _check_partitions(state)
     return _remarks(state)
 
 
@@ -354,11 +352,9 @@ def _check_sums(state: ClusterState) -> None:
         refuse(state, row, field, int(longest[row]), rule)
 
 
-def _check_partitions(state: ClusterState, machine: Machine | None) -> None:
+def _check_partitions(state: ClusterState) -> None:
     """Check that the jobs that run or wait are in partitions that exist."""
     known = set(state.partitions)
-    if machine is not None:
-        known |= {one.name for one in machine.partitions}
     if not known:
         return
     here = np.sort(np.concatenate((state.running, state.waiting)))
@@ -471,33 +467,23 @@ def begin_from(
     beyond their request. A waiting job that the machine never has room for, or that the site
     refuses, becomes ``rejected``, as on arrival.
 
-    Parameters
-    ----------
-    simulation
-        One that has not begun.
-    now
-        The second, s since the origin. What happens in that second has happened.
-    running, waiting
-        Rows. Running jobs that started in the same second are taken to have started in this order.
-    over
-        Rows of the past that is known. Policies with a memory need it: decayed usage (fair-share,
-        multifactor, slurm), mean slowdowns (selective), correlations (adaptive); so do predictors,
-        which hear of all arrivals and ends in order. Without it they know only what runs and waits.
-    placed
-        On a machine of nodes, what is known of jobs beyond the table, by row. Running jobs are
-        seated first where their nodes are known, then the others by start, where the rule of
-        placement puts them. Holdings of the ledger of one simulation may be passed on to the next,
-        which is quicker than names of nodes.
-    phases
-        Of Slurm's controller, such as ``scheduler.state.phases`` of another run. Passes are at most
-        their interval too early without them.
+    The simulation has not begun; what happens in the second ``now``, s since the origin, has
+    happened. Running jobs that started in the same second are taken to have started in the order of
+    their rows. What is ``over`` are rows of the past that is known. Policies with a memory need it:
+    decayed usage (fair-share, multifactor, slurm), mean slowdowns (selective), correlations
+    (adaptive); so do predictors, which hear of all arrivals and ends in order. Without it they know
+    only what runs and waits.
 
-    Raises
-    ------
-    QuantityError
-        If the schedule is the recorded one, a job begins or ends when it cannot, or the running
-        jobs need more than the machine has, a partition or node that it has not, or one that is
-        too small.
+    On a machine of nodes, ``placed`` is what is known of jobs beyond the table, by row. Running
+    jobs are seated first where their nodes are known, then the others by start, where the rule of
+    placement puts them. Holdings of the ledger of one simulation may be passed on to the next,
+    which is quicker than names of nodes. The ``phases`` are of Slurm's controller, such as
+    ``scheduler.state.phases`` of another run. Passes are at most their interval too early without
+    them.
+
+    A QuantityError is raised if the schedule is the recorded one, a job begins or ends when it
+    cannot, or the running jobs need more than the machine has, a partition or node that it has not,
+    or one that is too small.
     """
     jobs, engine = simulation.jobs, simulation.cluster.engine
     if engine.scheduler is None:

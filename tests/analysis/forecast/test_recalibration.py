@@ -115,7 +115,8 @@ def test_waits_of_zero(wrong):
 def test_classes_get_the_coverage_each():
     """Opposite errors in two classes cancel in one offset, not with one for each class."""
     medians = [0, 1799, 1800, 7199, 7200, 43_199, 43_200, math.inf]
-    assert [0, 0, 1, 1, 2, 2, 3, 3] == conformal.wait_classes(medians).tolist()
+    ends = (1800, 7200, 43_200)
+    assert [0, 0, 1, 1, 2, 2, 3, 3] == conformal.wait_classes(medians, ends).tolist()
     raw, waits = forecasts("right", 8000)
     classes = np.arange(8000) % 2
     raw = np.where(classes[:, None] == 0, raw * 3, raw / 3)

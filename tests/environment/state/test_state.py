@@ -13,7 +13,6 @@ import pytest
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import ParseError, QuantityError, TraceError
 from hpcrowd.environment.jobs import Column, JobTable
-from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.simulation import Simulation
@@ -353,21 +352,18 @@ def test_contradictions_without_a_file(make_jobs):
 
 
 def test_against_a_machine():
-    """With a machine its cores and partitions count; jobs that are held may ask for anything."""
-    machine = Machine(
-        nodes=(NodeType(name="n[1-2]", cores=4),),
-        partitions=(Partition(name="main"), Partition(name="gpu")),
-    )
+    """The size and the partitions count; jobs that are held may ask for anything."""
     state = small(partitions=())
-    assert [] == check_state(state, machine)
+    machine = replace(state, processors=8, partitions=("main", "gpu"))
+    assert [] == check_state(machine)
     state.jobs.processors[2] = 9
     assert [] == check_state(state)
     with pytest.raises(TraceError, match="job 9, processors 9: waits, and the machine has 8"):
-        check_state(state, machine)
-    assert [] == check_state(replace(state, held={2: "PartitionNodeLimit"}), machine)
-    other = machine.changed(partitions=(Partition(name="main"),))
+        check_state(machine)
+    held = replace(machine, held={2: "PartitionNodeLimit"})
+    assert [] == check_state(held)
     with pytest.raises(TraceError, match="job 9, queue gpu: no such partition; there are main"):
-        check_state(replace(state, held={2: "PartitionNodeLimit"}), other)
+        check_state(replace(held, partitions=("main",)))
 
 
 def test_rejected_jobs_of_a_run_are_over(make_jobs):
