@@ -11,7 +11,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.predictors import correlation
 from hpcrowd.environment.schedulers.predictors.correlation import rank_correlation
 from hpcrowd.models import with_correlation
-from hpcrowd.scenarios.studies.minh2012_correlation.measures import foretold_signs
+from hpcrowd.scenarios.studies.minh2012.correlation_measures import foretold_signs
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
