@@ -275,6 +275,18 @@ def _plain(text: str) -> str:
     return text.replace("**", "").replace("`", "")
 
 
+def range_text(values: Iterable[float | None], form: str, *, once: bool = True) -> str:
+    """Return the range of the known values, such as ``1 to 3``; ``-`` without any.
+
+    Two ends that are the same text are there once, unless ``once`` is false.
+    """
+    known = [one for one in values if one is not None and one == one]
+    if not known:
+        return "-"
+    low, high = (format(one, form) for one in (min(known), max(known)))
+    return low if once and low == high else f"{low} to {high}"
+
+
 # ---- in Markdown -----------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,27 +203,27 @@ class Savings:
     calls: Mapping[str, Sequence[Measured]]
     facts: Mapping[str, Any]  #: Of the log and its machine.
 
+    def _of(self, measure: str, what: str, call: bool) -> list[tuple[float, float]]:
+        """Return something with a measure and as usual, population by population."""
+        found = self.calls if call else self.runs
+        pairs = zip(found[measure], found[USUAL], strict=True)
+        return [(getattr(one, what), getattr(usual, what)) for one, usual in pairs]
+
     def saved(self, measure: str, what: str, *, call: bool = False) -> Estimate:
         """Return by how much less there is of an attribute of :class:`Measured` than as usual.
 
         In percent, with an interval; ``call``: by calls for less load.
         """
-        found = self.calls if call else self.runs
-        pairs = zip(found[measure], found[USUAL], strict=True)
-        return t_interval(
-            [100 * (1 - getattr(one, what) / getattr(usual, what)) for one, usual in pairs]
-        )
+        pairs = self._of(measure, what, call)
+        return t_interval([100 * (1 - one / usual) for one, usual in pairs])
 
     def more(self, measure: str, what: str, *, call: bool = False) -> Estimate:
         """Return by how much more of something there is than as usual, with its interval."""
-        found = self.calls if call else self.runs
-        pairs = zip(found[measure], found[USUAL], strict=True)
-        return t_interval([getattr(one, what) - getattr(usual, what) for one, usual in pairs])
+        return t_interval([one - usual for one, usual in self._of(measure, what, call)])
 
     def mean(self, measure: str, what: str, *, call: bool = False) -> Estimate:
         """Return the mean of something with its interval."""
-        found = self.calls if call else self.runs
-        return t_interval([getattr(one, what) for one in found[measure]])
+        return t_interval([one for one, _ in self._of(measure, what, call)])
 
 
 # ---- tables, sentences and a picture ---------------------------------------------------------
@@ -547,28 +548,42 @@ def calls_of(clock: Clock, begin: int, end: int) -> list[tuple[int, int]]:
             found.append((first, last))
 
 
+def simulated(
+    log: str,
+    population: Trace,
+    signal: Signal,
+    seed: int,
+    policies: Mapping[str, Any],
+    reactions: tuple[Reaction, ...],
+) -> Run:
+    """Return a replay of a population with policies and reactions."""
+    from hpcrowd.agents.presets import Recipe
+    from hpcrowd.scenarios.kinds.replay import replay
+
+    users: Callable[..., Any] = Recipe(WHEN, reactions=reactions)
+    power = {**power_of(log, **policies), "carbon": signal}
+    return replay(population, users=users, scheduler=SCHEDULER, power=power, seed=seed)
+
+
 def run_energy(
     log: str,
     trace: Trace,
     *,
     seeds: int | None = None,
     weeks: int | None = None,
-    calls: bool = True,
     progress: Progress | None = None,
 ) -> Savings:
     """Run every measure on every population of a log, a name of :data:`STUDIED`.
 
-    Numbers of populations and of weeks are those of :data:`SEEDS` and :data:`WEEKS` unless given;
-    without ``calls``, none are made for less load. Progress is called before each run.
+    Numbers of populations and of weeks are those of :data:`SEEDS` and :data:`WEEKS` unless given.
+    Progress is called before each run.
     """
-    from hpcrowd.agents.presets import Recipe
     from hpcrowd.scenarios.kinds.part_files import reaction_from
-    from hpcrowd.scenarios.kinds.replay import replay
 
     seeds, weeks = seeds or SEEDS[log], weeks or WEEKS[log]
     runs: dict[str, list[Measured]] = {}
     answers: dict[str, list[Measured]] = {}
-    steps = Steps(seeds * (13 + calls * len(ANSWERS)), progress)
+    steps = Steps(seeds * (13 + len(ANSWERS)), progress)
     for seed in range(seeds):
         steps.begin(f"{log}, population {seed}")
         population = drawn(trace, seed, weeks)
@@ -577,34 +592,22 @@ def run_energy(
         signal = carbon_signal(clock, 4 * end)
         called = calls_of(clock, WARM_UP, end)
 
-        def simulated(
-            policies: Mapping[str, Any],
-            reactions: tuple[Reaction, ...],
-            population: Trace = population,
-            signal: Signal = signal,
-            seed: int = seed,
-        ) -> Run:
-            users: Callable[..., Any] = Recipe(WHEN, reactions=reactions)
-            power = {**power_of(log, **policies), "carbon": signal}
-            return replay(population, users=users, scheduler=SCHEDULER, power=power, seed=seed)
-
+        simulate = partial(simulated, log, population, signal, seed)
         measures = measures_of(log, clock, signal, trace.processors)
         for name, (policies, reactions) in measures.items():
             steps.begin(f"{log}, population {seed}, {name}")
-            run = simulated(policies, reactions)
+            run = simulate(policies, reactions)
             runs.setdefault(name, []).append(measured_of(run, WARM_UP, end, called))
             if name == USUAL:
                 budget = fair_budget(run)
         steps.begin(f"{log}, population {seed}, budget")
-        found = measured_of(simulated({}, budget), WARM_UP, end, called)
+        found = measured_of(simulate({}, budget), WARM_UP, end, called)
         runs.setdefault(f"fair budgets of {100 * BUDGET:.0f} % of the energy", []).append(found)
-        if not calls:
-            continue
         answers.setdefault(USUAL, []).append(runs[USUAL][-1])
         for answer in ANSWERS:
             steps.begin(f"{log}, population {seed}, {answer} when called")
             reaction = reaction_from({"do": answer, "when": "during", "periods": called})
-            run = simulated({}, (reaction,))
+            run = simulate({}, (reaction,))
             answers.setdefault(answer, []).append(measured_of(run, WARM_UP, end, called))
     facts = {"processors": trace.processors, "seeds": seeds, "weeks": weeks}
     return Savings(log, runs, answers, facts)

@@ -32,34 +32,24 @@ from hpcrowd.scenarios.studies.published import Printed, csv_rows, published_row
 from hpcrowd.scenarios.studies.render import markdown_table
 from hpcrowd.scenarios.studies.running import swap_ties
 
-#: Experiments in the order of Tables 1 and 2 (section 5.2).
-EXPERIMENTS = ("easy", "fcfs", "perf*2", "perf/2", "infra*2", "infra/2")
+#: Experiments in the order of Tables 1 and 2 (section 5.2), a line of ``experiments.csv`` each.
+_LISTED = {row["experiment"]: row for row in csv_rows(Path(__file__).with_name("experiments.csv"))}
+EXPERIMENTS = tuple(_LISTED)
 
 #: Recorded submissions; think times between jobs; think times between sessions of 60 min gaps.
 REPLAYS = ("rigid", "a0", "a60")
 
 #: Names of the experiments as printed.
-NAMES = {
-    "easy": "EASY",
-    "fcfs": "FCFS",
-    "perf*2": "perf \u00d7 2",
-    "perf/2": "perf / 2",
-    "infra*2": "infra \u00d7 2",
-    "infra/2": "infra / 2",
-}
+NAMES = {name: row["printed"] for name, row in _LISTED.items()}
 
 #: Settings of all simulations. The paper does not say which processors and requested times it uses;
 #: these come closest to its figures.
 COMMON = {"job_processors": "requested", "requested": "at-least:2x", "overrun": "keep"}
 
 #: What each experiment changes (section 5.2).
-SETTINGS: dict[str, dict[str, str]] = {
-    "easy": {},
-    "fcfs": {"scheduler": "fcfs"},
-    "perf*2": {"speed": "2x"},
-    "perf/2": {"speed": "0.5x"},
-    "infra*2": {"processors": "2x"},
-    "infra/2": {"processors": "0.5x"},
+SETTINGS = {
+    name: {key: row[key] for key in ("scheduler", "speed", "processors") if row[key]}
+    for name, row in _LISTED.items()
 }
 
 #: How users behave in each replay (section 5.1).

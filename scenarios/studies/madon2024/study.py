@@ -340,6 +340,9 @@ FIGURES: dict[str, Callable[[LogRuns], Figure]] = {
 #: The logs of the study (section 5.1).
 STUDIED = {"KTH": LOGS["KTH"], "SDSC": LOGS["SDSC-SP2"]}
 
+#: Readings of Fig. 5c that are shown: the nearest ones, and the best of each other kind.
+NEAREST = 6
+
 #: Jobs of each log (section 5.1).
 JOBS = {"KTH": 28_475, "SDSC": 67_667}
 
@@ -418,10 +421,10 @@ class Madon2024(PublishedStudy):
             for found in statements(self.logs["KTH"])
         ]
 
-    def _reading_rows(self, most: int = 6) -> list[list[str]]:
+    def _reading_rows(self) -> list[list[str]]:
         """Return the nearest readings of Fig. 5c and the best of each other kind."""
         readings = [reading for reading in self.readings if reading.log == "KTH"]
-        shown = readings[:most]
+        shown = readings[:NEAREST]
         for kind in ("singles", "divisor", "jobs", "method"):
             seen = {getattr(reading, kind) for reading in shown}
             for reading in readings:

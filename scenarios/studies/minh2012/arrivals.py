@@ -124,30 +124,26 @@ def checked[Runs](judge: Callable[..., Finding], *ratios: Ratio[Runs]) -> Callab
     return lambda runs, load: judge(*(ratio(runs, load) for ratio in ratios))
 
 
-def patterns(policy: str, first: str, second: str) -> Ratio[ClusterRuns]:
-    """Return the ratio of two patterns under a policy."""
-    return lambda runs, load: log_ratio(runs.of(policy, load, first), runs.of(policy, load, second))
+def compared(one: Sequence[str], other: Sequence[str]) -> Ratio[Any]:
+    """Return the ratio of two kinds of runs, by their places on the axes without the load."""
+    return lambda runs, load: log_ratio(
+        runs.of(one[0], load, *one[1:]), runs.of(other[0], load, *other[1:])
+    )
 
 
 def policies(pattern: str, first: str, second: str) -> Ratio[ClusterRuns]:
     """Return the ratio of two policies with a pattern."""
-    return lambda runs, load: log_ratio(
-        runs.of(first, load, pattern), runs.of(second, load, pattern)
-    )
+    return compared((first, pattern), (second, pattern))
 
 
 def backgrounds(measure: str, own: str, first: str, second: str) -> Ratio[GridRuns]:
     """Return the ratio of two background patterns, the grid's fixed to ``own``."""
-    return lambda runs, load: log_ratio(
-        runs.of(measure, load, own, first), runs.of(measure, load, own, second)
-    )
+    return compared((measure, own, first), (measure, own, second))
 
 
 def grids(measure: str, behind: str, first: str, second: str) -> Ratio[GridRuns]:
     """Return the ratio of two patterns of the grid, the background fixed to ``behind``."""
-    return lambda runs, load: log_ratio(
-        runs.of(measure, load, first, behind), runs.of(measure, load, second, behind)
-    )
+    return compared((measure, first, behind), (measure, second, behind))
 
 
 def weaker(own: str) -> Ratio[GridRuns]:
@@ -197,7 +193,7 @@ STEPS = (("L", "N"), ("LB", "L"))
 #: Checks of the statements on a cluster, by name.
 CLUSTER_CHECKS: dict[str, Check] = {
     **{
-        f"{what}: {policy}": checked(larger, patterns(policy, *step))
+        f"{what}: {policy}": checked(larger, compared(*((policy, pattern) for pattern in step)))
         for policy in ("fcfs", "easy")
         for what, step in zip(("dependence harms", "bursts harm more"), STEPS, strict=True)
     },
@@ -298,39 +294,29 @@ class Minh2012Arrivals(PublishedStudy):
         they harm local jobs, whatever the grid's pattern, and grid jobs, whatever the background's;
         and the grid's pattern does not affect local jobs.
         """
-        found = []
-        runs, grid = self.cluster, self.grid
+        runs, grid, found = self.cluster, self.grid, []
         for policy, most in SERVED.items():
-            for first, second in STEPS:
-                pairs = [
-                    (runs.of(policy, load, first), runs.of(policy, load, second))
-                    for load in runs.loads
-                    if load <= most
-                ]
-                what = f"{POLICIES[policy].label}: b_{first} over b_{second}, loads to {most:g}"
-                found += _required("single cluster", what, pairs)
-        everywhere = [(load, own) for load in grid.loads for own in grid.patterns]
+            served = [load for load in runs.loads if load <= most]
+            for step in STEPS:
+                ratio = compared(*((policy, pattern) for pattern in step))
+                what = f"{POLICIES[policy].label}: b_{step[0]} over b_{step[1]}, loads to {most:g}"
+                found += _required("single cluster", what, [ratio(runs, one) for one in served])
+        everywhere = [(load, pattern) for load in grid.loads for pattern in grid.patterns]
         for pattern in ("L", "LB"):
-            pairs = [
-                (grid.of(LEIDEN, load, own, pattern), grid.of(LEIDEN, load, own, "N"))
-                for load, own in everywhere
-            ]
+            ratios = [backgrounds(LEIDEN, own, pattern, "N")(grid, at) for at, own in everywhere]
             what = f"local jobs: b_{pattern} over b_N, all grid loads and patterns"
-            found += _required("LU", what, pairs)
+            found += _required("LU", what, ratios)
         for pattern in ("L", "LB"):
-            pairs = [
-                (grid.of("grid", load, pattern, behind), grid.of("grid", load, "N", behind))
-                for load, behind in everywhere
-            ]
+            ratios = [grids("grid", behind, pattern, "N")(grid, at) for at, behind in everywhere]
             what = f"grid jobs: g_{pattern} over g_N, all grid loads and backgrounds"
-            found += _required("grid", what, pairs)
-        pairs = [
-            (grid.of(LEIDEN, load, pattern, behind), grid.of(LEIDEN, load, "N", behind))
-            for load, behind in everywhere
+            found += _required("grid", what, ratios)
+        ratios = [
+            grids(LEIDEN, behind, pattern, "N")(grid, at)
+            for at, behind in everywhere
             for pattern in ("L", "LB")
         ]
         what = "local jobs: g_L and g_LB over g_N, all grid loads and backgrounds"
-        return [*found, *_required("LU", what, pairs, alike=True)]
+        return [*found, *_required("LU", what, ratios, alike=True)]
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -379,12 +365,12 @@ class Minh2012Arrivals(PublishedStudy):
 
 
 def _required(
-    setting: str, what: str, pairs: Sequence[tuple[Floats, Floats]], alike: bool = False
+    setting: str, what: str, logs: Sequence[Estimate], alike: bool = False
 ) -> list[Requirement]:
-    """Return the requirement that in all pairs the first is larger, or that both are alike."""
-    if not pairs:
+    """Return the requirement that all ratios are larger than 1, or alike; nothing without any."""
+    if not logs:
         return []
-    ratios = [float(np.exp(log_ratio(*pair).mean)) for pair in pairs]
+    ratios = [float(np.exp(one.mean)) for one in logs]
     low, high = min(ratios), max(ratios)
     holds = low > 1 / ALIKE and high < ALIKE if alike else low > 1
     required = f"{1 / ALIKE:.2f} to {ALIKE:.2f}" if alike else "over 1"

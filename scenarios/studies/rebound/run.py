@@ -143,14 +143,14 @@ GRACE = 600
 ABSENCE = WEEK
 
 
-def pause_slope(units: Units, grace: int = GRACE, absence: int = ABSENCE) -> float:
+def pause_slope(units: Units, grace: int = GRACE) -> float:
     """Return the slope of pauses over the responses before them, within users, least squares.
 
     Pauses are the think times of recorded sessions or batches, and responses those of the last job
     to end among those that they waited for; see :data:`GRACE` and :data:`ABSENCE`. Raises
     ModelFitError when no user paused after two different responses.
     """
-    there = (units.think_time >= 0) & (units.think_time < absence)
+    there = (units.think_time >= 0) & (units.think_time < ABSENCE)
     pause = np.log2(grace + units.think_time[there])
     response = np.log2(grace + units.response[units.awaited[there]])
     user = units.user[there]

@@ -206,15 +206,19 @@ class Outcome:
 
     def _of_pairs(self) -> Iterator[Need]:
         """Yield what is required by what recorded runs, at least two of them, differ by."""
+
+        def own(of: Callable[[Comparison], float]) -> float:
+            return mean([of(one) for one in self.own])
+
         for what, of, least in (
             ("mean difference of starts", lambda one: one.starts.mean, 0.0),
             ("the same, all tries of requeued jobs", lambda one: one.tries.mean, 0.0),
             ("median difference of starts", lambda one: one.starts.median, MEDIAN),
         ):  # type: str, Callable[[Comparison], float], float
-            ours, most = self.spread(of), max(MULTIPLE * mean([of(one) for one in self.own]), least)
+            ours, most = self.spread(of), max(MULTIPLE * own(of), least)
             yield what, f"{ours.text()} s", f"at most {most:.0f} s", ours.median <= most
         ours = self.spread(lambda one: one.starts.pearson)
-        least = mean([one.starts.pearson for one in self.own]) - LESS
+        least = own(lambda one: one.starts.pearson) - LESS
         yield "Pearson of waits", ours.text(".3f"), f"at least {least:.3f}", ours.median >= least
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, markdown_table, range_text
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.forecasts import FUTURES, Forecasts, forecasts_of, weeks_before
 from hpcrowd.scenarios.studies.slurm.measures import (
@@ -156,7 +155,7 @@ class Slurm(PublishedStudy):
             "starts": [row for one in ones for row in start_rows(one)],
             "partitions": [row for one in ones for row in partition_rows(one)],
             "users": [
-                [one.name, name, waits.spread.text(), _range(waits.runs)]
+                [one.name, name, waits.spread.text(), range_text(waits.runs, ".0f")]
                 for one in ones
                 for name, waits in one.users.items()
             ],
@@ -386,9 +385,10 @@ def _partition_row(one: Outcome, name: str, waits: Waits) -> list[str]:
     return [
         one.name, name, f"{one.ours[0].partitions[name].jobs:,}",
         one.spread(lambda pair: pair.partitions[name].mean).text(),
-        _range([found.mean for found in theirs]), waits.spread.text(), _range(waits.runs),
+        range_text([found.mean for found in theirs], ".0f"), waits.spread.text(),
+        range_text(waits.runs, ".0f"),
         one.spread(lambda pair: pair.partitions[name].pearson).text(".2f"),
-        _range([found.pearson for found in theirs], 2),
+        range_text([found.pearson for found in theirs], ".2f"),
     ]  # fmt: skip
 
 
@@ -440,11 +440,3 @@ def _spread(one: Outcome, what: str) -> Spread:
 
 def _mean(pairs: Sequence[Comparison], what: str) -> float:
     return mean([getattr(pair.starts, what) for pair in pairs])
-
-
-def _range(values: Sequence[float], digits: int = 0) -> str:
-    known = [one for one in values if not math.isnan(one)]
-    if not known:
-        return "-"
-    low, high = (f"{one:.{digits}f}" for one in (min(known), max(known)))
-    return low if low == high else f"{low} to {high}"

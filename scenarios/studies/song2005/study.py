@@ -19,7 +19,7 @@ from hpcrowd.analysis.models.jobs.mugm import GROUPS
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import published_rows
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, range_text
 from hpcrowd.scenarios.studies.running import Steps, logs_of, nearest_versions, run_tasks
 from hpcrowd.scenarios.studies.song2005.measures import (
     BORDER_MET,
@@ -332,18 +332,11 @@ def group_rows(one: TraceOutcomes) -> list[list[str]]:
             for share in SHARES:
                 row += [
                     f"{getattr(shares, share):.1f}",
-                    _range(grouping.ranges(group, share)),
+                    range_text(grouping.ranges(group, share) or (), ".1f"),
                     f"{printed[group][share].value:.1f}",
                 ]
             rows.append(row)
     return rows
-
-
-def _range(found: tuple[float, float] | None) -> str:
-    if found is None:
-        return "-"
-    low, high = (f"{number:.1f}" for number in found)
-    return f"{low} to {high}" if low != high else low
 
 
 def stay_rows(one: TraceOutcomes) -> list[list[str]]:
@@ -361,7 +354,7 @@ def ks_rows(one: TraceOutcomes) -> list[list[str]]:
             one.trace,
             TITLES[distance],
             f"{one.mean(distance):.4f}",
-            _spread(one.values(distance), 3),
+            range_text(one.values(distance), ".3f", once=False),
             f"{one.mean(distance, SHUFFLED):.4f}",
             f"{one.mean(distance, ONE):.4f}",
             published_quality(one.trace)[column].text,
@@ -378,13 +371,9 @@ def correlation_row(one: TraceOutcomes) -> list[str]:
         f"{one.jobs.correlation:.3f}",
         printed["correlation_original"].text,
         f"{one.mean('correlation'):.3f}",
-        _spread(one.values("correlation"), 2),
+        range_text(one.values("correlation"), ".2f", once=False),
         printed["correlation_synthetic"].text,
     ]
-
-
-def _spread(values: Sequence[float], digits: int) -> str:
-    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
 
 
 def _figures(one: TraceOutcomes) -> list[list[Any]]:

@@ -486,26 +486,24 @@ EFFECT_HEADING = (
 )  # fmt: skip
 
 
-def waits(log: str, trace: Trace, model: str, seeds: int = SEEDS, **changes: Any) -> float:
+def waits(log: str, trace: Trace, model: str, **changes: Any) -> float:
     """Return the mean over seeds of the mean wait of a simulation, s."""
     found = []
-    for seed in range(seeds):
+    for seed in range(SEEDS):
         run = simulate(swap_ties(trace, seed) if seed else trace, log, model, seed=seed, **changes)
         found.append(run.metrics["wait_mean_s"] or 0.0)
     return float(np.mean(found))
 
 
-def reading_rows(
-    log: str, trace: Trace, readings: Sequence[Reading] = READINGS, seeds: int = SEEDS
-) -> list[list[str]]:
+def reading_rows(log: str, trace: Trace, readings: Sequence[Reading] = READINGS) -> list[list[str]]:
     """Return the rows of the table of readings of a log: mean waits and their ratios."""
     rows = []
-    usual = {model: waits(log, trace, model, seeds) for model in MODELS}
+    usual = {model: waits(log, trace, model) for model in MODELS}
     for reading in readings:
         found = dict(usual)
         if reading.changes:
             for model in reading.models:
-                found[model] = waits(log, trace, model, seeds, **reading.changes)
+                found[model] = waits(log, trace, model, **reading.changes)
         rows.append(_reading_row(log, reading.words, found, ",.0f"))
     published = {model: float(wait) for model, wait in published_waits(log).items()}
     return [*rows, _reading_row(log, "published", published, ",.0f")]
@@ -521,16 +519,16 @@ def _reading_row(log: str, words: str, found: Mapping[str, float], form: str) ->
     ]
 
 
-def effect_row(log: str, trace: Trace, seeds: int = SEEDS) -> list[str]:
+def effect_row(log: str, trace: Trace) -> list[str]:
     """Return a row of the table of effects on the waits of fluid users."""
     fluid = simulate(trace, log, "fluid")
     adjusted = simulate(trace, log, "adjusted")
     later = (fluid.jobs.submit - adjusted.jobs.submit).mean() / DAY
     return [
         log,
-        f"{waits(log, trace, 'adjusted', seeds):,.0f}",
-        f"{waits(log, trace, 'fluid', seeds):,.0f}",
-        *(f"{waits(log, trace, 'fluid', seeds, users=users):,.0f}" for users in EFFECTS.values()),
+        f"{waits(log, trace, 'adjusted'):,.0f}",
+        f"{waits(log, trace, 'fluid'):,.0f}",
+        *(f"{waits(log, trace, 'fluid', users=users):,.0f}" for users in EFFECTS.values()),
         f"{100 * run_together(fluid):.0f} %",
         f"{later:.0f}",
     ]

@@ -25,7 +25,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.options import TRACES, Option
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table
+from hpcrowd.scenarios.studies.render import Picture, Rows, Table, range_text
 from hpcrowd.scenarios.studies.running import Steps, find_logs, swap_ties, trace_facts
 from hpcrowd.scenarios.studies.study import Finding, PublishedStudy, rules_of
 from hpcrowd.scenarios.studies.zakay2015.measures import (
@@ -37,7 +37,6 @@ from hpcrowd.scenarios.studies.zakay2015.measures import (
     Cell,
     LogOutcomes,
     Outcome,
-    Spread,
     cells_of,
     mean_shares,
     outcome_of,
@@ -422,24 +421,18 @@ def table1_row(cell: Cell) -> list[str]:
         cell.log,
         cell.model,
         f"{cell.ours.mean:,.0f}",
-        _range(cell.ours, ",.0f"),
+        range_text((cell.ours.low, cell.ours.high), ",.0f", once=False),
         f"{cell.published:,}",
         _text(cell.to_conventional.mean),
         f"{cell.published_to_conventional:.2f}",
         _text(cell.to_adjusted.mean),
-        _range(cell.to_adjusted, ".2f"),
+        range_text((cell.to_adjusted.low, cell.to_adjusted.high), ".2f", once=False),
         f"{cell.published_to_adjusted:.2f}",
     ]
 
 
 def _text(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _range(spread: Spread, form: str) -> str:
-    if spread.low is None or spread.high is None:
-        return "-"
-    return f"{spread.low:{form}} to {spread.high:{form}}"
 
 
 def reproduce_zakay2015(
