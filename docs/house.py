@@ -24,7 +24,6 @@ PARTS = {
         environment/traces/formats/common/files environment/traces/formats/common/json_kinds
         environment/traces/formats/common/names environment/traces/formats/common/site_columns
         environment/traces/requested_times agents/populations/population
-        agents/populations/mixture
         """,
     "policies": """
         environment/schedulers/policies/ environment/schedulers/predictors/correlation
@@ -61,7 +60,7 @@ PARTS = {
         """,
     "reactions": """
         agents/behaviours/reactions agents/behaviours/triggers agents/behaviours/patience
-        agents/behaviours/machine/ agents/behaviours/tasks/ analysis/accounts/reactions
+        agents/behaviours/on_nodes agents/behaviours/cut analysis/accounts/reactions
         scenarios/kinds/parts/reactions
         """,
     "power": """

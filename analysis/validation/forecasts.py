@@ -9,7 +9,7 @@ next, and the draws are scored against the recorded second. There are three ques
 ``stays``        The same moment: does it come within the session, in an hour?
 ``next_session`` The user has been silent for an hour, which ends a session. When does the user come
                  back? Only draws that agree with that silence count; a model without such draws
-                 knows only that, see :func:`~hpcrowd.agents.behaviours.heldout.outlasting`.
+                 knows only that, see :func:`~hpcrowd.agents.learned.heldout.outlasting`.
 ================ ================================================================================
 
 They use only what is known at that moment: not whether the session continues, nor how long the
@@ -24,9 +24,9 @@ from itertools import islice
 import numpy as np
 
 from hpcrowd.agents.behaviours.composed import Composed
-from hpcrowd.agents.behaviours.heldout import outlasting, recorded_releases
 from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release, SessionGraph
+from hpcrowd.agents.learned.heldout import outlasting, recorded_releases
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
 from hpcrowd.analysis.curves import Floats, decades

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hpcrowd.agents.behaviours.heldout import PAUSE_PRIOR
 from hpcrowd.agents.behaviours.profiles import ActiveTime
 from hpcrowd.agents.generative.shmueli import SiteModel
-from hpcrowd.agents.populations.mixture import Mixture
+from hpcrowd.agents.learned.heldout import PAUSE_PRIOR
+from hpcrowd.agents.populations.population import Mixture
 from hpcrowd.agents.presets import PRESETS, Preset, Recipe
 from hpcrowd.environment.errors import QuantityError, not_one_of
 
@@ -39,7 +39,7 @@ class UserModel:
         A recipe, a mixture of recipes or preset names, or users who generate their work.
     prior
         Pauses of all users as a prior, see
-        :class:`~hpcrowd.agents.behaviours.heldout.PausePool`.
+        :class:`~hpcrowd.agents.learned.heldout.PausePool`.
     similar
         Draw pauses after similar responses, see :class:`~agents.behaviours.heldout.SimilarPauses`.
     elsewhere

@@ -19,18 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.composed import Composed
-from hpcrowd.agents.behaviours.heldout import (
+from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
+from hpcrowd.agents.behaviours.when import BatchOrder
+from hpcrowd.agents.learned.heldout import (
     HeldOut,
     OpenOrder,
     PausePool,
     SimilarPauses,
     recorded_releases,
 )
-from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
-from hpcrowd.agents.behaviours.when import BatchOrder
 from hpcrowd.agents.learned.model import LearnedModel
 from hpcrowd.agents.learned.think import Learned, LearnedPauses
-from hpcrowd.agents.populations.mixture import Mixture, Part
+from hpcrowd.agents.populations.population import Mixture, Part
 from hpcrowd.agents.presets import Recipe
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.models.users.learned import fit_learned

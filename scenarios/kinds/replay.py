@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.agents.behaviours.user import ReplayUser
-    from hpcrowd.agents.populations.mixture import Mixture
+    from hpcrowd.agents.populations.population import Mixture
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.units import Units
     from hpcrowd.analysis.run import Run
@@ -106,7 +106,7 @@ class ReplayConfig(TraceScenario):
         described = cls.users_from(users, folder)
         if described is not None:
             return described
-        from hpcrowd.agents.populations.mixture import Mixture
+        from hpcrowd.agents.populations.population import Mixture
 
         if not isinstance(users, str | Mixture):
             own_behaviour(users)
@@ -321,7 +321,7 @@ def units_waited_for(
             if user.changed_graph is not None:
                 changed.setdefault(id(units), []).append(user)
     for key, holders in changed.items():
-        from hpcrowd.agents.behaviours.user_graph import with_changes
+        from hpcrowd.agents.populations.population import with_changes
 
         units, which = waiting[key]
         units = with_changes(units, holders)

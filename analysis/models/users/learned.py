@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.agents.behaviours.heldout import recorded_releases
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
+from hpcrowd.agents.learned.heldout import recorded_releases
+from hpcrowd.agents.learned.mind import Noticed, rhythm_of
 from hpcrowd.agents.learned.model import LearnedModel, made_choices, made_forest
-from hpcrowd.agents.learned.recorded import Noticed, rhythm_of
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.curves import decades
 from hpcrowd.analysis.models.users.waits import with_waits

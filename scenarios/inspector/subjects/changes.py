@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcrowd.agents.behaviours.user import ReplayUser
-from hpcrowd.agents.populations.given import give_behaviour
+from hpcrowd.agents.populations.handover import give_behaviour
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse
