@@ -41,7 +41,7 @@ class UserModel:
         Pauses of all users as a prior, see
         :class:`~hpcrowd.agents.learned.heldout.PausePool`.
     similar
-        Draw pauses after similar responses, see :class:`~agents.behaviours.heldout.SimilarPauses`.
+        Draw pauses after similar responses, see :class:`~agents.learned.heldout.SimilarPauses`.
     elsewhere
         A learned model that was fitted to other logs, instead of one fitted before the origin.
     fit
