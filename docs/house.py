@@ -62,8 +62,8 @@ PARTS = {
         """,
     "reactions": """
         agents/behaviours/reactions agents/behaviours/triggers agents/behaviours/patience
-        agents/behaviours/machine/ agents/behaviours/tasks/ analysis/accounts/reactions
         scenarios/kinds/part_files scenarios/kinds/parts/reactions
+        agents/behaviours/on_nodes agents/behaviours/cut analysis/accounts/reactions
         """,
     "power": """
         environment/power/ environment/signals/

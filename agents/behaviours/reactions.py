@@ -20,29 +20,40 @@ user behaviors for demand response in data centers"), whose exact rules are unco
 parameter has its default. The last one is mentioned in Madon et al. 2024, section 4.1.
 Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`; the three by which users need less are in
 :mod:`hpcrowd.agents.behaviours.energy.sufficiency`, responses on a machine of nodes in
-:mod:`hpcrowd.agents.behaviours.machine.requests`, and jobs are cut into pieces in
-:mod:`hpcrowd.agents.behaviours.tasks.cut`.
+:mod:`hpcrowd.agents.behaviours.on_nodes`, and jobs are cut into pieces in
+:mod:`hpcrowd.agents.behaviours.cut`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, ClassVar, override
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from typing import ClassVar
+from typing import override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.agents.behaviours.parts import Note, Reaction, Trigger, setting
+from hpcrowd.agents.behaviours.parts import Note
+from hpcrowd.agents.behaviours.parts import Reaction
+from hpcrowd.agents.behaviours.parts import Trigger
+from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.errors import QuantityError, SimulationError
-from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import SimulationError
+from hpcrowd.environment.jobs import Column
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.requests import resize
 from hpcrowd.environment.registry import check_objects
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+    from numpy.typing import NDArray
 
     from hpcrowd.agents.behaviours.composed import Composed
     from hpcrowd.agents.behaviours.user import ReplayUser
@@ -583,3 +594,38 @@ class Switch(Response):
     @override
     def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
         intention.switch(place, self.to, self.name)
+
+
+#: What a new job has in common with the one that it is a copy of.
+SHARED = [
+    Column.USER, Column.GROUP, Column.EXECUTABLE, Column.QUEUE, Column.PROCESSORS,
+    Column.REQUESTED_MEMORY, Column.SESSION, Column.BATCH,
+]  # fmt: skip
+
+
+class NewJobs:
+    """Adds jobs to the table of a run; each gets a number that no other job has.
+
+    Parameters
+    ----------
+    jobs
+        The table.
+    """
+
+    def __init__(self, jobs: JobTable) -> None:
+        self.jobs = jobs
+        self._known = self._highest = 0  # jobs of which the highest number is known, and that one
+
+    def add(self, of: int) -> int:
+        """Add a job for the user and the request of job ``of``, without run times; return its row.
+
+        Both are rows of the table.
+        """
+        jobs = self.jobs
+        unseen = jobs.number[self._known :]
+        self._known, self._highest = len(jobs), max(self._highest, int(unseen.max(initial=0)))
+        row = int(jobs.append(1, number=self._highest + 1)[0])
+        jobs.matrix[SHARED, row] = jobs.matrix[SHARED, of]
+        if jobs.requests is not None:
+            jobs.requests.repeat(row, jobs.requests.take(np.array([of])))
+        return row

@@ -11,7 +11,7 @@ class                 active                                judged
 :class:`ExpectedWait` for jobs that would wait for long    when the unit of work is due
 ===================== ===================================== ====================================
 
-Those of a machine of nodes are in :mod:`hpcrowd.agents.behaviours.machine.standing`, a signal and a
+Those of a machine of nodes are in :mod:`hpcrowd.agents.behaviours.on_nodes`, a signal and a
 budget of energy in :mod:`hpcrowd.agents.behaviours.energy.triggers`.
 A trigger is one part of a reaction of :mod:`hpcrowd.agents.behaviours.reactions`.
 """

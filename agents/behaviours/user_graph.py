@@ -12,16 +12,13 @@ back after its submission, and not the unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, override
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, override
 
 import networkx as nx
 import numpy as np
 
-from hpcrowd.agents.behaviours.graph_data import JOBS, TIMES, UnitData, Wait, seconds
 from hpcrowd.agents.behaviours.when import Reason, Release
-from hpcrowd.agents.work.graph import Dependencies
 from hpcrowd.environment.errors import QuantityError, SimulationError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 
@@ -29,11 +26,160 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hpcrowd.agents.behaviours.user import ReplayUser
-    from hpcrowd.agents.work.units import Units
 
     Base = nx.DiGraph[int]
 else:
     Base = nx.DiGraph  # it takes no parameters when it runs
+
+
+#: Keys of a node that the run fills, and their meaning.
+FACTS = {
+    "jobs": "rows of its jobs in the table, by submission",
+    "batches": "the same rows, a list for each batch",
+    "end": "s; recorded end of the last job to end; None without a record",
+    "state": "finished, running, queued, free (the user thinks) or waits",
+    "waits_for": "the units that it still waits for",
+    "submitted": "s; simulated submission of its first job, also if still to come; None unknown",
+    "over": "s; when it was over; None before",
+}
+
+#: Keys of an edge that say when the unit may come.
+TIMES = {
+    "think_time": "s from the end of the unit before to the submission",
+    "inter_arrival": "s from the last submission of the unit before to the submission",
+}
+
+#: Key of an edge with the jobs of the unit that depend on jobs of the unit before: a list of the
+#: rows of both, the other one first.
+JOBS = "dependency"
+
+
+class Known(MutableMapping[str, Any]):
+    """What the graph of a user knows of a unit or an edge; also anything that is put there.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    *of
+        The unit, or the two of the edge.
+    **kept
+        What is put there.
+    """
+
+    word: ClassVar[str]  #: for messages
+    facts: ClassVar[Iterable[str]]  #: keys that the run fills
+    times: ClassVar[Iterable[str]]  #: keys that decide when a unit is released
+    refused: ClassVar[Mapping[str, str]]  #: keys that cannot be set, and why
+
+    def __init__(self, graph: UserGraph, *of: int, **kept: Any) -> None:
+        self.graph, self.of, self.kept = graph, of, kept
+
+    def fact(self, key: str) -> Any:
+        """Return one of the facts as it is now."""
+        raise NotImplementedError
+
+    def name(self, key: str) -> str:
+        """Return what messages call something that is known."""
+        return f"{key} of {self.word} {' -> '.join(map(str, self.of))}"
+
+    @override
+    def __getitem__(self, key: str) -> Any:
+        return self.fact(key) if key in self.facts else self.kept[key]
+
+    @override
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key in self.refused:
+            if key in FACTS:
+                self.graph.check_open(*self.of)
+            raise QuantityError(f"{self.name(key)}: {self.refused[key]}")
+        if key in self.times:
+            self.graph.check_open(self.of[-1])
+            value = seconds(value, self.name(key))
+            if value == self.kept.get(key):
+                return
+            self.graph.touch(self.of[-1])
+        self.kept[key] = value
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self.kept, *self.facts]))
+
+    @override
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    @override
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def copy(self) -> dict[str, Any]:
+        """Return what is known now, which no longer changes."""
+        return dict(self)
+
+
+class UnitData(Known):
+    """What a graph knows of a unit: ``start`` (s; recorded) and :data:`FACTS`."""
+
+    word, facts, times = "unit", FACTS, ("start",)
+    refused = dict.fromkeys(
+        FACTS, "what the run makes of it; change its start or its edges, or remove it"
+    )
+
+    @override
+    def fact(self, key: str) -> Any:
+        return self.graph.fact(self.of[0], key)
+
+    @override
+    def __delitem__(self, key: str) -> None:
+        if key in FACTS or key == "start":
+            raise QuantityError(f"{self.name(key)}: cannot be left out")
+        del self.kept[key]
+
+
+class Wait(Known):
+    """What a graph knows of an edge: :data:`TIMES` or :data:`JOBS`, one at least; the ``reason``.
+
+    The reason is made of ``ended``, ``follows`` and ``dependency``, with ``and`` between them.
+    """
+
+    word, facts, times = "edge", ("reason",), TIMES
+    refused: ClassVar = {
+        "reason": "follows from think_time and inter_arrival",
+        JOBS: "comes from the log; remove it, or the edge",
+    }
+
+    @override
+    def fact(self, key: str) -> Any:
+        words = {"think_time": "ended", "inter_arrival": "follows", JOBS: "dependency"}
+        return " and ".join(word for time, word in words.items() if time in self.kept)
+
+    @override
+    def __delitem__(self, key: str) -> None:
+        if key in TIMES or key in self.refused:
+            self.graph.check_open(self.of[-1])
+            if self.kept.keys() & {*TIMES, JOBS} <= {key}:
+                raise QuantityError(f"{self.name(key)}: all that it waits for; remove the edge")
+            self.graph.forget(self.kept[key] if key == JOBS else ())
+            self.graph.touch(self.of[-1])
+        del self.kept[key]
+
+
+def seconds(value: Any, what: str) -> int:
+    """Return a whole number of seconds.
+
+    Raises
+    ------
+    QuantityError
+        If it is negative, or not a whole number.
+    """
+    try:
+        whole = int(value)
+    except (TypeError, ValueError, OverflowError):
+        whole = UNKNOWN
+    if whole < 0 or isinstance(value, str) or whole != value:
+        raise QuantityError(f"{what}: {echo(value)}: must be a whole number of seconds, at least 0")
+    return whole
 
 
 class UserGraph(Base):
@@ -50,75 +196,68 @@ class UserGraph(Base):
         The user who holds it; None for an ordinary graph.
     """
 
-    node_attr_dict_factory = UnitData
-    edge_attr_dict_factory = Wait
+    def __new__(cls, incoming: Any = None, user: ReplayUser | None = None, **known: Any) -> Any:
+        """Return an ordinary graph without a user: so networkx makes copies and views."""
+        return nx.DiGraph(incoming, **known) if user is None else object.__new__(cls)
 
-    def __init__(self, incoming: Any = None, user: ReplayUser | None = None, **known: Any) -> None:
-        self._user: ReplayUser | None = None
+    def __reduce__(self) -> tuple[Any, ...]:
+        return object.__new__, (UserGraph,), vars(self)
+
+    def __init__(self, incoming: Any = None, *, user: ReplayUser, **known: Any) -> None:
         super().__init__(incoming, **known)
-        if user is None:
-            return
+        self._user = user
         self.edited = False  # whether it was changed by hand
         self._rows: dict[int, Int64s] = {}  # of units that are not in the record
-        self._fill(user)
+        self._fill()
 
-    def _fill(self, user: ReplayUser) -> None:
-        """Show the units of a user as its behaviour has them, and nothing that has happened."""
+    def _fill(self) -> None:
+        """Show the units of the user as its behaviour has them, and nothing that has happened."""
+        user = self._user
         self.graph["user"] = user.number
         units = user.behaviour.units or user.work.by_session
         for unit in user.units:
-            super().add_node(unit, start=int(units.start[unit]))
+            self._put(unit, start=int(units.start[unit]))
         for before, after, times in user.behaviour.edges(user):
-            super().add_edge(before, after, **times)
+            self._put(before, after, **times)
         for part in user.model.parts.at("awaited"):
-            self._show_dependencies(user, part.awaited())
-        self._user = user
+            self._show_dependencies(part.awaited())
         self._over: dict[int, int] = {}  # s; when units were over
         self._sent: dict[int, int] = {}  # s; the last submission of units
         self._released: set[int] = set()
         self._touched: set[int] = set()
         self._revises = False  # whether an alarm is set for that
         self._in_order = True  # whether all edges lead to later units
-        for unit in self:
-            self._bind(self.nodes[unit], unit)
-        for before, after in self.edges:
-            self._bind(self.succ[before][after], before, after)
 
-    def _show_dependencies(self, user: ReplayUser, awaited: Mapping[int, Sequence[int]]) -> None:
+    def _put(self, *of: int, **kept: Any) -> None:
+        """Show a unit, or an edge between two."""
+        graph: Any = self  # its arrays, as networkx asks subclasses to fill them
+        if len(of) == 1:
+            super().add_node(*of)
+            graph._node[of[0]] = UnitData(self, *of, **kept)
+        else:
+            super().add_edge(*of)
+            before, after = of
+            graph._succ[before][after] = graph._pred[after][before] = Wait(self, *of, **kept)
+
+    def _show_dependencies(self, awaited: Mapping[int, Sequence[int]]) -> None:
         """Show the edges between units of which a job depends on a job of the other."""
-        unit_of = {row: unit for unit in self for row in user.recorded_jobs_of(unit).tolist()}
+        known = self._user.recorded_jobs_of
+        unit_of = {row: unit for unit in self for row in known(unit).tolist()}
         for row, parents in awaited.items():
             for parent in parents:
                 before, after = unit_of.get(parent), unit_of.get(row)
                 if before is None or after is None or before == after:
                     continue
-                super().add_edge(before, after)
-                self.succ[before][after].setdefault(JOBS, []).append((parent, row))
-
-    def _bind(self, data: Any, *of: int) -> None:
-        data.bind(self, *of)
+                if not self.has_edge(before, after):
+                    self._put(before, after)
+                edge: Any = self.edges[before, after]
+                edge.kept.setdefault(JOBS, []).append((parent, row))
 
     def __repr__(self) -> str:
-        if self._user is None:
-            return super().__repr__()
         return (
             f"<UserGraph of user {self._user.number}: {len(self):,} units, "
             f"{self.number_of_edges():,} edges>"
         )
-
-    @override
-    def copy(self, as_view: bool = False) -> Any:
-        """Return an ordinary graph with what is known now."""
-        if as_view:
-            return super().copy(as_view=True)
-        other: nx.DiGraph[int] = nx.DiGraph(**self.graph)
-        other.add_nodes_from((unit, dict(data)) for unit, data in self.nodes(data=True))
-        other.add_edges_from((one, two, dict(data)) for one, two, data in self.edges(data=True))
-        return other
-
-    @override
-    def to_directed_class(self) -> type[nx.DiGraph[int]]:
-        return nx.DiGraph
 
     # What is known of a unit.
 
@@ -130,11 +269,11 @@ class UserGraph(Base):
     def rows_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit, by submission."""
         found = self._rows.get(unit)
-        return self._holder.recorded_jobs_of(unit) if found is None else found
+        return self._user.recorded_jobs_of(unit) if found is None else found
 
     def fact(self, unit: int, key: str) -> Any:
         """Return one of :data:`FACTS`."""
-        rows, jobs = self.rows_of(unit), self._holder.model.jobs
+        rows, jobs = self.rows_of(unit), self._user.model.jobs
         match key:
             case "jobs":
                 return rows.tolist()
@@ -154,30 +293,25 @@ class UserGraph(Base):
                 return [one for one in self.pred[unit] if not self._lets_go(one, unit)]
         if (jobs.state[rows] != State.UNFINISHED).all():
             return "finished"
-        now = self._holder.model.time
+        now = self._user.model.time
         if np.any((jobs.start[rows] != UNKNOWN) & (jobs.start[rows] <= now)):
             return "running"
         if self._is_submitted(unit):
             return "queued"
         return "waits" if self.fact(unit, "waits_for") else "free"
 
-    @property
-    def _holder(self) -> ReplayUser:
-        assert self._user is not None
-        return self._user
-
     def over_at(self, unit: int) -> int | None:
         """Return when a unit was over, s; None before."""
-        if self._holder.changed_graph is self:
+        if self._user.changed_graph is self:
             return self._over.get(unit)
-        over = self._holder.behaviour.over_at(self._holder, unit)
+        over = self._user.behaviour.over_at(self._user, unit)
         return None if over == UNKNOWN else over
 
     def _sent_at(self, unit: int) -> int | None:
         """Return the last submission of a unit, s, also if still to come; None if not known."""
         if unit in self._sent:
             return self._sent[unit]
-        submit = self._holder.model.jobs.submit[self.rows_of(unit)]
+        submit = self._user.model.jobs.submit[self.rows_of(unit)]
         return self.over_at(unit) if (submit == UNKNOWN).any() else int(submit.max())
 
     def _lets_go(self, before: int, after: int) -> bool:
@@ -192,8 +326,8 @@ class UserGraph(Base):
 
     def arrived(self, rows: Int64s) -> NDArray[np.bool_]:
         """Return which jobs have arrived at their cluster or broker, or are over."""
-        jobs = self._holder.model.jobs
-        model, now = self._holder.model, self._holder.model.time
+        model, now = self._user.model, self._user.model.time
+        jobs = model.jobs
         submit, state = jobs.submit[rows], jobs.state[rows]
         there: NDArray[np.bool_] = (submit != UNKNOWN) & (submit < now)
         there |= (jobs.enqueued[rows] != UNKNOWN) | (state != State.UNFINISHED)
@@ -214,7 +348,7 @@ class UserGraph(Base):
         SimulationError
             If the unit was submitted, or left out.
         """
-        user = self._holder
+        user = self._user
         if not user.behaviour.by_graph:
             raise QuantityError(
                 f"graph of user {user.number}: {user.behaviour!r} does not go by a graph; choose "
@@ -230,7 +364,7 @@ class UserGraph(Base):
 
     def touch(self, unit: int) -> None:
         """Note that a unit may now be released at another time."""
-        user = self._holder
+        user = self._user
         self.edited = True
         self.take_charge()
         if not self._revises:
@@ -256,7 +390,7 @@ class UserGraph(Base):
         SimulationError
             If a job is not in the table, belongs to another unit or was submitted.
         """
-        user = self._holder
+        user = self._user
         model, jobs = user.model, user.model.jobs
         rows = np.atleast_1d(np.asarray(list(rows), np.int64))
         at = model.time if start is None else seconds(start, "start")
@@ -276,14 +410,13 @@ class UserGraph(Base):
             user.renumbered[number] = unit
         jobs.user[rows] = user.number
         self._rows[unit] = rows
-        super().add_node(unit, start=at, **known)
-        self._bind(self.nodes[unit], unit)
+        self._put(unit, start=at, **known)
         self.touch(unit)
         return unit
 
     @override
     def add_node(self, node_for_adding: Any, **attr: Any) -> None:
-        if self._user is not None and node_for_adding not in self:
+        if node_for_adding not in self:
             raise QuantityError(
                 f"unit {echo(node_for_adding)} of user {self._user.number}: there is none; "
                 "graph.add_unit(rows) adds one with jobs of your own and returns its number"
@@ -292,9 +425,6 @@ class UserGraph(Base):
 
     @override
     def add_nodes_from(self, nodes_for_adding: Iterable[Any], **attr: Any) -> None:
-        if self._user is None:
-            super().add_nodes_from(nodes_for_adding, **attr)
-            return
         for node in nodes_for_adding:
             unit, own = node if isinstance(node, tuple) else (node, {})
             self.add_node(unit, **{**attr, **own})
@@ -302,9 +432,6 @@ class UserGraph(Base):
     @override
     def add_edge(self, u_of_edge: Any, v_of_edge: Any, **attr: Any) -> None:
         before, after, times = u_of_edge, v_of_edge, attr
-        if self._user is None:
-            super().add_edge(before, after, **times)
-            return
         for unit in (before, after):
             if unit not in self:
                 raise QuantityError(f"edge {echo(before)} -> {echo(after)}: {self._whose(unit)}")
@@ -318,17 +445,14 @@ class UserGraph(Base):
             times["think_time"] = 0
         for key in times.keys() & TIMES.keys():
             times[key] = seconds(times[key], f"{key} of edge {before} -> {after}")
-        if new and not (self._in_order and before < after < self._recorded_end):
+        if not new:
+            self.edges[before, after].update(times)
+            return
+        # Units of the record are in the order of their submission.
+        if not (self._in_order and before < after < self._user.units.stop):
             self._check_no_cycle(before, after)
-        super().add_edge(before, after, **times)
-        if new:
-            self._bind(self.succ[before][after], before, after)
-            self.touch(after)
-
-    @property
-    def _recorded_end(self) -> int:
-        """Units before this one are in the order of their recorded submission."""
-        return self._holder.units.stop
+        self._put(before, after, **times)
+        self.touch(after)
 
     def _check_no_cycle(self, before: int, after: int) -> None:
         self._in_order = self._in_order and before < after
@@ -342,7 +466,7 @@ class UserGraph(Base):
 
     def _whose(self, unit: Any) -> str:
         """Return in words why a unit is not in this graph."""
-        user = self._holder
+        user = self._user
         units = user.behaviour.units or user.work.by_session
         if isinstance(unit, int) and 0 <= unit < units.user_first[-1]:
             place = int(np.searchsorted(units.user_first, unit, side="right")) - 1
@@ -355,26 +479,22 @@ class UserGraph(Base):
 
     @override
     def add_edges_from(self, ebunch_to_add: Iterable[Any], **attr: Any) -> None:
-        if self._user is None:
-            super().add_edges_from(ebunch_to_add, **attr)
-            return
         for before, after, *own in ebunch_to_add:
             self.add_edge(before, after, **{**attr, **(own[0] if own else {})})
 
     @override
     def remove_edge(self, u: int, v: int) -> None:
-        held = self._user is not None and self.has_edge(u, v)
-        if held:
-            self.check_open(v)
-        pairs = self.succ[u][v].get(JOBS, ()) if held else ()
+        if not self.has_edge(u, v):
+            super().remove_edge(u, v)  # which says so
+        self.check_open(v)
+        pairs = self.succ[u][v].get(JOBS, ())
         super().remove_edge(u, v)
-        if held:
-            self.forget(pairs)
-            self.touch(v)
+        self.forget(pairs)
+        self.touch(v)
 
     def forget(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Let jobs no longer depend on others, as (row of the other, row)."""
-        for part in self._holder.model.parts.at("let_go"):
+        for part in self._user.model.parts.at("let_go"):
             for parent, row in pairs:
                 part.let_go(parent, row)
 
@@ -391,9 +511,8 @@ class UserGraph(Base):
         What waited for it then waits for what it waited for, as far apart as before.
         """
         unit = n
-        if self._user is None or unit not in self:
-            super().remove_node(unit)
-            return
+        if unit not in self:
+            super().remove_node(unit)  # which says so
         self.check_open(unit)
         self.edited = True
         self.take_charge()
@@ -446,7 +565,7 @@ class UserGraph(Base):
 
     def take_charge(self) -> None:
         """Decide from now on what is released, with what has happened so far."""
-        user = self._holder
+        user = self._user
         if user.changed_graph is not None:
             return
         self._over = {unit: over for unit in self if (over := self.over_at(unit)) is not None}
@@ -460,7 +579,7 @@ class UserGraph(Base):
 
     def submit(self, submit: Callable[[int, int], None], number: int, at: int) -> None:
         """Submit a unit with a number of the engine; ``submit`` does so for those of the record."""
-        user = self._holder
+        user = self._user
         unit = number - user.offset
         rows = self.rows_of(unit)
         known = unit not in self._rows and user.renumbered is None
@@ -472,7 +591,7 @@ class UserGraph(Base):
 
     def _retract(self, unit: int) -> None:
         """Take back what is planned for a unit that has not arrived."""
-        user = self._holder
+        user = self._user
         if unit not in self._released:
             return
         self._released.discard(unit)
@@ -493,7 +612,7 @@ class UserGraph(Base):
 
     def revise(self) -> None:
         """Release again what has changed."""
-        behaviour = self._holder.behaviour
+        behaviour = self._user.behaviour
         for unit in sorted(self._touched):
             if unit in self and not self._is_submitted(unit):
                 self._retract(unit)
@@ -505,7 +624,7 @@ class UserGraph(Base):
 
     def release_free(self, units: Iterable[int]) -> None:
         """Submit those of some units that wait for nothing, as the user's behaviour says."""
-        user = self._holder
+        user = self._user
         for unit in units:
             if unit not in self._released and not self._is_submitted(unit):
                 release = self._release(unit)
@@ -513,27 +632,18 @@ class UserGraph(Base):
                     user.behaviour.release(user, release, user.model.time)
 
     def start_anew(self, over: Mapping[int, int], begun: Iterable[int], *, refill: bool) -> None:
-        """Take the units and edges of a behaviour that the user was given, and decide by them.
+        """Decide by what a behaviour that the user was given waits for.
 
-        Parameters
-        ----------
-        over
-            s; when units of the behaviour were over.
-        begun
-            The units that are submitted, at least partly, or over.
-        refill
-            Whether to take them from the behaviour; otherwise those of now stay.
+        ``over`` says when its units were over (s), ``begun`` which are submitted, at least partly,
+        or over, ``refill`` whether to take units and edges from it; those of now stay otherwise.
         """
-        user = self._holder
         if refill:
             data: Any = self.nodes
-            added = {unit: dict(data[unit].kept) for unit in self.added}
-            self._user = None
+            added = {unit: data[unit].kept for unit in self.added}
             super().clear()
-            self._fill(user)
+            self._fill()
             for unit, known in added.items():
-                super().add_node(unit, **known)
-                self._bind(self.nodes[unit], unit)
+                self._put(unit, **known)
         self._over = dict(over)
         self._released = set(begun)
         self._sent = {unit: at for unit, at in self._sent.items() if unit in self._released}
@@ -547,7 +657,7 @@ class UserGraph(Base):
 
     def sent(self, unit: int, first: int) -> list[Release]:
         """Return the units that the submission of one releases, its first job at ``first``, s."""
-        recorded = self._holder.model.jobs.recorded_submit[self.rows_of(unit)]
+        recorded = self._user.model.jobs.recorded_submit[self.rows_of(unit)]
         self._sent[unit] = first + int(recorded[-1] - recorded[0])
         return self._freed(unit, "inter_arrival", UNKNOWN)
 
@@ -561,15 +671,7 @@ class UserGraph(Base):
         return found
 
     def _release(self, unit: int, awaited: int = UNKNOWN) -> Release | None:
-        """Return how a unit is released; None if it still waits.
-
-        Parameters
-        ----------
-        unit
-            The unit, which was not released.
-        awaited
-            The unit that is over now, if that releases it.
-        """
+        """Return how a unit is released, maybe by ``awaited``, which is over now; None if not."""
         ended = sent = ready = last = UNKNOWN
         pause = 0
         for before, times in self.pred[unit].items():
@@ -593,43 +695,3 @@ class UserGraph(Base):
         if ended > sent or (ended == sent and follows):
             return Release(unit, ended, Reason.ENDED, ready - ended, last)
         return Release(unit, sent, Reason.FOLLOWS, pause, last)
-
-
-def with_changes(units: Units, users: Iterable[ReplayUser]) -> Units:
-    """Return units with the edges of users' changed graphs; units that they added come last.
-
-    The added ones are in no user's range of ``user_first``.
-    """
-    graphs = {user.place: user.changed_graph for user in users if user.changed_graph is not None}
-    edges, count = units.dependencies, len(units)
-    before, after, think = [], [], []
-    added: list[Int64s] = []
-    for graph in graphs.values():
-        place: dict[int, int] = {}
-        for unit in sorted(graph.added):
-            place[unit] = count + len(added)
-            added.append(graph.rows_of(unit))
-        for one, two, times in graph.edges(data=True):
-            if "think_time" in times:
-                before.append(place.get(one, one))
-                after.append(place.get(two, two))
-                think.append(times["think_time"])
-    kept = ~np.isin(units.user[edges.predecessor], list(graphs))
-    predecessor = np.append(edges.predecessor[kept], before).astype(np.int64)
-    successor = np.append(edges.successor[kept], after).astype(np.int64)
-    order = np.lexsort((successor, predecessor))
-    predecessor, successor = predecessor[order], successor[order]
-    total = count + len(added)
-    sizes = [len(rows) for rows in added]
-    return replace(
-        units,
-        rows=np.concatenate([units.rows, *added]),
-        first=np.append(units.first, units.first[-1] + np.cumsum(sizes, dtype=np.int64)),
-        session=np.append(units.session, np.full(len(added), UNKNOWN)),
-        dependencies=Dependencies(
-            first=np.searchsorted(predecessor, np.arange(total + 1)),
-            successor=successor,
-            think=np.append(edges.think[kept], think).astype(np.int64)[order],
-            count=np.bincount(successor, minlength=total),
-        ),
-    )

@@ -19,7 +19,7 @@ from hpcrowd.environment.jobs import UNKNOWN
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.behaviours.when import Release
-    from hpcrowd.agents.learned.recorded import Noticed
+    from hpcrowd.agents.learned.mind import Noticed
     from hpcrowd.agents.work.units import Units
     from hpcrowd.environment.jobs import Int64s
 
@@ -137,8 +137,8 @@ class LearnedPauses(Think):
     @override
     def foresee(self, user: ReplayUser, release: Release, least: int, draws: int) -> Int64s:
         """Return pauses of at least ``least`` s, after what was recorded before the release."""
-        from hpcrowd.agents.behaviours.heldout import outlasting
-        from hpcrowd.agents.learned.recorded import Noticed
+        from hpcrowd.agents.learned.heldout import outlasting
+        from hpcrowd.agents.learned.mind import Noticed
 
         if self._noticed is None:
             forest = self.model.forest

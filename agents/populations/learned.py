@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, cast, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.heldout import recorded_releases
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.generative.pool_users import BatchPool, DrawFromPool, PoolMember
 from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
+from hpcrowd.agents.learned.heldout import recorded_releases
 from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.populations.openness import Happening
 from hpcrowd.environment.jobs import UNKNOWN, State

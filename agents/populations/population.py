@@ -1,29 +1,150 @@
 """Populations: the users of a trace as agents, each with its work and a behaviour.
 
 :func:`add_users` makes users who replay their record. :class:`Casting` splits the users of a record
-into those who replay and those who generate work, and adds both.
+into those who replay and those who generate work, and adds both. A :class:`Mixture` assigns
+behaviours to users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser, User
-from hpcrowd.agents.populations.mixture import Mixture, Part
 from hpcrowd.agents.presets import PRESETS, Recipe, own_behaviour
+from hpcrowd.agents.work.graph import Dependencies
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, Names, name_of, number_of
 from hpcrowd.environment.registry import or_your_own
 from hpcrowd.environment.simulation import Simulation, own_errors
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
+    from hpcrowd.agents.work.units import Units
+
+
+#: Tolerance of the sum of shares.
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Part:
+    """One behaviour of a mixture and its users.
+
+    Attributes
+    ----------
+    behaviour
+        A name of :data:`hpcrowd.agents.presets.PRESETS`, or a function from the work to a
+        behaviour.
+    share
+        Probability for each user that is not named, from 0 to 1.
+    groups
+        Groups whose users have it, by name or number. A user's group is that of its first job.
+    users
+        Users that have it, by name or number; takes precedence over groups.
+    """
+
+    behaviour: str | Callable[..., Any]
+    share: float = 0.0
+    groups: Sequence[int | str] = ()
+    users: Sequence[int | str] = ()
+
+
+class Mixture:
+    """Several behaviours in one population.
+
+    Users named by a part have its behaviour, then the users of groups named by a part. Every other
+    user draws a behaviour by the shares, from the user's own random stream, so that an additional
+    user does not change the others.
+
+    Parameters
+    ----------
+    parts
+        At least one part. Shares add up to 1, or are all 0 if all users are named.
+
+    Raises
+    ------
+    QuantityError
+        If shares are out of range or do not add up, or a user or group is named twice.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = tuple(parts)
+        if not self.parts:
+            raise QuantityError("mixture without parts: give at least one behaviour")
+        for part in self.parts:
+            if not 0 <= part.share <= 1:
+                raise QuantityError(f"share {part.share:g}: must be between 0 and 1")
+        total = sum(part.share for part in self.parts)
+        if total and abs(total - 1) > TOLERANCE:
+            shares = " + ".join(f"{part.share:g}" for part in self.parts if part.share)
+            raise QuantityError(f"shares {shares} = {total:g}: must add up to 1")
+        for what in ("user", "group"):
+            named = [str(who) for part in self.parts for who in getattr(part, f"{what}s")]
+            for who in {who for who in named if named.count(who) > 1}:
+                raise QuantityError(f"{what}s {who}: named twice; keep one")
+
+    def __repr__(self) -> str:
+        names = [
+            part.behaviour
+            if isinstance(part.behaviour, str)
+            else getattr(part.behaviour, "__qualname__", repr(part.behaviour))
+            for part in self.parts
+        ]
+        return f"mixture of {', '.join(names)}"
+
+    def _named(self, what: str, names: Names) -> dict[int, int]:
+        """Return the part of each user, or group, that a part names."""
+        named: dict[int, int] = {}
+        for place, part in enumerate(self.parts):
+            for who in getattr(part, f"{what}s"):
+                number = number_of(names, what, who)
+                if number in named:
+                    raise QuantityError(f"{what}s {who}: named twice; keep one")
+                named[number] = place
+        return named
+
+    def assign(self, work: Work, streams: Streams) -> Int64s:
+        """Return the index of each user's part, shape (users,).
+
+        Raises
+        ------
+        QuantityError
+            If a named user or group is not in the trace or is named twice, or a user has no part.
+        """
+        names = work.jobs.names
+        of_user, of_group = self._named("user", names), self._named("group", names)
+        sessions = work.sessions
+        groups = work.jobs.group[sessions.rows[sessions.session_first[sessions.user_first[:-1]]]]
+        for what, named, there in (
+            ("user", of_user, sessions.users),
+            ("group", of_group, groups),
+        ):
+            missing = sorted(set(named) - set(there.tolist()))
+            if missing:
+                name = name_of(names, what, missing[0])
+                raise QuantityError(f"{what} {name}: named in the mixture, not in the trace")
+        bounds = np.cumsum([part.share for part in self.parts])
+        assigned = np.full(len(sessions.users), UNKNOWN)
+        for place, (user, group) in enumerate(
+            zip(sessions.users.tolist(), groups.tolist(), strict=True)
+        ):
+            which = of_user.get(user, of_group.get(group))
+            if which is None and bounds[-1]:
+                drawn = streams.generator("mixture", user).random() * bounds[-1]
+                which = int(np.searchsorted(bounds, drawn, side="right"))
+            if which is None:
+                name = name_of(names, "user", user)
+                raise QuantityError(
+                    f"user {name}: no part of the mixture names it or its group; give shares"
+                )
+            assigned[place] = which
+        return assigned
 
 
 #: A function from the recorded work to a behaviour.
@@ -259,3 +380,43 @@ def units_after(model: Simulation, users: Sequence[User]) -> Int64s:
         for unit, before in user.after.items():
             after[unit] = before
     return after
+
+
+def with_changes(units: Units, users: Iterable[ReplayUser]) -> Units:
+    """Return units with the edges of users' changed graphs; units that they added come last.
+
+    The added ones are in no user's range of ``user_first``.
+    """
+    graphs = {user.place: user.changed_graph for user in users if user.changed_graph is not None}
+    edges, count = units.dependencies, len(units)
+    before, after, think = [], [], []
+    added: list[Int64s] = []
+    for graph in graphs.values():
+        place: dict[int, int] = {}
+        for unit in sorted(graph.added):
+            place[unit] = count + len(added)
+            added.append(graph.rows_of(unit))
+        for one, two, times in graph.edges(data=True):
+            if "think_time" in times:
+                before.append(place.get(one, one))
+                after.append(place.get(two, two))
+                think.append(times["think_time"])
+    kept = ~np.isin(units.user[edges.predecessor], list(graphs))
+    predecessor = np.append(edges.predecessor[kept], before).astype(np.int64)
+    successor = np.append(edges.successor[kept], after).astype(np.int64)
+    order = np.lexsort((successor, predecessor))
+    predecessor, successor = predecessor[order], successor[order]
+    total = count + len(added)
+    sizes = [len(rows) for rows in added]
+    return replace(
+        units,
+        rows=np.concatenate([units.rows, *added]),
+        first=np.append(units.first, units.first[-1] + np.cumsum(sizes, dtype=np.int64)),
+        session=np.append(units.session, np.full(len(added), UNKNOWN)),
+        dependencies=Dependencies(
+            first=np.searchsorted(predecessor, np.arange(total + 1)),
+            successor=successor,
+            think=np.append(edges.think[kept], think).astype(np.int64)[order],
+            count=np.bincount(successor, minlength=total),
+        ),
+    )

@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hpcrowd.agents.work.graph import Dependencies, find_dependencies
-from hpcrowd.agents.work.repeated import Chains, chain_dependencies
+from hpcrowd.agents.work.graph import Chains, Dependencies, chain_dependencies, find_dependencies
 from hpcrowd.agents.work.sessions import SessionDefinition, Sessions, find_sessions
 from hpcrowd.agents.work.units import Units, batch_units
 from hpcrowd.environment.errors import QuantityError
@@ -94,7 +93,7 @@ class Work:
         Raises
         ------
         TraceError
-            As :meth:`hpcrowd.agents.work.repeated.Chains.of`.
+            As :meth:`hpcrowd.agents.work.graph.Chains.of`.
         """
         if definition.kind != "preceding":
             return cls.of(converted.jobs, definition)

@@ -9,7 +9,7 @@ arrival   same session while ``arr[i] - arr[i-1] <= threshold``; batches inside 
 last      think time ``arr[i] - end[i-1]``; negative: same batch; up to the threshold: same session
 max       the same with the latest end so far, ``arr[i] - max(end[:i])``
 +cut      ends count at most ``cut`` after their submission when sessions are separated
-preceding every job is a session; what it follows is known, :mod:`hpcrowd.agents.work.repeated`
+preceding every job is a session; what it follows is known, :mod:`hpcrowd.agents.work.graph`
 ========= =======================================================================================
 """
 

@@ -12,35 +12,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
 from hpcrowd.agents.behaviours.composed import Composed
-from hpcrowd.agents.behaviours.heldout import (
-    PAUSE_PRIOR,
-    HeldOut,
-    OpenOrder,
-    PausePool,
-    SimilarPauses,
-    recorded_releases,
-)
+from hpcrowd.agents.behaviours.heldout import HeldOut
+from hpcrowd.agents.behaviours.heldout import OpenOrder
+from hpcrowd.agents.behaviours.heldout import PausePool
+from hpcrowd.agents.behaviours.heldout import SimilarPauses
+from hpcrowd.agents.behaviours.heldout import recorded_releases
+
 from hpcrowd.agents.behaviours.profiles import ActiveTime
-from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder
 from hpcrowd.agents.generative.shmueli import SiteModel
 from hpcrowd.agents.learned.model import LearnedModel
-from hpcrowd.agents.learned.think import Learned, LearnedPauses
-from hpcrowd.agents.populations.mixture import Mixture
-from hpcrowd.agents.presets import PRESETS, Preset, Recipe
+from hpcrowd.agents.learned.think import Learned
+from hpcrowd.agents.learned.think import LearnedPauses
+from hpcrowd.agents.learned.heldout import PAUSE_PRIOR
+from hpcrowd.agents.populations.population import Mixture
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.agents.presets import Preset
+from hpcrowd.agents.presets import Recipe
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.models.learned import fit_learned
-from hpcrowd.environment.clock import DAY, Clock
-from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
-from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.errors import not_one_of
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import JobTable
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.models.learned import Settings
@@ -68,9 +75,9 @@ class UserModel:
         A recipe, a mixture of recipes or preset names, or users who generate their work.
     prior
         Pauses of all users as a prior, see
-        :class:`~hpcrowd.agents.behaviours.heldout.PausePool`.
+        :class:`~hpcrowd.agents.learned.heldout.PausePool`.
     similar
-        Draw pauses after similar responses, see :class:`~agents.behaviours.heldout.SimilarPauses`.
+        Draw pauses after similar responses, see :class:`~agents.learned.heldout.SimilarPauses`.
     elsewhere
         A learned model that was fitted to other logs, instead of one fitted before the origin.
     fit

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.heldout import recorded_releases
 from hpcrowd.agents.behaviours.think import LinearThink
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
+from hpcrowd.agents.learned.heldout import recorded_releases
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.paired import CONFIDENCE

@@ -42,7 +42,7 @@ from hpcrowd.scenarios.kinds.part_files import make, optional, reactions_from, s
 
 if TYPE_CHECKING:
     from hpcrowd.agents.generative.shmueli import SiteModel
-    from hpcrowd.agents.populations.mixture import Mixture
+    from hpcrowd.agents.populations.population import Mixture
     from hpcrowd.agents.presets import Preset, Recipe
     from hpcrowd.environment.cluster import ClusterSpec
 
@@ -263,7 +263,7 @@ def mixture_of(users: Sequence[UsersConfig], folder: Path) -> Mixture:
 
     That shares do not add up, or parts do not go together, is an error with the place of the entry.
     """
-    from hpcrowd.agents.populations.mixture import Mixture, Part
+    from hpcrowd.agents.populations.population import Mixture, Part
 
     parts = []
     for place, entry in enumerate(users):

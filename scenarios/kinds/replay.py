@@ -8,29 +8,45 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import ClassVar
+from typing import Literal
+from typing import override
 
 import numpy as np
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field
+from pydantic import ValidationInfo
+from pydantic import field_validator
 
-from hpcrowd.agents.presets import PRESETS, own_behaviour
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.registry import or_your_own
 from hpcrowd.environment.traces.requested_times import RequestedTimes
-from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
-from hpcrowd.scenarios.kinds.fields import FileConfig, checked_users
-from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
+from hpcrowd.environment.traces.trace import Conversions
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.base import Beginning
+from hpcrowd.scenarios.kinds.base import Staged
+from hpcrowd.scenarios.kinds.base import Watch
+from hpcrowd.scenarios.kinds.base import with_parts
+from hpcrowd.scenarios.kinds.base import with_settings
+from hpcrowd.scenarios.kinds.fields import FileConfig
+from hpcrowd.scenarios.kinds.fields import checked_users
+from hpcrowd.scenarios.kinds.trace_settings import READING
+from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.agents.behaviours.user import ReplayUser
-    from hpcrowd.agents.populations.mixture import Mixture
+    from hpcrowd.agents.populations.population import Mixture
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.units import Units
     from hpcrowd.analysis.run import Run
@@ -87,7 +103,7 @@ class ReplayConfig(TraceScenario):
             found = cls.users_from(users, folder)
         if found is not None:
             return found
-        from hpcrowd.agents.populations.mixture import Mixture
+        from hpcrowd.agents.populations.population import Mixture
 
         if not isinstance(users, str | Mixture):
             own_behaviour(users)
@@ -134,9 +150,11 @@ class ReplayConfig(TraceScenario):
         prepared, log
             As for any scenario; or the trace as it is.
         """
-        from hpcrowd.agents.populations.population import Casting, units_after
+        from hpcrowd.agents.populations.population import Casting
+        from hpcrowd.agents.populations.population import units_after
         from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.run import Precedence, Reading
+        from hpcrowd.analysis.run import Precedence
+        from hpcrowd.analysis.run import Reading
         from hpcrowd.environment.clock import Clock
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.streams import Streams
@@ -282,7 +300,7 @@ def units_waited_for(
             if user.changed_graph is not None:
                 changed.setdefault(id(units), []).append(user)
     for key, holders in changed.items():
-        from hpcrowd.agents.behaviours.user_graph import with_changes
+        from hpcrowd.agents.populations.population import with_changes
 
         units, which = waiting[key]
         units = with_changes(units, holders)

@@ -75,7 +75,7 @@ class KilledAtLimit(Reaction):
 
 def reactions_of(answer: str) -> tuple[Reaction, ...]:
     """Return what users do about the limit."""
-    from hpcrowd.agents.behaviours.tasks.cut import Cut
+    from hpcrowd.agents.behaviours.cut import Cut
     from hpcrowd.agents.behaviours.triggers import Always
 
     match answer:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .agents.behaviours.user import Behaviour as Behaviour
     from .agents.behaviours.user import ReplayUser as ReplayUser
     from .agents.behaviours.user import User as User
-    from .agents.populations.given import give_behaviour as give_behaviour
+    from .agents.populations.handover import give_behaviour as give_behaviour
     from .agents.populations.population import add_users as add_users
     from .agents.presets import Recipe as Recipe
     from .agents.work.graph import user_graph as user_graph

@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from .agents.behaviours.decisions import Decision as Decision
     from .agents.behaviours.decisions import DecisionLog as DecisionLog
     from .agents.behaviours.decisions import Decisions as Decisions
-    from .agents.behaviours.heldout import HeldOut as HeldOut
-    from .agents.behaviours.heldout import OpenOrder as OpenOrder
-    from .agents.behaviours.heldout import PausePool as PausePool
-    from .agents.behaviours.heldout import SimilarPauses as SimilarPauses
     from .agents.behaviours.patience import Patience as Patience
     from .agents.behaviours.profiles import ActiveTime as ActiveTime
     from .agents.behaviours.profiles import Fitted as Fitted
@@ -39,6 +35,10 @@ if TYPE_CHECKING:
     from .agents.behaviours.when import Release as Release
     from .agents.behaviours.when import SessionGraph as SessionGraph
     from .agents.behaviours.when import When as When
+    from .agents.learned.heldout import HeldOut as HeldOut
+    from .agents.learned.heldout import OpenOrder as OpenOrder
+    from .agents.learned.heldout import PausePool as PausePool
+    from .agents.learned.heldout import SimilarPauses as SimilarPauses
     from .agents.presets import PRESETS as PRESETS
 else:
     from hpcrowd.names import lazy

@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from .agents.populations.component_users import Member as Member
     from .agents.populations.components import Component as Component
     from .agents.populations.components import Pool as Pool
-    from .agents.populations.made_up import ComponentWork as ComponentWork
-    from .agents.populations.made_up import GroupWork as GroupWork
-    from .agents.populations.made_up import Living as Living
-    from .agents.populations.made_up import SiteWork as SiteWork
-    from .agents.populations.mixture import Mixture as Mixture
-    from .agents.populations.mixture import Part as Part
     from .agents.populations.openness import Consequences as Consequences
     from .agents.populations.openness import Happening as Happening
     from .agents.populations.openness import Openness as Openness
@@ -38,12 +32,18 @@ if TYPE_CHECKING:
     from .agents.populations.openness import Visit as Visit
     from .agents.populations.openness import Visits as Visits
     from .agents.populations.population import Casting as Casting
+    from .agents.populations.population import Mixture as Mixture
+    from .agents.populations.population import Part as Part
     from .agents.populations.satisfaction import Alea as Alea
     from .agents.populations.satisfaction import Formula as Formula
     from .agents.populations.satisfaction import Habit as Habit
     from .agents.populations.satisfaction import Minding as Minding
     from .agents.populations.satisfaction import Requested as Requested
+    from .agents.populations.semi_open import ComponentWork as ComponentWork
+    from .agents.populations.semi_open import GroupWork as GroupWork
+    from .agents.populations.semi_open import Living as Living
     from .agents.populations.semi_open import Roster as Roster
+    from .agents.populations.semi_open import SiteWork as SiteWork
     from .agents.populations.semi_open import add_members as add_members
     from .agents.populations.semi_open import draw_roster as draw_roster
     from .analysis.accounts.population import population_accounts as population_accounts

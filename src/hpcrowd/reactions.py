@@ -3,17 +3,18 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .agents.behaviours.cut import Cut as Cut
     from .agents.behaviours.energy.sufficiency import Degrade as Degrade
     from .agents.behaviours.energy.sufficiency import Reconfigure as Reconfigure
     from .agents.behaviours.energy.sufficiency import Renounce as Renounce
     from .agents.behaviours.energy.triggers import Budget as Budget
     from .agents.behaviours.energy.triggers import OnSignal as OnSignal
-    from .agents.behaviours.machine.requests import FewerGpus as FewerGpus
-    from .agents.behaviours.machine.requests import LessMemory as LessMemory
-    from .agents.behaviours.machine.requests import LessTime as LessTime
-    from .agents.behaviours.machine.requests import SwitchPartition as SwitchPartition
-    from .agents.behaviours.machine.standing import AtLimit as AtLimit
-    from .agents.behaviours.machine.standing import FairShareBelow as FairShareBelow
+    from .agents.behaviours.on_nodes import AtLimit as AtLimit
+    from .agents.behaviours.on_nodes import FairShareBelow as FairShareBelow
+    from .agents.behaviours.on_nodes import FewerGpus as FewerGpus
+    from .agents.behaviours.on_nodes import LessMemory as LessMemory
+    from .agents.behaviours.on_nodes import LessTime as LessTime
+    from .agents.behaviours.on_nodes import SwitchPartition as SwitchPartition
     from .agents.behaviours.parts import Note as Note
     from .agents.behaviours.parts import Reaction as Reaction
     from .agents.behaviours.parts import Trigger as Trigger
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from .agents.behaviours.reactions import LookAgain as LookAgain
     from .agents.behaviours.reactions import Response as Response
     from .agents.behaviours.reactions import Switch as Switch
-    from .agents.behaviours.tasks.cut import Cut as Cut
     from .agents.behaviours.triggers import Always as Always
     from .agents.behaviours.triggers import During as During
     from .agents.behaviours.triggers import ExpectedWait as ExpectedWait

@@ -8,9 +8,8 @@ from hpcrowd import Clock, JobTable, Simulation, Work
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.populations.component_users import ClosedLoop
 from hpcrowd.agents.populations.components import Pool
-from hpcrowd.agents.populations.made_up import ComponentWork
 from hpcrowd.agents.populations.openness import PoolRules
-from hpcrowd.agents.populations.semi_open import Roster, add_members
+from hpcrowd.agents.populations.semi_open import ComponentWork, Roster, add_members
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.traces.trace import Trace
 

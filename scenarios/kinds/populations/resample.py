@@ -29,8 +29,8 @@ from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.agents.populations.components import Pool
-    from hpcrowd.agents.populations.made_up import GroupWork, Living
     from hpcrowd.agents.populations.satisfaction import Formula
+    from hpcrowd.agents.populations.semi_open import GroupWork, Living
     from hpcrowd.analysis.models.model import WorkloadModel
     from hpcrowd.analysis.run import Run
 
@@ -383,7 +383,7 @@ def _living(
     """Return the behaviour of users while they are present."""
     from hpcrowd.agents.generative.shmueli import SiteModel
     from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
-    from hpcrowd.agents.populations.made_up import ComponentWork, SiteWork
+    from hpcrowd.agents.populations.semi_open import ComponentWork, SiteWork
 
     if config.users == "rigid":
         return ComponentWork(pool, AsRecorded())
@@ -410,7 +410,7 @@ def _group_work(
 ) -> GroupWork:
     """Return the groups of a mixed user group model, with the users of a workload it generates."""
     from hpcrowd.agents.populations.components import Pool
-    from hpcrowd.agents.populations.made_up import GroupWork
+    from hpcrowd.agents.populations.semi_open import GroupWork
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.sessions import SessionDefinition
     from hpcrowd.analysis.features.workload import Workload

@@ -21,10 +21,16 @@ from hpcrowd.agents.generative.pool_users import BatchPool, DrawFromPool, PoolMe
 from hpcrowd.agents.generative.shmueli import PUBLISHED
 from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
 from hpcrowd.agents.populations.components import Pool
-from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, Living, SiteWork
 from hpcrowd.agents.populations.openness import Openness, PoolRules
 from hpcrowd.agents.populations.satisfaction import Habit, Requested
-from hpcrowd.agents.populations.semi_open import add_members, draw_roster
+from hpcrowd.agents.populations.semi_open import (
+    ComponentWork,
+    GroupWork,
+    Living,
+    SiteWork,
+    add_members,
+    draw_roster,
+)
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.behaviours import BatchOrder, Composed, ContinuationLaw, LinearThink, SessionGraph
 from hpcrowd.environment.clock import DAY, HOUR, WEEK

@@ -9,7 +9,7 @@ import pytest
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.behaviours.energy.sufficiency import Degrade, Reconfigure, Renounce
 from hpcrowd.agents.behaviours.energy.triggers import OnSignal
-from hpcrowd.agents.behaviours.machine.requests import FewerGpus, LessMemory, LessTime
+from hpcrowd.agents.behaviours.on_nodes import FewerGpus, LessMemory, LessTime
 from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
 from hpcrowd.agents.behaviours.patience import Patience
 from hpcrowd.agents.behaviours.profiles import WeeklyProfile, check_prior

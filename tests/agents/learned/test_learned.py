@@ -16,9 +16,8 @@ from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned import kernel
 from hpcrowd.agents.learned.features import NAMES
 from hpcrowd.agents.learned.kernel import CHANCES, DAWN, KINDS, LATEST, PauseForest, kind_of
-from hpcrowd.agents.learned.mind import Minds
+from hpcrowd.agents.learned.mind import Minds, Noticed
 from hpcrowd.agents.learned.model import ABOUT, LearnedModel
-from hpcrowd.agents.learned.recorded import Noticed
 from hpcrowd.agents.learned.think import Learned, LearnedPauses
 from hpcrowd.analysis.models.learned import SEVERAL, Settings, fit_learned
 from hpcrowd.environment.clock import DAY, HOUR

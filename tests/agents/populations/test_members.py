@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from hpcrowd import JobTable, Simulation, State, Streams
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
-from hpcrowd.agents.populations.made_up import GroupWork, SiteWork
-from hpcrowd.agents.populations.semi_open import Roster, add_members, draw_roster
+from hpcrowd.agents.populations.semi_open import (
+    GroupWork,
+    Roster,
+    SiteWork,
+    add_members,
+    draw_roster,
+)
 from hpcrowd.behaviours import Shifts
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.errors import QuantityError

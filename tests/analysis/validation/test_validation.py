@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hpcrowd import Clock, HpcrowdError, Recipe, Simulation, Work, add_users
-from hpcrowd.agents.behaviours import heldout
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, SessionGraph
+from hpcrowd.agents.learned import heldout
 from hpcrowd.analysis.validation import validation
 from hpcrowd.analysis.validation.futures import MEASURES, questions, simulate_second
 from hpcrowd.analysis.validation.models import BASELINES, POOLED, Parts, UserModel

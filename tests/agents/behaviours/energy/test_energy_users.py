@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from hpcrowd import Clock, SessionDefinition, Simulation, State
+from hpcrowd.agents.behaviours.cut import Cut
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions, What
 from hpcrowd.agents.behaviours.energy.triggers import Calendar
-from hpcrowd.agents.behaviours.tasks.cut import Cut
 from hpcrowd.agents.populations.component_users import Member
 from hpcrowd.agents.populations.openness import Consequences
 from hpcrowd.agents.populations.semi_open import Roster

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd import SessionDefinition, Work, add_users
-from hpcrowd.agents.behaviours.machine.requests import LessTime, SwitchPartition
-from hpcrowd.agents.behaviours.machine.standing import AtLimit, FairShareBelow
+from hpcrowd.agents.behaviours.on_nodes import AtLimit, FairShareBelow, LessTime, SwitchPartition
 from hpcrowd.behaviours import Composed, Patience, Recorded, SessionGraph
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.model import Limits, Partition, Qos, SchedulingSettings

@@ -26,7 +26,7 @@ from hpcrowd.reactions import Always, Cut, Degrade, Delay, During, Renounce, Swi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.agents.behaviours.machine.test_users_on_nodes import model_of, two
+from tests.agents.behaviours.test_on_nodes import model_of, two
 from tests.support.behaviours import join, react
 from tests.support.simulations import both
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd import ClusterSpec, State
-from hpcrowd.agents.behaviours.machine.requests import (
+from hpcrowd.agents.behaviours.on_nodes import (
+    AtLimit,
+    FairShareBelow,
     FewerGpus,
     LessMemory,
     LessTime,
     SwitchPartition,
 )
-from hpcrowd.agents.behaviours.machine.standing import AtLimit, FairShareBelow
 from hpcrowd.analysis.accounts.reactions import account, notes_of
 from hpcrowd.behaviours import DecisionLog, Decisions, Patience
 from hpcrowd.environment.machine.model import Account, NodeType, Partition, PrioritySettings, Qos

@@ -1,1 +1,0 @@
-"""Users on a machine of nodes: what makes them react, and what they ask for instead."""

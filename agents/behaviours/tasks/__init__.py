@@ -1,1 +1,0 @@
-"""Tasks: work that its owner cuts into jobs."""
