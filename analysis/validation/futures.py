@@ -49,7 +49,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.composed import Composed
-from hpcrowd.agents.behaviours.heldout import outlasting, recorded_releases
+from hpcrowd.agents.learned.heldout import recorded_releases
+from hpcrowd.agents.learned.heldout import outlasting
 from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release, SessionGraph
 from hpcrowd.agents.generative.shmueli import SiteModel

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from hpcrowd.agents.behaviours.composed import Composed
-from hpcrowd.agents.behaviours.heldout import HeldOut
-from hpcrowd.agents.behaviours.heldout import OpenOrder
-from hpcrowd.agents.behaviours.heldout import PausePool
-from hpcrowd.agents.behaviours.heldout import SimilarPauses
-from hpcrowd.agents.behaviours.heldout import recorded_releases
+from hpcrowd.agents.learned.heldout import HeldOut
+from hpcrowd.agents.learned.heldout import OpenOrder
+from hpcrowd.agents.learned.heldout import PausePool
+from hpcrowd.agents.learned.heldout import SimilarPauses
+from hpcrowd.agents.learned.heldout import recorded_releases
 
 from hpcrowd.agents.behaviours.profiles import ActiveTime
 from hpcrowd.agents.behaviours.user import Behaviour

@@ -17,7 +17,7 @@ from hpcrowd.agents.behaviours.reactions import FACTOR, Draws, NewJobs, Response
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.resizing import resize
+from hpcrowd.environment.machine.requests import resize
 from hpcrowd.environment.quantities import round_half_up
 
 if TYPE_CHECKING:

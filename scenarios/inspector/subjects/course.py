@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.user import ReplayUser, User
-from hpcrowd.agents.populations.given import give_behaviour
+from hpcrowd.agents.populations.handover import give_behaviour
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.analysis.accounts.decisions import decisions_of
 from hpcrowd.analysis.views.moment import Moment, activity_count, next_event_of

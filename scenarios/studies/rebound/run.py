@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.agents.populations.component_users import AsRecorded
-from hpcrowd.agents.populations.made_up import ComponentWork
+from hpcrowd.agents.populations.semi_open import ComponentWork
 from hpcrowd.agents.populations.openness import Openness
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.work.recorded import Work
