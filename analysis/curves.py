@@ -215,8 +215,7 @@ def weekly_rates(times: Int64s, clock: Clock) -> Floats | None:
     seen = np.bincount(hour_of_week, minlength=WEEK_HOURS)
     submitted = np.bincount(place - place.min(), minlength=len(hours))
     counts = np.bincount(hour_of_week, weights=submitted, minlength=WEEK_HOURS)
-    profile: Floats = np.divide(counts, seen, out=np.zeros(WEEK_HOURS), where=seen > 0)
-    return profile
+    return np.divide(counts, seen, out=np.zeros(WEEK_HOURS), where=seen > 0)
 
 
 def time_ticks(clock: Clock, first: int, last: int) -> tuple[list[int], list[str], str]:
@@ -297,8 +296,7 @@ def weekly_profile(submit: Int64s, clock: Clock) -> Floats:
     """
     known = submit[submit != UNKNOWN]
     counts = np.bincount(clock.second_of_week(known) // HOUR, minlength=WEEK_HOURS)
-    shares: Floats = counts / max(len(known), 1)
-    return shares
+    return counts / max(len(known), 1)
 
 
 def profile_distance(a: Floats, b: Floats) -> float:

@@ -147,31 +147,21 @@ def bootstrap_mean(
     number.
     """
     count = len(values)
-    mean = float(values.mean())
     if count < 2:
-        return Estimate(mean, None, None, count)
+        return Estimate(float(values.mean()), None, None, count)
     means = []
     step = max(1, AT_ONCE // count)
     for done in range(0, RESAMPLES, step):
         drawn = generator.integers(count, size=(min(step, RESAMPLES - done), count))
         means.append(values[drawn].mean(axis=1))
+    return _around(values, np.concatenate(means), confidence)
+
+
+def _around(values: Floats, drawn: Floats, confidence: float) -> Estimate:
+    """Return the mean of values with quantiles between which that share of what is drawn lies."""
     tail = (1 - confidence) / 2
-    low, high = np.quantile(np.concatenate(means), (tail, 1 - tail))
-    return Estimate(mean, float(low), float(high), count)
-
-
-def predictive_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """Return the mean of values with quantiles between which that share lies; none for one value.
-
-    Unlike an interval of the mean, it does not shrink with more values.
-    """
-    data = np.asarray(values, np.float64)
-    mean = float(data.mean())
-    if len(data) < 2:
-        return Estimate(mean, None, None, len(data))
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(data, (tail, 1 - tail))
-    return Estimate(mean, float(low), float(high), len(data))
+    low, high = np.quantile(drawn, (tail, 1 - tail))
+    return Estimate(float(values.mean()), float(low), float(high), len(values))
 
 
 def over_seeds(values: Sequence[float], kind: str, confidence: float = CONFIDENCE) -> Estimate:
@@ -182,12 +172,12 @@ def over_seeds(values: Sequence[float], kind: str, confidence: float = CONFIDENC
     """
     if len(values) > 1 and min(values) == max(values):  # their mean may differ in the last digit
         return Estimate(values[0], values[0], values[0], len(values))
-    if kind == "student":
+    if kind == "student" or len(values) == 1:
         return t_interval(values, confidence)
-    if kind == "predictive":
-        return predictive_interval(values, confidence)
-    stream = Streams(0).generator("sweep")
-    return bootstrap_mean(np.asarray(values, np.float64), stream, confidence)
+    data = np.asarray(values, np.float64)
+    if kind == "predictive":  # unlike an interval of the mean, it does not shrink with more values
+        return _around(data, data, confidence)
+    return bootstrap_mean(data, Streams(0).generator("sweep"), confidence)
 
 
 def ratio_over_seeds(

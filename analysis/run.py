@@ -67,8 +67,7 @@ class Reading:
     def source(self) -> dict[str, str] | None:
         """Name and SHA-256 checksum of the replayed trace; None for generated users."""
         if self.stored is not None:
-            source: dict[str, str] | None = self.stored.get("trace")
-            return source
+            return self.stored.get("trace")
         if self.trace is None:
             return None
         return {"source": Path(self.trace.source).name, "sha256": self.trace.sha256}
@@ -90,8 +89,7 @@ class Reading:
         made = self.made_up(jobs)
         if self.trace is None or self.rows is None or made.all():
             return np.full(jobs, UNKNOWN)
-        values: NDArray[Any] = np.where(made, UNKNOWN, self.trace[name][self.rows])
-        return values
+        return np.where(made, UNKNOWN, self.trace[name][self.rows])
 
 
 @dataclass

@@ -8,6 +8,7 @@ Users: jobs by rank, share of the jobs, think times.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -311,10 +312,8 @@ def darkest(workloads: Sequence[Workload], grid: Grid) -> float:
     found = [MOST_LIGHT]
     for workload in workloads:
         for weighted in (False, True):
-            try:
+            with suppress(UnavailableError):
                 found.append(float(cells_of(workload, grid, weighted=weighted).max()))
-            except UnavailableError:
-                continue
     return max(found)
 
 

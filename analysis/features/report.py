@@ -148,10 +148,8 @@ def _busiest_hours(workloads: Sequence[Workload]) -> float | None:
     """Return the value of the darkest shade: close to the busiest hour of all weeks."""
     found = []
     for workload in workloads:
-        try:
+        with suppress(UnavailableError):
             found.append(np.quantile(draw.week_shares(workload), 1 - BRIGHTEST))
-        except UnavailableError:
-            continue
     return max(float(max(found)), 2.0) if found else None
 
 

@@ -235,8 +235,7 @@ class _Examples:
 
 def _weight(found: Noticed, which: Int64s, settings: Settings) -> Floats:
     age = (found.releases.at[found.released].max() - found.releases.at[which]) / DAY
-    weight: Floats = 0.5 ** (age / settings.recent)
-    return weight
+    return 0.5 ** (age / settings.recent)
 
 
 def _chosen(
@@ -267,8 +266,7 @@ def _steps(pause: Floats) -> Floats:
     at = decades(np.array(STEPS))
     widths = np.diff(np.concatenate([[0.0], (at[1:] + at[:-1]) / 2, [at[-1] + LAST_STEP / 2]]))
     exceeded = (decades(pause)[:, None] > at).astype(float)
-    found: Floats = exceeded * np.sqrt(widths)
-    return found
+    return exceeded * np.sqrt(widths)
 
 
 def _grown(

@@ -279,10 +279,9 @@ class TwoStage(Numbers):
         low, med, high = self.bounds(machine)
 
         def below(log: Floats) -> Floats:
-            found: Floats = self.lower_probability * _uniform(log, low, med) + (
+            return self.lower_probability * _uniform(log, low, med) + (
                 1 - self.lower_probability
             ) * _uniform(log, med, high)
-            return found
 
         # Sizes rounded to more than the machine become the machine, those below 1 become 1.
         last = sizes >= machine
@@ -294,14 +293,13 @@ class TwoStage(Numbers):
         edge = np.where(exact, whole, whole + 1) - 0.5
         edge = np.where(sizes <= 1, -np.inf, edge)
         end = np.where(last, np.inf, np.where(exact, whole + 0.5, edge))
-        found: Floats = np.stack(
+        return np.stack(
             [
                 (sizes == 1).astype(np.float64),
                 below(end) - below(np.minimum(edge, end)),
                 below(upper) - below(lower),
             ]
         )
-        return found
 
 
 def fit_two_stage(processors: Int64s, machine: int) -> tuple[TwoStage, list[str]]:

@@ -245,8 +245,7 @@ class JobModel(Part):
 
     def kinds_of(self, drawn: Drawn) -> Int64s | None:
         """Return the kind of each generated job; None if there is only one."""
-        found: Int64s | None = getattr(drawn, self.kind) if self.kind else None
-        return found
+        return getattr(drawn, self.kind) if self.kind else None
 
     @classmethod
     @abstractmethod
