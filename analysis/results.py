@@ -51,11 +51,11 @@ from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.files import json_of
 from hpcrowd.environment.jobs import SLOWED, UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.limits.inputs import read_text
-from hpcrowd.environment.machine.requests import WORDS as REQUESTED_WORDS
-from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.output.guard import WRITTEN
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.registry import Registry
+from hpcrowd.environment.requests import WORDS as REQUESTED_WORDS
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
 from hpcrowd.environment.traces.formats.common.site_columns import of_jobs

@@ -28,7 +28,7 @@ from hpcrowd.environment.machine.model import (
     Qos,
     SchedulingSettings,
 )
-from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.requests import Ask, Requests
 from tests.support.simulations import simulation_of
 
 NODES, CORES = 1000, 128

@@ -243,7 +243,7 @@ def columns_table() -> str:
 
 def asked_columns_table() -> str:
     """Return the columns of ``jobs.parquet`` with what jobs ask of a machine of nodes."""
-    from hpcrowd.environment.machine.requests import Ask
+    from hpcrowd.environment.requests import Ask
     from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 
     rows = [(f"`{ask.name.lower()}`", f"`{REQUEST_COLUMNS[ask]}`", ask.meaning) for ask in Ask]

@@ -43,7 +43,7 @@ PARTS = {
     "machines of nodes": """
         environment/machine/ environment/schedulers/on_nodes/ environment/schedulers/slurm/
         environment/engine/passes/slurm/ environment/engine/passes/nodes
-        environment/engine/kernel/nodes/ environment/engine/kernel/outlook analysis/accounts/nodes
+        environment/engine/kernel/nodes/ analysis/accounts/nodes
         environment/traces/requests scenarios/commands/look/machine scenarios/kinds/parts/machine
         """,
     "holds": """
@@ -117,11 +117,8 @@ _PLACES = sorted(
 
 #: Parts that import what comes later: to be turned round, and never more.
 AGAINST_THE_ORDER = {
-    "heart -> formats",
-    "heart -> machines of nodes",
-    "heart -> power",
     "platform -> power",
-    "policies -> machines of nodes",
+    "reactions -> power",
 }
 
 

@@ -26,7 +26,7 @@ from hpcrowd.environment.limits.numbers import check_memory
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcrowd.environment.machine.requests import Requests  # circle: for its type only
+    from hpcrowd.environment.requests import Requests  # circle: for its type only
 
 
 Int64s = NDArray[np.int64]
@@ -544,7 +544,7 @@ def join(tables: Sequence[JobTable]) -> Joined:
     jobs.number[:] = np.arange(1, len(order) + 1)
     jobs.names = {field: known for field, known in names.items() if known}
     if any(table.requests is not None for table in tables):
-        from hpcrowd.environment.machine.requests import joined  # circle: only if there are any
+        from hpcrowd.environment.requests import joined  # circle: only if there are any
 
         parts = [
             size if table.requests is None else table.requests

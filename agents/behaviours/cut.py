@@ -22,30 +22,20 @@ their number.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from dataclasses import field
-from typing import TYPE_CHECKING
-from typing import Literal
-from typing import NamedTuple
-from typing import override
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.agents.behaviours.decisions import Why
-from hpcrowd.agents.behaviours.parts import Note
-from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.agents.behaviours.reactions import NewJobs
-from hpcrowd.agents.behaviours.reactions import Response
+from hpcrowd.agents.behaviours.decisions import What, Why
+from hpcrowd.agents.behaviours.parts import Note, setting
+from hpcrowd.agents.behaviours.reactions import NewJobs, Response
 from hpcrowd.agents.behaviours.user import Gone
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import check_choice
+from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.holds.held import Holds
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.jobs import Column
-from hpcrowd.environment.jobs import State
-from hpcrowd.environment.machine.requests import resize
+from hpcrowd.environment.jobs import UNKNOWN, Column, State
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.requests import resize
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:

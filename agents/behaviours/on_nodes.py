@@ -28,15 +28,15 @@ from hpcrowd.agents.behaviours.parts import Trigger, setting
 from hpcrowd.agents.behaviours.reactions import FACTOR, Response
 from hpcrowd.agents.behaviours.triggers import check_nodes
 from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.environment.machine.requests import Ask, asked_memory
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.requests import Ask, asked_memory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hpcrowd.agents.behaviours.reactions import Intention
     from hpcrowd.agents.behaviours.user import ReplayUser
-    from hpcrowd.environment.machine.outlook import Outlook
+    from hpcrowd.environment.schedulers.outlook import Outlook
 
 
 #: The name of whichever partition would start a job first.
@@ -80,7 +80,7 @@ class SwitchPartition(AskOtherwise):
         See :class:`~hpcrowd.agents.behaviours.reactions.Response`.
     to
         Its name, or ``soonest``, by the expected starts of
-        :class:`~hpcrowd.environment.machine.outlook.Outlook`.
+        :class:`~hpcrowd.environment.schedulers.outlook.Outlook`.
     margin
         s; with ``soonest``, only if the job starts earlier by more than this.
     among

@@ -18,8 +18,8 @@ from hpcrowd.agents.behaviours.triggers import check_nodes
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, State
-from hpcrowd.environment.machine.requests import Ask, resize
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.requests import Ask, resize
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:

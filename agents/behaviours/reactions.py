@@ -27,39 +27,28 @@ Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`; the three by which us
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import KW_ONLY
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from typing import ClassVar
-from typing import override
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, ClassVar, override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.agents.behaviours.parts import Note
-from hpcrowd.agents.behaviours.parts import Reaction
-from hpcrowd.agents.behaviours.parts import Trigger
-from hpcrowd.agents.behaviours.parts import setting
+from hpcrowd.agents.behaviours.parts import Note, Reaction, Trigger, setting
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import SimulationError
-from hpcrowd.environment.jobs import Column
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.jobs import State
-from hpcrowd.environment.machine.requests import resize
+from hpcrowd.environment.errors import QuantityError, SimulationError
+from hpcrowd.environment.jobs import Column, JobTable, State
 from hpcrowd.environment.registry import check_objects
+from hpcrowd.environment.requests import resize
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from hpcrowd.agents.behaviours.composed import Composed
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.behaviours.when import Release
     from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.environment.machine.requests import Ask
+    from hpcrowd.environment.requests import Ask
 
 
 class Intention:

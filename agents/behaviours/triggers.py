@@ -32,7 +32,7 @@ from hpcrowd.agents.behaviours.parts import Trigger, setting
 from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.requests import Requests
+from hpcrowd.environment.requests import Requests
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.cluster import Cluster
-    from hpcrowd.environment.machine.requests import Requests
+    from hpcrowd.environment.requests import Requests
 
 
 #: Requested times that people choose, s. Up to 18 h those that Tsafrir, Etsion and Feitelson (2005)

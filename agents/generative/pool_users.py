@@ -23,7 +23,7 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.machine.requests import Requests
+    from hpcrowd.environment.requests import Requests
 
 
 @dataclass(frozen=True)

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import override
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
-from hpcrowd.analysis.energy.account import JOB_MEANING
-from hpcrowd.analysis.energy.account import PARTS
-from hpcrowd.analysis.energy.account import EnergyAccount
+from hpcrowd.analysis.energy.account import JOB_MEANING, PARTS, EnergyAccount
 from hpcrowd.analysis.numbers import amount_text
-from hpcrowd.analysis.parts import RunPart
-from hpcrowd.analysis.parts import RunParts
-from hpcrowd.analysis.parts import Shown
-from hpcrowd.analysis.parts import read_as
-from hpcrowd.analysis.parts import read_table
-from hpcrowd.environment.jobs import Column
-from hpcrowd.environment.jobs import Float64s
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.jobs import name_of
+from hpcrowd.analysis.parts import RunPart, RunParts, Shown, read_as, read_table
+from hpcrowd.environment.jobs import Column, Float64s, JobTable, name_of
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from hpcrowd.environment.traces.trace import Trace, counted, tally
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
-    from hpcrowd.environment.machine.requests import Requests
+    from hpcrowd.environment.requests import Requests
     from hpcrowd.environment.traces.formats.common.site_columns import Runs
 
 

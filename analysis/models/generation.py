@@ -28,8 +28,8 @@ from hpcrowd.environment.limits.numbers import (
     check_memory,
     check_within,
 )
-from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.quantities import parse_factor
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.requests import request_columns
 from hpcrowd.environment.traces.trace import UNSCHEDULED, Trace, all_columns

@@ -9,46 +9,30 @@ pauses that share leaves with what it notices (quantile regression forests: Mein
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.agents.behaviours.when import BatchOrder
-from hpcrowd.agents.behaviours.when import Reason
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned.heldout import recorded_releases
-from hpcrowd.agents.learned.mind import Noticed
-from hpcrowd.agents.learned.mind import rhythm_of
-from hpcrowd.agents.learned.model import LearnedModel
-from hpcrowd.agents.learned.model import made_choices
-from hpcrowd.agents.learned.model import made_forest
+from hpcrowd.agents.learned.mind import Noticed, rhythm_of
+from hpcrowd.agents.learned.model import LearnedModel, made_choices, made_forest
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.curves import Floats
-from hpcrowd.analysis.curves import decades
+from hpcrowd.analysis.curves import Floats, decades
 from hpcrowd.analysis.results import versions
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.errors import missing
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.errors import QuantityError, TraceError, missing
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 #: Pauses, s; the trees distinguish how likely they are exceeded.
 STEPS = (

@@ -31,7 +31,7 @@ recorded second. There are three questions:
 ``stays``        The same moment: does it come within the session, in an hour?
 ``next_session`` The user has been silent for an hour, which ends a session. When does the user come
                  back? Only draws that agree with that silence count; a model without such draws
-                 knows only that, see :func:`~hpcrowd.agents.behaviours.heldout.outlasting`.
+                 knows only that, see :func:`~hpcrowd.agents.learned.heldout.outlasting`.
 ================ ================================================================================
 
 They use only what is known at that moment: not whether the session continues, nor how long the
@@ -49,11 +49,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.composed import Composed
-from hpcrowd.agents.learned.heldout import recorded_releases
-from hpcrowd.agents.learned.heldout import outlasting
 from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release, SessionGraph
 from hpcrowd.agents.generative.shmueli import SiteModel
+from hpcrowd.agents.learned.heldout import outlasting, recorded_releases
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work

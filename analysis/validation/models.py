@@ -12,42 +12,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from hpcrowd.agents.behaviours.composed import Composed
-from hpcrowd.agents.learned.heldout import HeldOut
-from hpcrowd.agents.learned.heldout import OpenOrder
-from hpcrowd.agents.learned.heldout import PausePool
-from hpcrowd.agents.learned.heldout import SimilarPauses
-from hpcrowd.agents.learned.heldout import recorded_releases
 
+from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.profiles import ActiveTime
-from hpcrowd.agents.behaviours.user import Behaviour
-from hpcrowd.agents.behaviours.user import ReplayUser
+from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder
 from hpcrowd.agents.generative.shmueli import SiteModel
+from hpcrowd.agents.learned.heldout import (
+    PAUSE_PRIOR,
+    HeldOut,
+    OpenOrder,
+    PausePool,
+    SimilarPauses,
+    recorded_releases,
+)
 from hpcrowd.agents.learned.model import LearnedModel
-from hpcrowd.agents.learned.think import Learned
-from hpcrowd.agents.learned.think import LearnedPauses
-from hpcrowd.agents.learned.heldout import PAUSE_PRIOR
+from hpcrowd.agents.learned.think import Learned, LearnedPauses
 from hpcrowd.agents.populations.population import Mixture
-from hpcrowd.agents.presets import PRESETS
-from hpcrowd.agents.presets import Preset
-from hpcrowd.agents.presets import Recipe
+from hpcrowd.agents.presets import PRESETS, Preset, Recipe
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.models.learned import fit_learned
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.errors import not_one_of
-from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.clock import DAY, Clock
+from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
+from hpcrowd.environment.jobs import Int64s, JobTable
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.models.learned import Settings

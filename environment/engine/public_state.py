@@ -12,7 +12,7 @@ from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.machine.outlook import Outlook
+    from hpcrowd.environment.schedulers.outlook import Outlook
 
 
 class PublicState(NamedTuple):
@@ -66,7 +66,8 @@ class PublicState(NamedTuple):
     def expected_start(self, processors: int, requested_time: int) -> int:
         """Return when a job would start, s; ``FOREVER`` if too large for what is up.
 
-        On a machine of nodes, see :meth:`~hpcrowd.environment.machine.outlook.Outlook.forecast_of`.
+        On a machine of nodes, see
+        :meth:`~hpcrowd.environment.schedulers.outlook.Outlook.forecast_of`.
 
         That is its place in a conservative plan: behind all that wait, each as early as it can
         without delaying one before it, with the run times that the scheduler expects. Of a grid it

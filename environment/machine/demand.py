@@ -14,7 +14,7 @@ import numpy as np
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Partition
-from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.requests import Ask, Requests
 
 #: Any number of nodes.
 ANY = 2**31

@@ -177,7 +177,7 @@ def _is(numbers: Int64s, which: int | range) -> NDArray[np.bool_]:
 
 def _partitions(jobs: JobTable, rows: Int64s) -> NDArray[np.object_] | None:
     """Return the partitions that some jobs ask for; None if no job says that."""
-    from hpcrowd.environment.machine.requests import Ask
+    from hpcrowd.environment.requests import Ask
 
     if jobs.requests is None:
         return None

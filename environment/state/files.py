@@ -45,7 +45,7 @@ session, batch     numbers of its session and batch of jobs
 held               why it will not start by itself, in the words of the resource manager
 partition, nodes   where it runs: a name, and a host list such as ``n[1-4]``
 eligible, reason   s since the origin, when it can start at the earliest; why it waits
-asks               what it asks of nodes: see :class:`~hpcrowd.environment.machine.requests.Ask`
+asks               what it asks of nodes: see :class:`~hpcrowd.environment.requests.Ask`
 =================  ==============================================================================
 
 Version 2 will be what these programs cannot read; they refuse it.
@@ -64,13 +64,13 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.environment.clock import LATEST_START, Clock, zone_of
+from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import ParseError, QuantityError, TraceError, not_one_of
 from hpcrowd.environment.files import check_characters
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable
 from hpcrowd.environment.limits.numbers import LATEST_MOMENT, MOST_PROCESSORS
 from hpcrowd.environment.machine.hostlists import collapse, expand
-from hpcrowd.environment.machine.past import Placed
-from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
+from hpcrowd.environment.requests import WORDS, Ask, Requests
 from hpcrowd.environment.state.state import (
     ClusterState,
     NodeLists,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.limits.numbers import LATEST_MOMENT
-from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
+from hpcrowd.environment.requests import WORDS, Ask, Requests
 
 if TYPE_CHECKING:
     from hpcrowd.environment.traces.trace import Trace

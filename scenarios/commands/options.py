@@ -8,35 +8,26 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import Field
-from dataclasses import fields
-from dataclasses import is_dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
-from typing import Literal
-from typing import get_args
-from typing import get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.limits.numbers import LARGEST_SEED
-from hpcrowd.environment.limits.numbers import MOST_WORKERS
-from hpcrowd.environment.traces.formats.registry import is_collected
-from hpcrowd.environment.traces.formats.registry import trace_path
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_WORKERS
 from hpcrowd.environment.quantities import duration_text
-from hpcrowd.scenarios.terminal import plain_table
-from hpcrowd.scenarios.terminal import print_json
-from hpcrowd.scenarios.terminal import progress_bar
-from hpcrowd.scenarios.terminal import say_where
-from hpcrowd.scenarios.terminal import simulation_progress
-from hpcrowd.scenarios.terminal import standard_output
-from hpcrowd.scenarios.terminal import status
+from hpcrowd.environment.traces.formats.registry import is_collected, trace_path
+from hpcrowd.scenarios.terminal import (
+    plain_table,
+    print_json,
+    progress_bar,
+    say_where,
+    simulation_progress,
+    standard_output,
+    status,
+)
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -245,8 +236,7 @@ Reading = dict[str, Any]
 
 def reads_traces(command: Command) -> Command:
     """Give a command the options of how traces are read; its parameter ``how`` receives them."""
-    from hpcrowd.scenarios.kinds.trace_settings import READING
-    from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
+    from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
     return takes_settings(TraceScenario, READING, into="how")(command)
 
@@ -381,8 +371,7 @@ def tell_run(run: Run, *, as_json: bool) -> None:
 
 def summary_table(run: Run) -> Table:
     """Return the metrics as a table for a terminal."""
-    from hpcrowd.analysis.metrics import METRICS
-    from hpcrowd.analysis.metrics import format_metric
+    from hpcrowd.analysis.metrics import METRICS, format_metric
 
     percentiles = ("p10", "p50", "p90")
     table = plain_table("metric", "whole run", *(f"users' {p}" for p in percentiles))

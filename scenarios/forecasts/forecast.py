@@ -108,7 +108,7 @@ class Forecast(ForecastSettings):
             platform = PlatformConfig.read(self.platform)
             changes = [*platform.parts({HOME: home}, state.clock)[0].changes]
         if site is not None and state.jobs.requests is None:
-            from hpcrowd.environment.machine.requests import Requests
+            from hpcrowd.environment.requests import Requests
 
             state.jobs.requests = Requests(len(state.jobs))
         if site is not None:

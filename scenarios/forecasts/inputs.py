@@ -21,8 +21,8 @@ from hpcrowd.environment.clock import DAY, Clock, second_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.jobs import State as Outcome
-from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.quantities import parse_duration, plural
+from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.state.files import FORMAT, read_state
 from hpcrowd.environment.state.state import ClusterState, check_state
 from hpcrowd.environment.traces.formats.common.base import FormatOptions

@@ -8,38 +8,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import override
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 
 import numpy as np
-from pydantic import Field
-from pydantic import ValidationInfo
-from pydantic import field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-from hpcrowd.agents.presets import PRESETS
-from hpcrowd.agents.presets import own_behaviour
+from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.registry import or_your_own
 from hpcrowd.environment.traces.requested_times import RequestedTimes
-from hpcrowd.environment.traces.trace import Conversions
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.kinds.base import Beginning
-from hpcrowd.scenarios.kinds.base import Staged
-from hpcrowd.scenarios.kinds.base import Watch
-from hpcrowd.scenarios.kinds.base import with_parts
-from hpcrowd.scenarios.kinds.base import with_settings
-from hpcrowd.scenarios.kinds.fields import FileConfig
-from hpcrowd.scenarios.kinds.fields import checked_users
-from hpcrowd.scenarios.kinds.trace_settings import READING
-from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
+from hpcrowd.environment.traces.trace import Conversions, Trace
+from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
+from hpcrowd.scenarios.kinds.fields import FileConfig, checked_users
+from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -150,11 +134,9 @@ class ReplayConfig(TraceScenario):
         prepared, log
             As for any scenario; or the trace as it is.
         """
-        from hpcrowd.agents.populations.population import Casting
-        from hpcrowd.agents.populations.population import units_after
+        from hpcrowd.agents.populations.population import Casting, units_after
         from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.run import Precedence
-        from hpcrowd.analysis.run import Reading
+        from hpcrowd.analysis.run import Precedence, Reading
         from hpcrowd.environment.clock import Clock
         from hpcrowd.environment.cluster import HOME
         from hpcrowd.environment.streams import Streams

@@ -17,8 +17,8 @@ from hpcrowd.agents.behaviours.reactions import FACTOR, Draws, NewJobs, Response
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.requests import resize
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.requests import resize
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Intention

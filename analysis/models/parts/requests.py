@@ -31,8 +31,8 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Drawn, Numbers, Part
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.machine.requests import DATED, WORDS, Ask, Requests
 from hpcrowd.environment.quantities import plural, round_half_up
+from hpcrowd.environment.requests import DATED, WORDS, Ask, Requests
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.model import Machine

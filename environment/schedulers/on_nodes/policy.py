@@ -18,7 +18,6 @@ from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.outlook import Outlook
 from hpcrowd.environment.schedulers.base import (
     EndedJob,
     Look,
@@ -30,6 +29,7 @@ from hpcrowd.environment.schedulers.base import (
     explain,
 )
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
+from hpcrowd.environment.schedulers.outlook import Outlook
 from hpcrowd.environment.schedulers.slurm.admission import SiteRules
 from hpcrowd.environment.schedulers.slurm.past import (
     Seating,
@@ -42,7 +42,7 @@ from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.machine.past import Past
+    from hpcrowd.environment.engine.past import Past
 
 #: Reasons of the pool that hold only if nodes have room for the job.
 PASSING = frozenset({ReasonCode.NO_ROOM, ReasonCode.NOT_CHOSEN, ReasonCode.CAN_START})

@@ -15,7 +15,6 @@ from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.outlook import Forecast, Outlook, PartitionState, Standing
 from hpcrowd.environment.machine.selection import RULES, Rule
 from hpcrowd.environment.schedulers.base import (
     Look,
@@ -24,6 +23,7 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
+from hpcrowd.environment.schedulers.outlook import Forecast, Outlook, PartitionState, Standing
 from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
 from hpcrowd.environment.schedulers.slurm.past import associations_of
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure

@@ -5,24 +5,15 @@ from __future__ import annotations
 import csv
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.limits.numbers import MOST_RUNS
-from hpcrowd.scenarios.commands.options import AsJson
-from hpcrowd.scenarios.commands.options import Reading
-from hpcrowd.scenarios.commands.options import Seed
-from hpcrowd.scenarios.commands.options import TracePath
-from hpcrowd.scenarios.commands.options import reads_traces
+from hpcrowd.scenarios.commands.options import AsJson, Reading, Seed, TracePath, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
-from hpcrowd.scenarios.terminal import plain_table
-from hpcrowd.scenarios.terminal import print_json
-from hpcrowd.scenarios.terminal import progress_bar
-from hpcrowd.scenarios.terminal import standard_output
+from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.validation.events import Event
@@ -73,8 +64,7 @@ def command(
     """
     from hpcrowd.analysis.models.learned import with_waits
     from hpcrowd.analysis.validation import foresight
-    from hpcrowd.analysis.validation.events import find_events
-    from hpcrowd.analysis.validation.events import header_notes
+    from hpcrowd.analysis.validation.events import find_events, header_notes
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.traces.formats.registry import read_trace
     from hpcrowd.environment.traces.trace import jobs_from_trace
@@ -119,8 +109,7 @@ def command(
 def models_of(users: str) -> list[UserModel]:
     """Return the models by their names, or files, with commas between."""
     from hpcrowd.agents.presets import Recipe
-    from hpcrowd.analysis.validation.models import LEARNED
-    from hpcrowd.analysis.validation.models import UserModel
+    from hpcrowd.analysis.validation.models import LEARNED, UserModel
     from hpcrowd.scenarios.commands.models import validate
 
     names = [name.strip() for name in users.split(",")]
@@ -140,16 +129,14 @@ def _plain(asked: list[Asked]) -> dict[str, Any]:
 
 def _judged(asked: list[Asked], *, ordinary: bool) -> list[Any]:
     """Return the verdicts over events, or over ordinary days."""
-    from hpcrowd.analysis.validation.foresight import ORDINARY
-    from hpcrowd.analysis.validation.foresight import verdicts
+    from hpcrowd.analysis.validation.foresight import ORDINARY, verdicts
 
     return verdicts({"": [one for one in asked if (one.event.kind == ORDINARY) == ordinary]})
 
 
 def show_events(found: list[Event], clock: Clock) -> None:
     """Print a table of events."""
-    from hpcrowd.analysis.validation.foresight import EVENTS
-    from hpcrowd.analysis.validation.foresight import event_rows
+    from hpcrowd.analysis.validation.foresight import EVENTS, event_rows
 
     console = standard_output()
     console.print()
@@ -162,10 +149,7 @@ def show_events(found: list[Event], clock: Clock) -> None:
 
 def show_asked(asked: list[Asked], clock: Clock) -> None:
     """Print what was recorded and foreseen after each event, and the errors of the models."""
-    from hpcrowd.analysis.validation.foresight import HORIZONS
-    from hpcrowd.analysis.validation.foresight import MEASURES
-    from hpcrowd.analysis.validation.foresight import asked_rows
-    from hpcrowd.analysis.validation.foresight import verdict_rows
+    from hpcrowd.analysis.validation.foresight import HORIZONS, MEASURES, asked_rows, verdict_rows
 
     console = standard_output()
     console.print()

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from hpcrowd.analysis.features.stats import read_workload
-from hpcrowd.analysis.models.model import MODELS
-from hpcrowd.analysis.models.model import fit
-from hpcrowd.analysis.models.model import job_model
-from hpcrowd.analysis.models.model import parse_model
-from hpcrowd.analysis.models.model import write_model
+from hpcrowd.analysis.models.model import MODELS, fit, job_model, parse_model, write_model
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import file_of
-from hpcrowd.scenarios.commands.options import TRACE_HELP
-from hpcrowd.scenarios.commands.options import AsJson
-from hpcrowd.scenarios.commands.options import Reading
-from hpcrowd.scenarios.commands.options import Seed
-from hpcrowd.scenarios.commands.options import WhichJobs
-from hpcrowd.scenarios.commands.options import all_at_hand
-from hpcrowd.scenarios.commands.options import reads_traces
+from hpcrowd.scenarios.commands.options import (
+    TRACE_HELP,
+    AsJson,
+    Reading,
+    Seed,
+    WhichJobs,
+    all_at_hand,
+    reads_traces,
+)
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
-from hpcrowd.scenarios.terminal import print_json
-from hpcrowd.scenarios.terminal import progress_bar
-from hpcrowd.scenarios.terminal import standard_output
+from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
@@ -141,8 +135,7 @@ def _fit_users(
     as_json: bool,
 ) -> None:
     """Fit a learned model of users, and say what it was fitted to."""
-    from hpcrowd.analysis.models.learned import Settings
-    from hpcrowd.analysis.models.learned import fit_traces
+    from hpcrowd.analysis.models.learned import Settings, fit_traces
     from hpcrowd.environment.options import parse_options
     from hpcrowd.environment.traces.formats.registry import read_trace
 

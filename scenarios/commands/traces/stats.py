@@ -5,48 +5,47 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.analysis.features.feature import Feature
-from hpcrowd.analysis.features.feature import Features
-from hpcrowd.analysis.features.report import features_html
-from hpcrowd.analysis.features.report import format_value
-from hpcrowd.analysis.features.stats import FEATURES
-from hpcrowd.analysis.features.stats import GROUPS
-from hpcrowd.analysis.features.stats import VARIABLES
-from hpcrowd.analysis.features.stats import Difference
-from hpcrowd.analysis.features.stats import Distance
-from hpcrowd.analysis.features.stats import distance_of
-from hpcrowd.analysis.features.stats import measure_all
-from hpcrowd.analysis.features.stats import read_workload
-from hpcrowd.analysis.features.stats import stats_json
+from hpcrowd.analysis.features.feature import Feature, Features
+from hpcrowd.analysis.features.report import features_html, format_value
+from hpcrowd.analysis.features.stats import (
+    FEATURES,
+    GROUPS,
+    VARIABLES,
+    Difference,
+    Distance,
+    distance_of,
+    measure_all,
+    read_workload,
+    stats_json,
+)
 from hpcrowd.analysis.features.workload import Settings
 from hpcrowd.analysis.numbers import letter
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.quantities import format_duration
-from hpcrowd.environment.quantities import parse_duration
-from hpcrowd.environment.quantities import plural
-from hpcrowd.scenarios.commands.options import AsJson
-from hpcrowd.scenarios.commands.options import Reading
-from hpcrowd.scenarios.commands.options import ReportFile
-from hpcrowd.scenarios.commands.options import WhichJobs
-from hpcrowd.scenarios.commands.options import all_at_hand
-from hpcrowd.scenarios.commands.options import reads_traces
-from hpcrowd.scenarios.kinds.trace_settings import reading_options
-from hpcrowd.scenarios.kinds.trace_settings import reading_words
-from hpcrowd.scenarios.outputs import check_writable
-from hpcrowd.scenarios.outputs import write_whole
-from hpcrowd.scenarios.terminal import Reasons
-from hpcrowd.scenarios.terminal import plain_table
-from hpcrowd.scenarios.terminal import print_json
-from hpcrowd.scenarios.terminal import progress_bar
-from hpcrowd.scenarios.terminal import reading
-from hpcrowd.scenarios.terminal import say
-from hpcrowd.scenarios.terminal import standard_output
+from hpcrowd.environment.quantities import format_duration, parse_duration, plural
+from hpcrowd.scenarios.commands.options import (
+    AsJson,
+    Reading,
+    ReportFile,
+    WhichJobs,
+    all_at_hand,
+    reads_traces,
+)
+from hpcrowd.scenarios.kinds.trace_settings import reading_options, reading_words
+from hpcrowd.scenarios.outputs import check_writable, write_whole
+from hpcrowd.scenarios.terminal import (
+    Reasons,
+    plain_table,
+    print_json,
+    progress_bar,
+    reading,
+    say,
+    standard_output,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,34 +8,23 @@ from __future__ import annotations
 
 import pickle
 import threading
-from abc import ABC
-from abc import abstractmethod
-from collections.abc import Callable
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-from typing import override
+from typing import Any, override
 
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.populations.openness import FORMULA_NAMES
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.formats.registry import trace_path
 from hpcrowd.environment.grid.policies import GRID_POLICIES
-from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
-from hpcrowd.environment.schedulers.names import RECORDED
-from hpcrowd.scenarios.inspector.subjects.course import Control
-from hpcrowd.scenarios.inspector.subjects.course import Course
-from hpcrowd.scenarios.inspector.subjects.course import LiveCourse
-from hpcrowd.scenarios.inspector.subjects.course import PlayedBack
-from hpcrowd.scenarios.kinds.base import Scenario
-from hpcrowd.scenarios.kinds.base import takes_settings
-from hpcrowd.scenarios.kinds.files import SettingError
-from hpcrowd.scenarios.kinds.files import read_scenario
-from hpcrowd.scenarios.kinds.files import scenario_of
-from hpcrowd.scenarios.kinds.populations.resample import DOING
-from hpcrowd.scenarios.kinds.populations.resample import NONE
+from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, RECORDED
+from hpcrowd.environment.traces.formats.registry import trace_path
+from hpcrowd.scenarios.inspector.subjects.course import Control, Course, LiveCourse, PlayedBack
+from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
+from hpcrowd.scenarios.kinds.files import SettingError, read_scenario, scenario_of
+from hpcrowd.scenarios.kinds.populations.resample import DOING, NONE
 
 #: Schedulers that the page offers: none of them needs a file.
 OFFERED_SCHEDULERS = (*POOL_SCHEDULERS, "easy:backfill=sjbf", RECORDED)

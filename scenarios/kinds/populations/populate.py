@@ -162,7 +162,7 @@ class PopulateConfig(PowerSettings, MachineSettings):
             measured = replace(measured, name="the model's workload", cure=OBLIVIOUS)
         jobs = JobTable()
         if site is not None and made.requests is not None:
-            from hpcrowd.environment.machine.requests import Requests
+            from hpcrowd.environment.requests import Requests
 
             jobs.requests = Requests()
         home = ClusterSpec(processors, self.scheduler)

@@ -237,7 +237,7 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
         # Users are drawn anew and get numbers of their own.
         jobs.names = {field: known for field, known in prepared.names.items() if field != "user"}
         if people.work.jobs.requests is not None:
-            from hpcrowd.environment.machine.requests import Requests
+            from hpcrowd.environment.requests import Requests
 
             jobs.requests = Requests()
         overrun = prepared.header.overrun(self.overrun)

@@ -32,9 +32,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.agents.populations.component_users import AsRecorded
-from hpcrowd.agents.populations.semi_open import ComponentWork
 from hpcrowd.agents.populations.openness import Openness
-from hpcrowd.agents.populations.semi_open import add_members, draw_roster
+from hpcrowd.agents.populations.semi_open import ComponentWork, add_members, draw_roster
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis.curves import profile_distance, weekly_profile

@@ -19,7 +19,7 @@ import numpy as np
 from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.requests import Ask
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.measures import (
     Comparison,

@@ -17,7 +17,7 @@ from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Parent, Rules
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.streams import Streams
 from hpcrowd.scenarios.studies.slurm.records import (
     Key,

@@ -9,52 +9,43 @@ then can be compared with ``sprio`` and ``sshare`` before any schedule is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import heapify
-from heapq import heappop
+from heapq import heapify, heappop
 
 import numpy as np
 
-from hpcrowd.environment.engine.kernel.cluster import ClusterState
-from hpcrowd.environment.engine.kernel.cluster import Jobs
+from hpcrowd.environment.engine.kernel.cluster import ClusterState, Jobs
 from hpcrowd.environment.engine.kernel.heap import Heap
 from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.engine.kernel.nodes.loop import calculated
-from hpcrowd.environment.engine.kernel.nodes.queue import finish
-from hpcrowd.environment.engine.kernel.nodes.queue import join
-from hpcrowd.environment.engine.kernel.nodes.queue import occupy
-from hpcrowd.environment.engine.kernel.nodes.queue import withdraw
+from hpcrowd.environment.engine.kernel.nodes.queue import finish, join, occupy, withdraw
 from hpcrowd.environment.engine.kernel.nodes.site import Site
 from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
-from hpcrowd.environment.engine.passes.slurm.snapshot import hold_shares
-from hpcrowd.environment.engine.passes.slurm.snapshot import SlurmState
+from hpcrowd.environment.engine.passes.slurm.snapshot import SlurmState, hold_shares
 from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Rules
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.jobs import State
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.selection import Share
 from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
-from hpcrowd.environment.schedulers.slurm.admission import Admission
+from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
-from hpcrowd.environment.schedulers.slurm.admission import SiteRules
 from hpcrowd.environment.schedulers.slurm.queue import Factors
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
-from hpcrowd.scenarios.studies.slurm.records import Key
-from hpcrowd.scenarios.studies.slurm.records import Record
-from hpcrowd.scenarios.studies.slurm.records import Try
-from hpcrowd.scenarios.studies.slurm.schedules import KEPT
-from hpcrowd.scenarios.studies.slurm.schedules import KEPT_WORD
-from hpcrowd.scenarios.studies.slurm.schedules import TOTAL
-from hpcrowd.scenarios.studies.slurm.schedules import Schedule
-from hpcrowd.scenarios.studies.slurm.schedules import Simulated
-from hpcrowd.scenarios.studies.slurm.schedules import Workload
-from hpcrowd.scenarios.studies.slurm.schedules import drawn_phases
-from hpcrowd.scenarios.studies.slurm.schedules import schedule_of
-from hpcrowd.scenarios.studies.slurm.schedules import workload_of
+from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
+from hpcrowd.scenarios.studies.slurm.schedules import (
+    KEPT,
+    KEPT_WORD,
+    TOTAL,
+    Schedule,
+    Simulated,
+    Workload,
+    drawn_phases,
+    schedule_of,
+    workload_of,
+)
 
 
 class RecordedRun:

@@ -22,7 +22,7 @@ from hpcrowd.environment.machine.demand import partitions_asked
 from hpcrowd.environment.machine.files.reading import machine_given
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.requests import requests_of

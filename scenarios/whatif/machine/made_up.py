@@ -34,8 +34,8 @@ from hpcrowd.environment.machine.model import (
     PrioritySettings,
     SchedulingSettings,
 )
-from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.output.whole import whole_folder
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.terminal import say

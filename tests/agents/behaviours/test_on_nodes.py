@@ -20,7 +20,7 @@ from hpcrowd.agents.behaviours.on_nodes import (
 from hpcrowd.analysis.accounts.reactions import account, notes_of
 from hpcrowd.behaviours import DecisionLog, Decisions, Patience
 from hpcrowd.environment.machine.model import Account, NodeType, Partition, PrioritySettings, Qos
-from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.reactions import Degrade, Delay, During, ExpectedWait, LookAgain, Switch, Trigger
 from hypothesis import given, settings

@@ -15,11 +15,11 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.held import hold
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.jobs import UNKNOWN, Column
-from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.platform.changes import Maintenance
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.power.windows import StartWindow
+from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.reactions import Always, Cut, Degrade, Delay, During, Renounce, Switch, reaction_from

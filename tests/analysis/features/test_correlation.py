@@ -8,8 +8,8 @@ from hpcrowd import fit, generate
 from hpcrowd.analysis.models.jobs.locality import control_correlation
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.policies import adaptive
 from hpcrowd.environment.schedulers.policies.adaptive import rank_correlation
-from hpcrowd.environment.schedulers.predictors import correlation
 from hpcrowd.models import with_correlation
 from hpcrowd.scenarios.studies.minh2012.correlation_measures import foretold_signs
 from hypothesis import given
@@ -105,7 +105,7 @@ def test_weeks_have_their_own_correlation():
         (slice(None), 0, -WEEK, ["nan", 1, -1, "nan", 1]), (slice(None), 0, 9 * WEEK, []),
     ):  # fmt: skip
         given = submit[some] + since, run[some], processors[some]
-        assert expected == told(correlation.weekly_correlations(*given, origin=origin))
+        assert expected == told(adaptive.weekly_correlations(*given, origin=origin))
 
 
 def told(values):
@@ -115,7 +115,7 @@ def told(values):
 
 def test_scheduler_knows_no_job_that_has_not_ended():
     """A job that runs on into the next week counts from the week after its end on."""
-    weekly = correlation.WeeklyCorrelation(origin=100)
+    weekly = adaptive.WeeklyCorrelation(origin=100)
     submit, run, processors = weeks_of(1)
     submit = submit + 100
     weekly.ended(submit[:2], run[:2], processors[:2])
@@ -132,7 +132,7 @@ def test_signs_are_compared_where_both_are_known():
         ([], "nan"), ([0.5], 0.5), ([0.9, 0.2, -0.4], -0.1), ([0.2, math.nan], 0.2),
         ([math.nan, -0.2], -0.2), ([0.5, math.nan, math.nan], "nan"),
     ):  # fmt: skip
-        assert [expected] == told(np.array([correlation.expected_correlation(before)]))
+        assert [expected] == told(np.array([adaptive.expected_correlation(before)]))
     signs = foretold_signs(*weeks_of(1, 1, -1, -1, 1, 0))
     assert [1, 1, -1, -1, 1, "nan"] == told(signs.correlation)
     assert ["nan", 1, 1, 0, -1, 0] == told(signs.expected)

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State, name_of
 from hpcrowd.environment.machine.model import Account, Limits, Machine, Partition, Qos, Reservation
-from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.selection import Share
+from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 
 #: s; later than any end.

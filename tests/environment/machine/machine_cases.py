@@ -17,7 +17,7 @@ from hpcrowd.environment.machine.model import (
     Reservation,
     SchedulingSettings,
 )
-from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.requests import Ask, Requests
 
 Job = dict[str, Any]
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, join
-from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
+from hpcrowd.environment.requests import WORDS, Ask, Requests
 
 
 def asking(*nodes, features=""):

@@ -10,7 +10,7 @@ from hpcrowd.analysis.features.jobs import offered_load, wait
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.requests import WORDS, Ask
+from hpcrowd.environment.requests import WORDS, Ask
 from hpcrowd.environment.traces.formats.common.site_columns import RUNS as COLUMN
 from hpcrowd.environment.traces.formats.common.site_columns import (
     EarlierRun,

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Column
-from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, first_line
 from hpcrowd.environment.traces.formats.common.names import (

@@ -12,8 +12,9 @@ from hpcrowd.analysis.models.jobs.comprehensive import (
     bag_places,
     user_bags,
 )
-from hpcrowd.analysis.models.jobs.locality import JobClasses, Locality, Table, runs_of
+from hpcrowd.analysis.models.jobs.locality import JobClasses, Locality, counted
 from hpcrowd.analysis.models.jobs.mugm import Mixture, Mugm, UserGroup, nearest_power
+from hpcrowd.analysis.models.jobs.placing import fill_runs
 from hpcrowd.analysis.models.model import fit
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
@@ -174,9 +175,10 @@ def test_jobs_of_a_bag_are_alike(options):
 
 def test_runs_are_as_long_as_in_the_table():
     """Each class has its own lengths, with their shares; which is next goes by the table."""
-    lengths = Table.of([(0, 1, 3), (0, 4, 1), (1, 2, 7), (2, 1, 1)])
-    follows = Table.of([(0, 1, 9), (0, 2, 1), (1, 0, 1), (2, 0, 1)])
-    label, run = runs_of(30_000, lengths, follows, np.random.default_rng(1))
+    lengths = counted([(0, 1, 3), (0, 4, 1), (1, 2, 7), (2, 1, 1)])
+    follows = counted([(0, 1, 9), (0, 2, 1), (1, 0, 1), (2, 0, 1)])
+    label, run = np.zeros((2, 30_000), np.int64)
+    fill_runs(np.random.default_rng(1).random((3, 30_000)), lengths, follows, label, run)
     found = run_lengths(label)[:-1]
     of_run = label[np.cumsum(found) - 1]
     assert {0, 1, 2} == {*of_run.tolist()}

@@ -15,7 +15,7 @@ from hpcrowd.environment.errors import ModelFileError
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.files.toml_text import write_machine
 from hpcrowd.environment.machine.model import Account, Machine, NodeType, Partition, Qos
-from hpcrowd.environment.machine.requests import WORDS, Ask
+from hpcrowd.environment.requests import WORDS, Ask
 from hpcrowd.environment.traces.formats.registry import read_trace, write_trace
 from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.scenarios.kinds.populations.populate import populate

@@ -17,8 +17,8 @@ from hpcrowd.environment.machine.model import (
     Reservation,
     SchedulingSettings,
 )
-from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.selection import Stock
+from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
 from hpcrowd.environment.schedulers.on_nodes.room import Arrays, OpenStock, RoomOverTime

@@ -7,7 +7,7 @@ from typing import override
 
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.layout import bits
-from hpcrowd.environment.machine.outlook import Forecast, Outlook, PartitionState, Standing
+from hpcrowd.environment.schedulers.outlook import Forecast, Outlook, PartitionState, Standing
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.stops import FOREVER

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hpcrowd import Trace, parse_swf
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
+from hpcrowd.environment.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.accounting import submissions
 from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.common.names import NAMED, worded

@@ -8,7 +8,7 @@ import pytest
 from hpcrowd import ResampleConfig, read_results, read_swf, read_trace, replay, resample, write_swf
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import UNKNOWN, State
-from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.errors import QuantityError
 from hpcrowd.scenarios.commands.options import named_numbers
 from hpcrowd.scenarios.kinds.populations.resample import pool_of

@@ -5,6 +5,7 @@ import pytest
 from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.clock import WEEK, Clock
+from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
@@ -15,8 +16,7 @@ from hpcrowd.environment.machine.model import (
     Preempt,
     SchedulingSettings,
 )
-from hpcrowd.environment.machine.past import Placed
-from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.state import ClusterState, begin_from, check_state

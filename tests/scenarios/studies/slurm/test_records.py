@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Condition, Parent
-from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.requests import Ask
 from hpcrowd.scenarios.studies.slurm.recorded_logs import load_any
 from hpcrowd.scenarios.studies.slurm.records import Key, load
 from hpcrowd.scenarios.studies.slurm.schedules import workload_of

@@ -7,7 +7,7 @@ from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.machine.files.reading import with_changes
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, NodeType, Preempt, Reservation
-from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.scenarios.whatif.machine import comparison, made_up
 from hpcrowd.scenarios.whatif.machine.comparison import Change, Site, machine_what_if, made_up_site
 

@@ -8,7 +8,7 @@ from hpcrowd import generate_swf, jobs_from_trace, parse_swf
 from hpcrowd.environment.holds.recorded import NOT_THERE, recorded_rules
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.traces.formats.common.accounting import BACKWARD, OTHER_WALLTIME
 from hpcrowd.environment.traces.formats.common.base import BEFORE_START
 from hpcrowd.environment.traces.formats.pbs.accounting import PBS

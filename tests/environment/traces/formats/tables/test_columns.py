@@ -15,7 +15,7 @@ from hpcrowd.analysis.results import read_jobs, write_jobs
 from hpcrowd.environment.errors import QuantityError, ResultsError, TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
-from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
+from hpcrowd.environment.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.registry import (
     FORMATS,

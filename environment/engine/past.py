@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.machine.selection import Holding
 
 
 class Placed(NamedTuple):
@@ -16,8 +15,9 @@ class Placed(NamedTuple):
     partition: str = ""
     #: names of the nodes that it runs on; empty if the rule of placement is to choose
     nodes: tuple[str, ...] = ()
-    #: exactly what it holds (or held, if it is over), which goes before ``nodes``
-    holding: Holding = ()
+    #: exactly what it holds (or held, if it is over), which goes before ``nodes``: a
+    #: ``machine.selection.Holding``
+    holding: tuple[Any, ...] = ()
     #: s since the origin; when it could start at the earliest, -1 for its submission or begin time
     eligible: int = UNKNOWN
     #: why it waits, in Slurm's words
