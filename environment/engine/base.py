@@ -34,7 +34,7 @@ from hpcrowd.environment.stops import FOREVER, Stop
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.changes import Changes
     from hpcrowd.environment.engine.idle import DelayedStart, IdleNodes, Switching
-    from hpcrowd.environment.engine.past import Past
+    from hpcrowd.environment.schedulers.past import Past
 
 #: Waiting jobs that passes may look at before an engine returns: about 0.1 to 0.5 s for those that
 #: plan the whole queue, and for the others.

@@ -50,7 +50,7 @@ from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.idle import Switching
-    from hpcrowd.environment.engine.past import Past
+    from hpcrowd.environment.schedulers.past import Past
 
 #: Policies of the compiled loop itself, by name.
 POLICIES = {"fcfs": FCFS, "easy": EASY, "recorded": RECORDED}

@@ -20,7 +20,7 @@ from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.engine.past import Past
+    from hpcrowd.environment.schedulers.past import Past
 
 #: Columns of the table by the fields of what schedulers see of a job, after its row.
 OWNER = [Column.USER, Column.GROUP, Column.QUEUE]

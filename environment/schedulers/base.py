@@ -24,8 +24,8 @@ from hpcrowd.environment.stops import FOREVER
 if TYPE_CHECKING:
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.cluster import Cluster  # circle: for its type only
-    from hpcrowd.environment.engine.past import Past
     from hpcrowd.environment.schedulers.outlook import Outlook
+    from hpcrowd.environment.schedulers.past import Past
 
 
 class ReasonCode(IntEnum):

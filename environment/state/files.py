@@ -64,13 +64,13 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.environment.clock import LATEST_START, Clock, zone_of
-from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import ParseError, QuantityError, TraceError, not_one_of
 from hpcrowd.environment.files import check_characters
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable
 from hpcrowd.environment.limits.numbers import LATEST_MOMENT, MOST_PROCESSORS
 from hpcrowd.environment.machine.hostlists import collapse, expand
 from hpcrowd.environment.requests import WORDS, Ask, Requests
+from hpcrowd.environment.schedulers.past import Placed
 from hpcrowd.environment.state.state import (
     ClusterState,
     NodeLists,

@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import Clock, second_of
-from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.header import most_in_use
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -40,6 +39,7 @@ from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.slurm.records import Kind, Record
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.requests import Ask, Requests
+from hpcrowd.environment.schedulers.past import Placed
 from hpcrowd.environment.state.state import ClusterState, NodeLists, check_state, refuse
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, read_file

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import Clock, moment
-from hpcrowd.environment.engine.past import Past, Phases, Placed
 from hpcrowd.environment.errors import ParseError, QuantityError, TraceError, nearest, shortened
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 from hpcrowd.environment.jobs import State as Outcome
@@ -23,6 +22,7 @@ from hpcrowd.environment.limits.numbers import LARGEST_TIME
 from hpcrowd.environment.machine.hostlists import expand
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.schedulers.past import Past, Phases, Placed
 
 if TYPE_CHECKING:
     from hpcrowd.environment.simulation import Simulation

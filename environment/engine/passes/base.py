@@ -21,7 +21,7 @@ from hpcrowd.environment.schedulers.estimates import Predictor
 from hpcrowd.environment.schedulers.order import FCFS
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.engine.past import Past
+    from hpcrowd.environment.schedulers.past import Past
 
 
 class Machine(Protocol):

@@ -20,7 +20,7 @@ from hpcrowd.environment.schedulers.policies.fair_share import Usage
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.engine.past import Past
+    from hpcrowd.environment.schedulers.past import Past
 
 #: Orders by the name of their key.
 ORDERS = {

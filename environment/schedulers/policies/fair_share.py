@@ -27,7 +27,7 @@ from hpcrowd.environment.schedulers.policies.multi_queue import (
 )
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.engine.past import Past
+    from hpcrowd.environment.schedulers.past import Past
 
 #: Half-life of usage: the default of Slurm's PriorityDecayHalfLife (slurm.conf).
 HALF_LIFE = "7d"

@@ -17,13 +17,13 @@ from copy import copy
 from functools import cache
 from typing import Protocol, Self
 
-from hpcrowd.environment.engine.past import Phases
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
 from hpcrowd.environment.machine.demand import Demand, demand_of, partitions_asked
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, Partition, Preempt, Qos
 from hpcrowd.environment.machine.selection import RULES, Rule, Stock, select
 from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.schedulers.past import Phases
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
 from hpcrowd.environment.schedulers.slurm.queue import Priorities, QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Association, Shares

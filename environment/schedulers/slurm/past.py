@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcrowd.environment.engine.past import Past, Phases, Placed
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
 from hpcrowd.environment.machine.demand import demand_of
 from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.selection import Holding, Share, Stock, select
 from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.schedulers.past import Past, Phases, Placed
 from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import LN2, Shares

@@ -29,11 +29,11 @@ import numpy as np
 from hpcrowd.analysis.forecast.conformal import LEVELS, OpenForecasts, Recalibration, wait_classes
 from hpcrowd.analysis.forecast.scores import covered, quantiles
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
-from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Parent
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.requests import Ask, joined
+from hpcrowd.environment.schedulers.past import Placed
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try

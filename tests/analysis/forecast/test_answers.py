@@ -16,9 +16,9 @@ from hpcrowd.analysis.forecast.futures import Asked, Future, Outset
 from hpcrowd.analysis.pictures import fan
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.schedulers.past import Placed
 from hpcrowd.environment.state.state import ClusterState
 
 from tests.support.reports import Page

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.environment.engine.kernel.nodes.loop import next_pass
-from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, State
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
+from hpcrowd.environment.schedulers.past import Placed
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.state import begin_from

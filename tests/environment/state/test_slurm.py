@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import HpcrowdError, ParseError, QuantityError, TraceError
 from hpcrowd.environment.jobs import number_of
 from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.schedulers.past import Placed
 from hpcrowd.environment.state.files import read_state, write_state
 from hpcrowd.environment.state.slurm import state_of_slurm
 

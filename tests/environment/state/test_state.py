@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import ParseError, QuantityError, TraceError
 from hpcrowd.environment.jobs import Column, JobTable
 from hpcrowd.environment.requests import WORDS, Ask, Requests
+from hpcrowd.environment.schedulers.past import Placed
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.files import NUMBERS, read_state, write_state
 from hpcrowd.environment.state.state import ClusterState, check_state

@@ -30,7 +30,6 @@ from hpcrowd.environment.engine.passes.slurm.snapshot import (
     Snapshot,
     snapshot_of,
 )
-from hpcrowd.environment.engine.past import Phases
 from hpcrowd.environment.errors import SchedulerError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
@@ -38,6 +37,7 @@ from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.selection import Holding, Rule, Share, Stock
 from hpcrowd.environment.registry import said
 from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.schedulers.past import Phases
 from hpcrowd.environment.schedulers.slurm.admission import (
     Admission,
     SiteRules,

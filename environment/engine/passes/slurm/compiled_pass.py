@@ -20,10 +20,10 @@ from hpcrowd.environment.engine.kernel.nodes.loop import (
 from hpcrowd.environment.engine.passes.base import PassOnNodes
 from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
 from hpcrowd.environment.engine.passes.slurm.snapshot import hold_shares
-from hpcrowd.environment.engine.past import Past, Placed
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
 from hpcrowd.environment.machine.demand import demand_of
 from hpcrowd.environment.machine.selection import Holding, Stock
+from hpcrowd.environment.schedulers.past import Past, Placed
 from hpcrowd.environment.schedulers.slurm.past import (
     NOTHING_KNOWN,
     Seating,

@@ -27,11 +27,11 @@ from hpcrowd.environment.engine.kernel.nodes.queue import (
     withdraw,
 )
 from hpcrowd.environment.engine.kernel.nodes.site import Site
-from hpcrowd.environment.engine.past import Phases
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s
 from hpcrowd.environment.machine.selection import Holding, Stock
 from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.schedulers.outlook import Forecast
+from hpcrowd.environment.schedulers.past import Phases
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.stops import FOREVER

@@ -16,7 +16,6 @@ from functools import partial
 from types import SimpleNamespace
 from typing import override
 
-from hpcrowd.environment.engine.past import Past, Phases, Placed
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.layout import Layout
@@ -24,6 +23,7 @@ from hpcrowd.environment.machine.model import Machine, Partition, Preempt, Qos
 from hpcrowd.environment.machine.selection import RULES, Holding, Rule, Stock, select
 from hpcrowd.environment.schedulers.base import EndedJob, Look, RunningJob, Scheduler, WaitingJob
 from hpcrowd.environment.schedulers.outlook import Outlook
+from hpcrowd.environment.schedulers.past import Past, Phases, Placed
 from hpcrowd.environment.schedulers.slurm import past as pasts
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper

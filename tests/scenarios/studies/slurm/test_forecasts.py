@@ -5,7 +5,6 @@ import pytest
 from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.clock import WEEK, Clock
-from hpcrowd.environment.engine.past import Placed
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
@@ -17,6 +16,7 @@ from hpcrowd.environment.machine.model import (
     SchedulingSettings,
 )
 from hpcrowd.environment.requests import Ask, Requests
+from hpcrowd.environment.schedulers.past import Placed
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.state import ClusterState, begin_from, check_state
