@@ -449,7 +449,8 @@ def _jobs(
         starts = now + np.asarray(recalibration.adjusted(raw - now), np.float64)
         starts = np.where(starts > until, np.inf, starts)
         # A job ends as much later as it starts later than in the futures.
-        moved = np.where(np.isfinite(starts) & np.isfinite(raw), starts - raw, 0)
+        known = np.isfinite(starts) & np.isfinite(raw)
+        moved = np.subtract(starts, raw, out=np.zeros(raw.shape), where=known)
         ends = np.where(np.isfinite(starts), ends + moved, np.inf)
     within, at_once = np.isfinite(start).mean(axis=1), (start <= now + AT_ONCE).mean(axis=1)
     chances = getattr(recalibration, "chances", None)

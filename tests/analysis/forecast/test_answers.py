@@ -102,6 +102,9 @@ def test_bounds_beyond_the_horizon_are_open():
     futures = [made_future(n, (-HOUR, start)) for n, start in enumerate(starts)]
     found = answers_of(ONE, futures, reasons={})
     (job,) = found.jobs
+    same = SimpleNamespace(adjusted=lambda raw: raw)
+    (again,) = answers_of(ONE, futures, reasons={}, recalibration=same).jobs
+    assert job.end.tolist() == again.end.tolist()
     assert [0, 60, 400, math.inf, math.inf] == (job.start - NOW).tolist()
     assert (0.6, 0.3) == (job.within, job.at_once)
     plain = found.to_dict()["jobs"][0]
