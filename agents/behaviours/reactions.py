@@ -434,34 +434,36 @@ class Draws:
     """A uniform number for each job of users.
 
     The numbers of recorded jobs are drawn before the run, so that the same jobs react whenever they
-    come; those of made-up jobs when they come.
+    come; those of added ones when they come first, and those of made-up ones when they come.
     """
 
     def __init__(self) -> None:
         self._jobs: JobTable | None = None
-        self._drawn: np.ndarray = np.zeros(0)
-        self._streams: dict[int, np.random.Generator] = {}  # of users who make up their jobs
+        self._drawn = np.zeros(0)
+        self._streams: dict[int, np.random.Generator] = {}
 
     def begin(self, user: ReplayUser, stream: np.random.Generator) -> None:
-        """Draw the numbers of the jobs of a user, or keep the stream."""
-        self._streams.pop(user.number, None)
-        if not hasattr(user, "work"):
-            self._streams[user.number] = stream
-            return
+        """Draw the numbers of the recorded jobs of a user, and keep the stream."""
+        self._streams[user.number] = stream
         jobs = user.model.jobs
         if self._jobs is not jobs:
-            self._jobs, self._drawn = jobs, np.zeros(len(jobs))
-        units = user.behaviour.units or user.work.by_session
-        first, last = units.first[user.units.start], units.first[user.units.stop]
-        # By row, whatever the units are.
-        self._drawn[np.sort(units.rows[first:last])] = stream.random(last - first)
+            self._jobs, self._drawn = jobs, np.full(len(jobs), np.nan)
+        if hasattr(user, "work"):
+            units = user.behaviour.units or user.work.by_session
+            first, last = units.first[user.units.start], units.first[user.units.stop]
+            # By row, whatever the units are.
+            self._drawn[np.sort(units.rows[first:last])] = stream.random(last - first)
 
     def of(self, user: ReplayUser, rows: Int64s) -> NDArray[np.float64]:
         """Return the numbers of some jobs of a user."""
-        stream = self._streams.get(user.number)
-        found: NDArray[np.float64] = (
-            self._drawn[rows] if stream is None else stream.random(len(rows))
-        )
+        if not hasattr(user, "work"):
+            return self._streams[user.number].random(len(rows))
+        more = len(user.model.jobs) - len(self._drawn)
+        if more > 0:
+            self._drawn = np.append(self._drawn, np.full(max(more, len(self._drawn)), np.nan))
+        new = rows[np.isnan(self._drawn[rows])]
+        self._drawn[new] = self._streams[user.number].random(len(new))
+        found: NDArray[np.float64] = self._drawn[rows]
         return found
 
 

@@ -157,6 +157,18 @@ def test_a_session_of_ones_own(jobs, plain):
     assert {(0, 1), (1, 2), (0, 3), (3, 2)} == set(edges)
 
 
+def test_a_session_of_ones_own_reacts_by_chance(jobs):
+    """Its jobs get their draws when they come; those of the others stay as they are."""
+    late = Delay(During([(0, 10_000)]), by=5, probability=0.5)
+    behaviour = lambda work: Composed(SessionGraph(work), reactions=[late])  # noqa: E731
+    model, user = start(jobs, behaviour)
+    rows = jobs.append(200, user=1, processors=1, run_time=1, requested_time=1)
+    for row in rows:
+        user.graph.add_edge(2, user.graph.add_unit([row]))
+    model.run()
+    assert 60 < len({note.row for note in user.notes} & set(rows.tolist())) < 140
+
+
 def test_what_cannot_be_changed(make_jobs):
     """Each mistake is one line, and changes nothing."""
     other = (0, 10, 1, 9, 7), (500, 10, 1, 9, 7)
