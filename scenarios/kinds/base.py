@@ -22,7 +22,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_origin
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
@@ -407,9 +418,18 @@ def _type_of(name: str, field: FieldInfo) -> str:
     """Return the type of a setting as people write it."""
     if name in TAKES and get_origin(field.annotation) is not Literal:
         return TAKES[name]
-    kind: Any = field.annotation
-    words = str(kind) if get_origin(kind) else kind.__name__
-    return re.sub(r"(typing|pathlib|hpcrowd|collections)[\w.]*\.(?=\w)", "", words)
+    return re.sub(
+        r"(typing|pathlib|hpcrowd|collections)[\w.]*\.(?=\w)", "", _words(field.annotation)
+    )
+
+
+def _words(kind: Any) -> str:
+    """Return a type as people write it, without what pydantic is to do with its values."""
+    if get_origin(kind) is Annotated:
+        return _words(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return " | ".join(_words(one) for one in get_args(kind))
+    return str(kind) if get_origin(kind) else "None" if kind is NoneType else kind.__name__
 
 
 def with_settings[F: Callable[..., Any]](

@@ -41,6 +41,7 @@ def test_signatures_list_all_settings(function):
         shown = parameters[name]
         assert shown.kind == shown.KEYWORD_ONLY, name
         assert shown.annotation, name
+        assert "(" not in shown.annotation, name
         if not field.is_required():
             assert shown.default == field.get_default(), name
         assert str(field.description) in str(function.__doc__), name
