@@ -233,8 +233,8 @@ class ReplayUser(User):
 
     def jobs_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit, by submission."""
-        graph = self.changed_graph
-        return self.recorded_jobs_of(unit) if graph is None else graph.rows_of(unit)
+        # Units that were added to the graph are in it, even if it decides no longer.
+        return self.recorded_jobs_of(unit) if self._graph is None else self._graph.rows_of(unit)
 
     def recorded_jobs_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit of the record, by submission."""

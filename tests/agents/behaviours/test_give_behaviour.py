@@ -118,8 +118,10 @@ def test_changes_of_the_graph_count_on(jobs, plain):
     model.run(until=500)
     assert graph is user.graph
     give_behaviour(model, user, "rigid")  # added units wait for nothing then
+    model.run(until=600)
+    give_behaviour(model, user, "adjusted")  # 2 waits for 1 as recorded; added units for nothing
     model.run()
-    assert [0, 350, 360, 700, 200, 900] == jobs.submit.tolist()
+    assert [0, 350, 360, 750, 200, 900] == jobs.submit.tolist()
     assert (6, 5) == (jobs.count(hc.State.COMPLETED), user.submitted)
 
 
