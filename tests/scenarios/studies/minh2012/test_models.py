@@ -221,9 +221,8 @@ def test_the_study_on_a_trace(read_trace, name, page):
     assert {"HPC": 9, "LLN": 20}[name] == len(found.requirements)
     assert [] == [one.what for one in found.failures]
     assert NOT_HOLDING[name] == {one.name for one in found.claims if not one.holds}
-    for table in (arrival_table, study.schedule_table):
-        for row in table(found)[1]:
-            assert f"| {' | '.join(row)} |" in page
+    for row in (*arrival_table(found)[1], *study.schedule_rows(found)):
+        assert f"| {' | '.join(row)} |" in page
     for what, trace, data, ours, _ in study.distance_table(found)[1]:
         assert f"| {what} | {trace} | {data} | {ours} | " in page
     if name == "LLN":  # in the band at loads of 0.7 to 0.9, and below it on large systems
