@@ -13,7 +13,7 @@ components.parquet  which rows are components of one job, if a grid split any, t
 energy.parquet      energy, carbon and cost of every job, with a description of power, the columns
                     of :data:`hpcrowd.analysis.energy.account.JOB_MEANING`
 visits.parquet      arrivals and departures of users, if there are any, the columns of
-                    :data:`hpcrowd.agents.behaviours.visits.VISIT_MEANING`
+                    :data:`hpcrowd.agents.populations.openness.VISIT_MEANING`
 trace.swf.gz        the run as a trace, see :meth:`hpcrowd.analysis.run.Run.to_trace`
 trace.names.csv     names of users, groups and so on, if the replayed trace has them
 summary.json        the metrics, see :meth:`hpcrowd.analysis.run.Run.summary`

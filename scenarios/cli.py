@@ -9,7 +9,7 @@ Exit codes: 0 success; 1 a published figure was not reached, or runs of a sweep 
 command or its input is wrong, or its output cannot be written, and a message of one line says why;
 129, 130 and 143 ended by SIGHUP, Ctrl-C and SIGTERM; 141 the reader of standard output has gone.
 
-What code that files name a command may load (:mod:`hpcrowd.environment.limits.trust`) follows from
+What code that files name a command may load (:mod:`hpcrowd.environment.registry`) follows from
 its name and what was typed; one that is not in :data:`RUNS` loads nothing that a file names.
 """
 

@@ -188,7 +188,7 @@ class Minds:
         number
             Number of the user.
         reason, released
-            What released the unit, see :data:`~hpcrowd.agents.learned.mind.ENDED`, and when, s.
+            What released the unit, see :data:`~hpcrowd.agents.learned.features.ENDED`, and when, s.
         first, last
             s; its first and last submission.
         wall

@@ -81,7 +81,7 @@ def report_html(
     Parameters
     ----------
     runs
-        One or several runs, or the result of :func:`analysis.compare`. The others are compared
+        One or several runs, or the result of ``hc.compare``. The others are compared
         with the first.
     title
         Heading; by default the labels of the runs.

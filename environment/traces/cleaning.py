@@ -229,7 +229,7 @@ def clean(trace: Trace, rules: CleaningRules) -> tuple[Trace, Cleaned]:
     """Return a trace without the jobs that the rules remove, and what each rule removed.
 
     The other jobs keep their order and are unchanged, except for references to removed jobs. The
-    origin stays even if the first days are removed; :func:`environment.window` moves it.
+    origin stays even if the first days are removed; ``hc.window`` moves it.
 
     Raises
     ------
