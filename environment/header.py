@@ -2,8 +2,8 @@
 
 A log without a size of the machine holds at least what was in use at once. That peak is a lower
 bound: processors that were never needed at the same time as the others do not show. Formats that
-record no size put the peak into the header that they make, with a note that tells it from a size
-that was given.
+record no size put the peak into the header that they make, with a note that sets it apart from a
+size that was given.
 """
 
 from __future__ import annotations

@@ -131,20 +131,24 @@ def numbers_of(names: Names, field: str, whom: str) -> list[int | range]:
     return found
 
 
-class Column(IntEnum):
-    """Rows of the matrix, one per column of the table: its place, its meaning and unit.
-
-    ``jobs.parquet`` and the documentation take the meaning from here.
-    """
+class MatrixRow(IntEnum):
+    """Rows of a matrix: the place of each, with its meaning and unit."""
 
     meaning: str
 
     def __new__(cls, place: int, meaning: str) -> Self:
         """Return the member for a place in the matrix."""
-        column = int.__new__(cls, place)
-        column._value_ = place
-        column.meaning = meaning
-        return column
+        row = int.__new__(cls, place)
+        row._value_ = place
+        row.meaning = meaning
+        return row
+
+
+class Column(MatrixRow):
+    """Rows of the matrix of jobs, one per column of the table.
+
+    ``jobs.parquet`` and the documentation take the meaning from here.
+    """
 
     NUMBER = 0, "job number in the trace, counted from 1 where users are generated"
     USER = 1, "user number; -1 unknown"

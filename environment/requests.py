@@ -9,27 +9,17 @@ Requests of a job follow when it gets another number of processors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from math import gcd
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, MatrixRow
 from hpcrowd.environment.limits.numbers import check_memory
 
 
-class Ask(IntEnum):
-    """Rows of the matrix: place, meaning and unit. sbatch(1) names the option in parentheses."""
-
-    meaning: str
-
-    def __new__(cls, place: int, meaning: str) -> Self:
-        """Return the member for a place in the matrix."""
-        one = int.__new__(cls, place)
-        one._value_ = place
-        one.meaning = meaning
-        return one
+class Ask(MatrixRow):
+    """Rows of the matrix of requests; sbatch(1) names the option in parentheses."""
 
     NODES = 0, "least nodes (--nodes)"
     MAX_NODES = 1, "most nodes (--nodes=MIN-MAX)"

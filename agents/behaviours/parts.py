@@ -251,7 +251,7 @@ class Reaction:
 
 
 class Trigger:
-    """Tells when users react. May be shared by users and reactions; subclass it."""
+    """Says when users react. May be shared by users and reactions; subclass it."""
 
     seam: ClassVar = Seam(
         "Trigger", 'reactions = [{{ do = "delay", by = "1h", when = "{0}" }}] in a file of users'

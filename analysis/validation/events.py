@@ -138,7 +138,7 @@ def _outages(jobs: JobTable) -> list[Event]:
 
 
 def _runs(quiet: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return from where on and up to where something is quiet, each time."""
+    """Return where each quiet stretch begins and ends."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], quiet.astype(int), [0]])))
     return [(low, high) for low, high in edges.reshape(-1, 2).tolist()]
 

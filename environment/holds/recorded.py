@@ -75,7 +75,7 @@ class JobIds:
     clusters
         The cluster of each job, shape (jobs,); None if that is not known.
     partition
-        Field 16 of each job, which tells jobs apart that have the same identifier, shape (jobs,).
+        Field 16 of each job, which differs between jobs of the same identifier, shape (jobs,).
     """
 
     def __init__(

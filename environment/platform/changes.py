@@ -213,7 +213,7 @@ def changes_until(now: int, changes: Sequence[Change], processors: int) -> dict[
 
 
 def check_changes(changes: Sequence[Change], processors: int) -> None:
-    """Check that changes of a cluster with so many processors are possible, and go together.
+    """Check that changes of a cluster with that many processors are possible, and go together.
 
     Raises QuantityError with the first wrong change, and the rule.
     """

@@ -1,6 +1,6 @@
 """Trace files as bytes and lines, plain or gzipped; lines that are too long are refused.
 
-Of JSON that is no log of jobs which can be read, :func:`named_json` says what it is, and what to
+Of JSON that cannot be read as a log of jobs, :func:`named_json` says what it is, and what to
 read instead. Source: man pages of ``qstat``, ``pbsnodes``, ``condor_history``, ``bjobs``,
 ``oarstat``, ``flux jobs`` and ``sinfo``, and what they print.
 """
