@@ -27,9 +27,10 @@ FEWER = dict.fromkeys(("judge", "stats", "gantt", "validate", "sweep", "reproduc
 
 
 def files(folder):
-    """Return when each file of the outputs in a folder was written."""
-    return {path: path.stat().st_mtime_ns for path in folder.glob("out*/**/*")} | {
-        path: path.stat().st_mtime_ns for path in folder.glob("out*") if path.is_file()
+    """Return when each file of the outputs in a folder was written; locks do not count."""
+    found = (*folder.glob("out*"), *folder.glob("out*/**/*"))
+    return {
+        path: path.stat().st_mtime_ns for path in found if path.is_file() and path.name != ".lock"
     }
 
 
