@@ -267,6 +267,7 @@ PARTS: Registry[type[RunPart]] = Registry(
         "grid": "hpcrowd.analysis.accounts.grid:Sites",
         "population": "hpcrowd.analysis.accounts.population:Population",
         "holds": "hpcrowd.analysis.accounts.holds:Held",
+        "given up": "hpcrowd.analysis.accounts.given_up:GaveUp",
         "decisions": "hpcrowd.analysis.accounts.decisions:LoggedDecisions",
     }
 )

@@ -47,8 +47,8 @@ PARTS = {
         environment/traces/requests scenarios/commands/look/machine scenarios/kinds/parts/machine
         """,
     "holds": """
-        environment/holds/ analysis/accounts/holds
-        scenarios/kinds/parts/holds
+        environment/holds/ analysis/accounts/holds analysis/accounts/given_up
+        scenarios/kinds/parts/holds scenarios/kinds/parts/given_up
         """,
     "platform": """
         environment/platform/ environment/schedulers/policies/adaptive

@@ -105,6 +105,7 @@ def stats_json(measured: Sequence[Features]) -> dict[str, Any]:
             "sha256": workload.sha256 or None,
             "jobs": len(workload),
             "left_out": dict(workload.left_out),
+            **({"given_up": workload.given_up} if workload.given_up else {}),
             "notes": list(workload.notes),
             "remarks": list(workload.remarks),
             "clock_note": workload.clock.note,

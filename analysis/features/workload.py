@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
-from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, UnavailableError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
-from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.traces.trace import Trace, counted, tally
+from hpcrowd.environment.quantities import format_duration, plural, round_half_up
+from hpcrowd.environment.traces.trace import Trace, counted, gave_up, tally
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
@@ -104,6 +104,8 @@ class Workload:
         Checksum of the trace; empty if there is none.
     left_out
         Number of jobs left out, by reason.
+    given_up
+        Jobs that were cancelled in the queue, which are none of these; see :func:`given_up_in`.
     notes
         Further remarks on how the jobs were chosen.
     settings
@@ -129,6 +131,7 @@ class Workload:
     machine: int | None = None
     sha256: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
+    given_up: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
     remarks: list[str] = field(default_factory=list, repr=False)
@@ -305,6 +308,13 @@ class Workload:
         size = trace.size
         if size.note:
             notes.append(size.note)
+        given_up = given_up_in(trace)
+        if given_up:
+            notes.append(
+                f"{plural(given_up['jobs'], 'job')} given up in the queue "
+                f"({given_up['share_of_jobs']:.1%}), half of them within "
+                f"{format_duration(given_up['wait_median_s'])}"
+            )
         return cls.of(
             trace["submit"][keep],
             trace["run"][keep],
@@ -321,6 +331,7 @@ class Workload:
             machine=size.processors,
             sha256=trace.sha256,
             left_out=left_out,
+            given_up=given_up,
             notes=tuple(notes),
             settings=settings or Settings(),
         )
@@ -385,6 +396,32 @@ class Workload:
             **{name: getattr(jobs, name) for name in NUMBERS},
             **others,
         )
+
+
+def given_up_in(trace: Trace) -> dict[str, Any]:
+    """Return how many jobs of a trace were given up in the queue, and by whom, fit for JSON.
+
+    Empty without any. Waits until they left are in s, processors are those asked for; by user, and
+    by local hour of the submission, are numbers of jobs.
+    """
+    left = gave_up(trace)
+    if not left.any():
+        return {}
+    waits, clock = trace["wait"][left].astype(np.int64), Clock.of(trace.header)
+    asked = trace["requested_processors"][left]
+    asked = np.where(asked > 0, asked, trace["allocated_processors"][left])
+    hours = clock.walls(trace["submit"][left].astype(np.int64)) // HOUR % 24
+    users, jobs = np.unique(trace["user"][left], return_counts=True)
+    return {
+        "jobs": len(waits),
+        "share_of_jobs": len(waits) / len(trace),
+        "processors_mean": float(asked[asked > 0].mean()) if (asked > 0).any() else None,
+        "wait_mean_s": float(waits.mean()),
+        "wait_median_s": float(np.median(waits)),
+        "wait_p90_s": float(np.percentile(waits, 90)),
+        "by_user": dict(zip(map(str, users.tolist()), jobs.tolist(), strict=True)),
+        "by_hour": np.bincount(hours, minlength=24).tolist(),
+    }
 
 
 def once[**Which, Found](

@@ -249,9 +249,10 @@ class Engine(Announced, ABC):
         """
         jobs, now = self.jobs, self.now
         waiting, running = self.waiting, self.running
+        left, stopped = np.isin(waiting, rows), np.isin(running, rows)
         # Under the recorded schedule jobs run from their start on, which may be yet to come.
-        runs = np.isin(rows, running) & (jobs.start[rows] <= now)
-        here = np.isin(rows, waiting) | np.isin(rows, running)
+        runs = np.isin(rows, running[stopped]) & (jobs.start[rows] <= now)
+        here = np.isin(rows, np.concatenate((waiting[left], running[stopped])))
         if here.any():
             self.settle()
         state = jobs.column(Column.STATE)
@@ -264,7 +265,7 @@ class Engine(Announced, ABC):
             self.withdraw(to_come)
         if here.any():
             self._take_note(rows[runs], rows[here & ~runs])
-            self.take_over(np.setdiff1d(waiting, rows), np.setdiff1d(running, rows))
+            self.take_over(waiting[~left], running[~stopped])
 
     def look_again(self) -> None:
         """Do nothing: only a broker of several engines may have to look again."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from hpcrowd.environment.clock import moment
@@ -543,9 +543,10 @@ class Scheduler(Announced):
 
     def __str__(self) -> str:
         """Return the text of this scheduler: its name, and options that are not the default."""
+        kind: Any = type(self)
         options = [
             f"{option.replace('_', '-')}={_text(getattr(self, option))}"
-            for option, one in keywords_of(type(self)).items()
+            for option, one in _keywords_of(kind).items()
             if hasattr(self, option) and getattr(self, option) != one.default
         ]
         return f"{self.name}:{','.join(options)}" if options else self.name
@@ -563,6 +564,10 @@ def explain(policy: Scheduler, look: Look) -> Iterable[WaitingReason]:
     if owner.select is not Scheduler.select and kind.select is not owner.select:
         told = partial(Scheduler.reasons, policy)
     return told(look)
+
+
+#: The same for each text of a scheduler, which the engine looks at whenever jobs leave the queue.
+_keywords_of = cache(keywords_of)
 
 
 def _text(value: object) -> str:

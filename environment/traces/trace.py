@@ -250,6 +250,23 @@ def all_columns(told: Mapping[str, NDArray[Any] | None], jobs: int) -> dict[str,
     return columns
 
 
+#: Status of a job that was cancelled, in the Standard Workload Format.
+CANCELLED = 5
+
+#: What may become of jobs that were given up in the queue.
+GIVEN_UP = ("recorded", "drop")
+
+
+def gave_up(trace: Trace) -> NDArray[np.bool_]:
+    """Return which jobs were cancelled while they waited, after a known wait; shape (jobs,).
+
+    They have status 5, and a run time of 0 s or none (fields 11 and 4). Their wait (field 3) ends
+    when they leave the queue.
+    """
+    left: NDArray[np.bool_] = (trace["status"] == CANCELLED) & (trace["run"] <= 0)
+    return left & (trace["wait"] >= 0) & (trace["submit"] >= 0)
+
+
 @dataclass(frozen=True)
 class Conversion:
     """How a trace is converted to jobs to simulate.
@@ -269,15 +286,21 @@ class Conversion:
         2024, section 4.1), requested times are not.
     seed
         Seed of random numbers; the same as that of the run.
+    given_up
+        What becomes of jobs that their users gave up in the queue, see :func:`gave_up`.
+        ``recorded`` keeps them, with a run time of 0 s at the end of their wait. ``drop`` leaves
+        out those without a run time; where the log has a run time of 0 s, they are jobs as others.
     """
 
     job_processors: Literal["requested", "allocated"] = "requested"
     requested: str = "given"
     speed: float = 1.0
     seed: int = 0
+    given_up: Literal["drop", "recorded"] = "drop"
 
     def __post_init__(self) -> None:
         check_choice("job-processors", self.job_processors, ("requested", "allocated"))
+        check_choice("given-up", self.given_up, GIVEN_UP)
         check_within("speed", self.speed, LEAST_SPEED, MOST_SPEED)
         RequestedTimes.parse(self.requested)
 
@@ -357,8 +380,12 @@ def jobs_from_trace(
 
     repair = partial(tally, repaired)
 
+    kept = gave_up(trace) & (conversion.given_up == "recorded")
     drop("no submit time", trace["submit"] < 0)
-    drop("no run time (never ran)", trace["run"] < 0)
+    drop("no run time (never ran)", (trace["run"] < 0) & ~kept)
+    unasked = kept & (processors <= 0)
+    processors[unasked] = 1
+    repair("given up, no processors: 1 assumed", unasked)
     if runnable:
         drop("no processors", processors <= 0)
 
@@ -387,11 +414,11 @@ def jobs_from_trace(
     jobs.executable[:] = whole("executable")
     jobs.queue[:] = whole("queue")
     jobs.processors[:] = processors[rows]
-    repair("processors with a fraction: rounded half up", (processors != exact)[rows])
+    repair("processors with a fraction: rounded half up", ((processors != exact) & ~unasked)[rows])
     repair(f"no {first.replace('_', ' ')}: {second.replace('_', ' ')} used", take(first) <= 0)
     repair("no user: all such jobs assigned to one user", jobs.user < 0)
 
-    submit, run, wait = whole("submit"), whole("run"), whole("wait")
+    submit, run, wait = whole("submit"), np.maximum(whole("run"), 0), whole("wait")
     if not any(UNSCHEDULED.encode() in line for line in trace.header.lines):
         repair("no wait time: taken as 0", wait < 0)
     wait = np.maximum(wait, 0)

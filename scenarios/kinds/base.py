@@ -360,6 +360,7 @@ SETTINGS: Registry[Mapping[str, type[Scenario]]] = Registry(
         "power": "hpcrowd.scenarios.kinds.parts.power:SETTINGS",
         "reactions": "hpcrowd.scenarios.kinds.parts.reactions:SETTINGS",
         "holds": "hpcrowd.scenarios.kinds.parts.holds:SETTINGS",
+        "given_up": "hpcrowd.scenarios.kinds.parts.given_up:SETTINGS",
         "population": "hpcrowd.scenarios.kinds.parts.population:SETTINGS",
     }
 )

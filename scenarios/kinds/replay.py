@@ -66,7 +66,7 @@ class ReplayConfig(TraceScenario):
     """Replay a trace with users who react to the scheduler."""
 
     PREPARED_FROM: ClassVar[tuple[str, ...]] = (
-        "trace", "job_processors", "requested", "sessions", "strict", *READING,
+        "trace", "job_processors", "requested", "given_up", "sessions", "strict", *READING,
     )  # fmt: skip
 
     kind: Literal["replay"] = Field("replay", description="a recorded trace, with users who react")

@@ -293,7 +293,7 @@ def simulate(trace: Trace, experiment: str, kind: str, **changes: Any) -> Run:
     Experiment and kind are names of :data:`SETTINGS` and :data:`USERS`.
     """
     choices: dict[str, Any] = {**COMMON, **SETTINGS[experiment], **USERS[kind], **changes}
-    return run_replay(trace, **choices)
+    return run_replay(trace, **{"given_up": "drop", **choices})
 
 
 def name_of(experiment: str) -> str:

@@ -557,7 +557,7 @@ def run_rebound(
                 )
         if replayed:
             steps.begin(f"{REPLAY}, {speed:g}x")
-            run = replay(trace, speed=f"{speed:g}x", users="think-time", **common)
+            run = replay(trace, speed=f"{speed:g}x", users="think-time", given_up="drop", **common)
             found.setdefault(REPLAY, {})[speed] = [replayed_accounts(run, trace, speed)]
     settings = {
         **common, "seeds": seeds, "warmup_weeks": WARMUP, "weeks": weeks,

@@ -189,6 +189,7 @@ def simulate(trace: Trace, log: str, model: str, scheduler: str = "easy", **chan
     choices: dict[str, Any] = {
         "users": MODELS[model],
         "scheduler": scheduler,
+        "given_up": "drop",
         **COMMON,
         **SETTINGS.get(log, {}),
         **changes,
