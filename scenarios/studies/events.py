@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from hpcrowd.agents.presets import Recipe
 from hpcrowd.analysis.models.learned import with_waits
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
+from hpcrowd.analysis.validation.feedback import Moment, Question, Seen, moments_of, see
 from hpcrowd.analysis.validation.foresight import (
     HORIZONS,
     NO_CHANGE,
@@ -38,6 +40,7 @@ from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.engines import cores, each_in_processes
 from hpcrowd.scenarios.studies.render import Picture, markdown_table
 from hpcrowd.scenarios.studies.running import LOGS, find_logs
 from hpcrowd.scenarios.terminal import progress_bar
@@ -55,6 +58,8 @@ SEEDS = 1
 #: Rows of outages, holidays and so on that the page lists for each log: the largest.
 LISTED = 6
 
+#: Moments up to which one process does everything: others need some seconds to begin.
+FEW = 4
 
 #: Models shown event by event.
 SHOWN = (LEARNED, "adjusted", "fluid")
@@ -101,6 +106,25 @@ def look_at(path: Path, tried: Iterable[UserModel] = (), progress: Any = None) -
         asked = foresee_events(jobs, chosen_models, clock, chosen, seeds=SEEDS, progress=progress)
     span = float(jobs.recorded_submit.max() - jobs.recorded_submit.min()) / DAY
     return Found(events, header_notes(trace, clock), waits, clock, span, asked)
+
+
+def see_all(question: Question, most: int, progress: Any, *, log: str = "") -> list[Seen]:
+    """Return what is foreseen after the largest events of a log, and at ordinary moments.
+
+    Of each kind at most so many events; all cores share the work.
+    """
+    moments = moments_of(question, most)
+    found: dict[int, Seen] = {}
+    processes = cores() if len(moments) > FEW else 1
+    work = partial(_see, question, moments)
+    for place, seen in each_in_processes(work, range(len(moments)), processes):
+        found[place] = seen
+        progress(f"{log}feedback", len(found), len(moments))
+    return [found[place] for place in range(len(moments))]
+
+
+def _see(question: Question, moments: Sequence[Moment], place: int) -> Seen:
+    return see(question, moments[place])
 
 
 def kinds_table(logs: Mapping[str, Found]) -> str:
