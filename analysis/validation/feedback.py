@@ -18,18 +18,19 @@ had after a change of its capacity; or one on which jobs wait as recorded
 Spans of the fortnight from the end of the event on are. To isolate the event, the same is asked at
 an ordinary moment of the same log, weekday and hour.
 
-All numbers are logarithms of multiples of what was usual in the four weeks before. Two figures say
-whether feedback helps:
+All numbers are logarithms of multiples of what was usual in the four weeks before. *Who* submits is
+asked of each user who did in these weeks. Two figures say whether feedback helps:
 
 gain
-    CRPS of rigid users less that of aware ones, at events, less the same at ordinary moments.
+    CRPS of rigid users less that of aware ones, at events, less the same at ordinary moments; for
+    who submits the Brier score, mean over users.
 strength
     Of the answer to the event, where 0 is none and 1 is that of the model: the slope of what came
     over what aware users do, both less what unaware ones do, and less the same at the ordinary
-    moment. This is the regression of forecast encompassing (Harvey, Leybourne and Newbold, Journal
-    of Business and Economic Statistics 16, 1998), with one half of the futures as instruments for
-    the other; events count by the variance of the futures. It is unknown where the shift of aware
-    users is smaller than its error.
+    moment; for who submits less the mean of all users. This is the regression of forecast
+    encompassing (Harvey, Leybourne and Newbold, Journal of Business and Economic Statistics 16,
+    1998), with one half of the futures as instruments for the other; events count by the variance
+    of the futures. It is unknown where the shift of aware users is smaller than its error.
 
 Intervals come from resampling logs, and in each log stretches of four weeks. The power of the test
 is that in worlds which are known: in each, one future of the same users is what came.
@@ -42,6 +43,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from hpcrowd.analysis.curves import Floats
@@ -58,8 +60,11 @@ from hpcrowd.environment.platform.changes import Change, Maintenance, Resize
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.streams import Streams
 
-#: What is foreseen.
-MEASURES = ("jobs", "processor-hours", "users")
+Bools = NDArray[np.bool_]
+
+#: What is foreseen: numbers, and for each user of the days before whether it submits.
+NUMBERS, WHO = ("jobs", "processor-hours", "users"), "who"
+MEASURES = (*NUMBERS, WHO)
 
 #: Days after the end of an event that are scored, from and to.
 SPANS = ((0, 1), (1, 3), (3, 7), (7, 14))
@@ -93,6 +98,9 @@ NEAREST, FARTHEST = 4, 20
 
 #: Weeks that are resampled as one: fortnights that overlap are in the same or the next.
 TOGETHER = 4
+
+#: Power that is enough (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988).
+ENOUGH = 0.8
 
 #: Factor by which a machine of recorded waits is larger, so that it is never full.
 LARGER = 1000
@@ -130,6 +138,10 @@ class Seen:
     came: Floats  #: As recorded, shape (measures, spans).
     #: In futures, by machine and users, shape (futures, measures, spans).
     foreseen: dict[tuple[str, str], Floats]
+    #: Which of the users of the days before submitted, shape (users, spans), and in futures, shape
+    #: (futures, users, spans).
+    who_came: Bools
+    who: dict[tuple[str, str], Bools]
 
 
 # ---- moments -------------------------------------------------------------------------------------
@@ -200,22 +212,23 @@ def see(question: Question, moment: Moment) -> Seen:
     submit = jobs.recorded_submit
     work = jobs.processors * jobs.run_time / HOUR
     came = _multiples(measured(submit, jobs.user, work, since), usual)
+    users = np.unique(jobs.user[(submit >= at - BEFORE * DAY) & (submit < at)])
     known = np.flatnonzero((submit <= at) & (submit > at - KNOWN_DAYS * DAY))
     state = ClusterState.of(jobs.take(known), at, question.clock, question.processors)
     # Some logs have more processors in use at times than their headers say.
     state.processors = max(state.processors, int(state.jobs.processors[state.running].sum()))
     first = Outset(state, since - at + AFTER * DAY)
     seed = int(Streams(question.seed).sequence("feedback", at).generate_state(1)[0])
-    foreseen = {}
+    foreseen, who = {}, {}
     for key, changes, waits in _arms(question, event, state):
         outset = replace(first, **changes)
         # What is known is the same for all users.
         outset.__dict__.update(past=first.past, run_times=first.run_times)
-        foreseen[key] = np.array(
-            [_multiples(_simulated(outset, number, seed, since, waits), usual)
-             for number in range(question.futures)]
-        )  # fmt: skip
-    return Seen(moment, came, foreseen)
+        futures = [_simulated(outset, number, seed, waits) for number in range(question.futures)]
+        foreseen[key] = np.array([_multiples(measured(*one, since), usual) for one in futures])
+        who[key] = np.array([who_submits(users, *one[:2], since) for one in futures])
+    who_came = who_submits(users, submit, jobs.user, since)
+    return Seen(moment, came, foreseen, who_came, who)
 
 
 def _arms(
@@ -261,8 +274,10 @@ def _sizes(jobs: JobTable, event: Event, state: ClusterState) -> tuple[int, int]
     return (small, size) if ratio > 1 else (size, small)
 
 
-def _simulated(outset: Outset, number: int, seed: int, since: int, waits: Waits | None) -> Floats:
-    """Return what users submit in one future, shape (measures, spans)."""
+def _simulated(
+    outset: Outset, number: int, seed: int, waits: Waits | None
+) -> tuple[Int64s, Int64s, Floats]:
+    """Return submissions, s, users and processor-hours of the jobs that come in one future."""
     seen: list[Any] = []
 
     def watch(simulation: Any) -> None:
@@ -274,7 +289,7 @@ def _simulated(outset: Outset, number: int, seed: int, since: int, waits: Waits 
     jobs: JobTable = simulation.jobs
     rows = np.arange(present, len(jobs))
     run = jobs.run_time[rows] - np.array([waited.get(row, 0) for row in rows.tolist()], np.int64)
-    return measured(jobs.submit[rows], jobs.user[rows], jobs.processors[rows] * run / HOUR, since)
+    return jobs.submit[rows], jobs.user[rows], jobs.processors[rows] * run / HOUR
 
 
 def measured(submit: Int64s, user: Int64s, work: Floats, since: int) -> Floats:
@@ -285,6 +300,14 @@ def measured(submit: Int64s, user: Int64s, work: Floats, since: int) -> Floats:
     return np.array(
         [_measure(submit, user, work, since + a * DAY, since + b * DAY) for a, b in SPANS]
     ).T
+
+
+def who_submits(users: Int64s, submit: Int64s, user: Int64s, since: int) -> Bools:
+    """Return which users submit in the spans from a second on, shape (users, spans)."""
+    return np.array(
+        [np.isin(users, user[(submit >= since + a * DAY) & (submit < since + b * DAY)])
+         for a, b in SPANS]
+    ).T  # fmt: skip
 
 
 def _measure(submit: Int64s, user: Int64s, work: Floats, low: int, high: int) -> list[float]:
@@ -336,6 +359,8 @@ class Verdict:
     #: Probability to find the gain of worlds with feedback, and a strength of 1, if the intervals
     #: are as wide as those of the log.
     power_here: tuple[float, float]
+    #: Events with which that probability would be :data:`ENOUGH`.
+    needed: tuple[float, float]
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, fit for JSON."""
@@ -358,6 +383,9 @@ class _Pairs:
     rigid: Floats  #: Futures are the third axis here.
     unaware: Floats
     aware: Floats
+    #: Who came, and did in futures of the three kinds of users; for each pair the two moments.
+    who_came: list[list[Bools]]
+    who: dict[str, list[list[Bools]]]
 
     def world(self, which: str, number: int) -> _Pairs:
         """Return pairs in which a future of some users is what came, foreseen by the others."""
@@ -366,7 +394,12 @@ class _Pairs:
             name: np.delete(getattr(self, name), number, axis=2)
             for name in ("rigid", "unaware", "aware")
         }
-        return _Pairs(came, **others)
+        who = {
+            name: [[np.delete(one, number, axis=0) for one in both] for both in pairs]
+            for name, pairs in self.who.items()
+        }
+        who_came = [[one[number] for one in both] for both in self.who[which]]
+        return _Pairs(came, **others, who_came=who_came, who=who)
 
 
 def verdicts(logs: Mapping[str, Sequence[Seen]], seed: int = 0) -> list[Verdict]:
@@ -392,10 +425,16 @@ def _verdicts(
     def stacked(users: tuple[str, str]) -> Floats:
         return np.array([[one.foreseen[users] for one in both[1:]] for both in pairs])
 
+    keys = {"rigid": ("", "rigid"), "unaware": (machine, "unaware"), "aware": (machine, "aware")}
     real = _Pairs(
         np.array([[one.came for one in both[1:]] for both in pairs]),
-        stacked(("", "rigid")), stacked((machine, "unaware")), stacked((machine, "aware")),
-    )  # fmt: skip
+        **{name: stacked(users) for name, users in keys.items()},
+        who_came=[[one.who_came for one in both[1:]] for both in pairs],
+        who={
+            name: [[one.who[users] for one in both[1:]] for both in pairs]
+            for name, users in keys.items()
+        },
+    )
     figures = _figures(real, weights)
     futures = range(real.rigid.shape[2])
     closed, open_ = (
@@ -411,14 +450,16 @@ def _verdicts(
                  for name in ("gain", "strength")}
                 for worlds in (closed, open_)
             )  # fmt: skip
+            effect = float(np.mean([e.value for e in with_["gain"]]))
             yield Verdict(
                 kind, machine, measure, days, len(pairs), **one,
                 power_gain=(_share([e.low > 0 for e in with_["gain"]], one["gain"]),
                             _share([e.high < 0 for e in without["gain"]], one["gain"])),
                 power_strength=(_share([e.low > 0 for e in with_["strength"]], one["strength"]),
                                 _share([e.high < 1 for e in without["strength"]], one["strength"])),
-                power_here=(_power(np.mean([e.value for e in with_["gain"]]), one["gain"]),
-                            _power(1.0, one["strength"])),
+                power_here=(_power(effect, one["gain"]), _power(1.0, one["strength"])),
+                needed=(_needed(effect, one["gain"], len(pairs)),
+                        _needed(1.0, one["strength"], len(pairs))),
             )  # fmt: skip
 
 
@@ -428,49 +469,102 @@ def _share(decided: Sequence[bool], real: Estimate) -> float:
 
 def _power(effect: float, found: Estimate) -> float:
     """Return the probability to find an effect with intervals as wide as one that was found."""
-    width = found.high - found.low
-    if not width > 0:
+    error = _error(found)
+    return float(norm.cdf(effect / error - LIMIT)) if error > 0 else float("nan")
+
+
+def _needed(effect: float, found: Estimate, events: int) -> float:
+    """Return the number of events that find an effect with :data:`ENOUGH` probability."""
+    if not effect > 0:
         return float("nan")
-    limit = norm.ppf((1 + CONFIDENCE) / 2)
-    return float(norm.cdf(effect / (width / (2 * limit)) - limit))
+    return events * float(((LIMIT + norm.ppf(ENOUGH)) * _error(found) / effect) ** 2)
+
+
+#: Half the width of an interval, in standard errors.
+LIMIT = float(norm.ppf((1 + CONFIDENCE) / 2))
+
+
+def _error(found: Estimate) -> float:
+    """Return the standard error that an interval stands for."""
+    return (found.high - found.low) / (2 * LIMIT)
 
 
 def _figures(pairs: _Pairs, weights: Floats) -> dict[str, Floats]:
     """Return the figures for each row of weights, shape (rows, measures, spans and all)."""
-    rigid, unaware, aware = (
-        _crps(members, pairs.came) for members in (pairs.rigid, pairs.unaware, pairs.aware)
-    )
-    gain = rigid - aware
+    scores = {
+        name: np.concatenate(
+            (_crps(getattr(pairs, name), pairs.came), _brier(pairs.who[name], pairs.who_came)),
+            axis=2,
+        )
+        for name in pairs.who
+    }
+    gain = scores["rigid"] - scores["aware"]
     total = weights.sum(axis=1)[:, None, None]
 
     def mean(values: Floats) -> Floats:
         found = np.tensordot(weights, values, 1) / total
         return np.concatenate((found, found.mean(axis=2, keepdims=True)), axis=2)
 
-    # What is usual in an ordinary fortnight, and wrong in all futures, is left out.
-    x, y = [], []
-    for half in (slice(None, None, 2), slice(1, None, 2)):
-        middle = pairs.unaware[:, :, half].mean(axis=2)
-        shift, error = pairs.aware[:, :, half].mean(axis=2) - middle, pairs.came - middle
-        x.append(shift[:, 0] - shift[:, 1])
-        y.append(error[:, 0] - error[:, 1])
-    # Two halves of the futures have no errors in common that would look like an answer.
-    precision = 1 / (pairs.unaware.var(axis=2, ddof=1).sum(axis=1) + FLOOR**2)
-    over, under = (
-        np.tensordot(weights, precision * one, 1)
-        for one in ((x[0] * y[1] + x[1] * y[0]) / 2, x[0] * x[1])
-    )
+    products = zip(_products(pairs), _products_of_who(pairs), strict=True)
+    over, under = (np.tensordot(weights, np.concatenate(both, axis=1), 1) for both in products)
     over, under = (
         np.concatenate((one, one.sum(axis=2, keepdims=True)), axis=2) for one in (over, under)
     )
-    slope = np.divide(over, under, where=under > 0, out=np.full(over.shape, np.nan))
     return {
         "at_events": mean(gain[:, 0]),
         "at_ordinary": mean(gain[:, 1]),
         "gain": mean(gain[:, 0] - gain[:, 1]),
-        "knowing": mean(unaware[:, 0] - aware[:, 0]),
-        "strength": slope,
+        "knowing": mean(scores["unaware"][:, 0] - scores["aware"][:, 0]),
+        "strength": np.divide(over, under, where=under > 0, out=np.full(over.shape, np.nan)),
     }
+
+
+#: Halves of the futures, which have no errors in common that would look like an answer.
+HALVES = (slice(None, None, 2), slice(1, None, 2))
+
+
+def _products(pairs: _Pairs) -> tuple[Floats, Floats]:
+    """Return what the slope of numbers is the ratio of, each of shape (pairs, numbers, spans)."""
+    x, y = [], []
+    for half in HALVES:
+        middle = pairs.unaware[:, :, half].mean(axis=2)
+        shift, error = pairs.aware[:, :, half].mean(axis=2) - middle, pairs.came - middle
+        # What is usual in an ordinary fortnight, and wrong in all futures, is left out.
+        x.append(shift[:, 0] - shift[:, 1])
+        y.append(error[:, 0] - error[:, 1])
+    precision = 1 / (pairs.unaware.var(axis=2, ddof=1).sum(axis=1) + FLOOR**2)
+    return precision * (x[0] * y[1] + x[1] * y[0]) / 2, precision * x[0] * x[1]
+
+
+def _products_of_who(pairs: _Pairs) -> tuple[Floats, Floats]:
+    """Return the same of who submits after events, each of shape (pairs, 1, spans)."""
+    found = []
+    for came, unaware, aware in zip(
+        pairs.who_came, pairs.who["unaware"], pairs.who["aware"], strict=True
+    ):
+        x: list[Floats] = []
+        y: list[Floats] = []
+        for half in HALVES:
+            middle = unaware[0][half].mean(axis=0)
+            for values, into in ((aware[0][half].mean(axis=0), x), (came[0], y)):
+                into.append(values - middle - (values - middle).mean(axis=0))
+        found.append(((x[0] * y[1] + x[1] * y[0]).sum(axis=0) / 2, (x[0] * x[1]).sum(axis=0)))
+    over, under = np.moveaxis(np.array(found), 1, 0)
+    return over[:, None], under[:, None]
+
+
+def _brier(members: list[list[Bools]], came: list[list[Bools]]) -> Floats:
+    """Return the mean Brier score over users, shape (pairs, 2, 1, spans).
+
+    It is without the part that is due to the number of futures, as the CRPS.
+    """
+    found = []
+    for both, truth in zip(members, came, strict=True):
+        for one, outcome in zip(both, truth, strict=True):
+            said = one.mean(axis=0)
+            noise = said * (1 - said) / (len(one) - 1)
+            found.append(((said - outcome) ** 2 - noise).mean(axis=0))
+    return np.array(found).reshape(len(members), 2, 1, len(SPANS))
 
 
 def _crps(members: Floats, came: Floats) -> Floats:
@@ -512,19 +606,20 @@ def _estimate(values: Floats) -> Estimate:
 # ---- rows for tables -----------------------------------------------------------------------------
 
 #: Headings of the table of verdicts.
-HEADINGS = ("submitted", "days after", "gain", "at events", "ordinary", "knowing the event",
-            "strength", "power, gain", "power, strength", "power here")  # fmt: skip
+HEADINGS = ("submitted", "days after", "gain", "knowing the event", "strength",
+            "power, gain", "power, strength", "power here", "events needed")  # fmt: skip
 
 
 def rows(found: Sequence[Verdict], kind: str, machine: str) -> list[list[str]]:
     """Return a row for each measure and span of a kind of events on a machine."""
     return [
         [
-            one.measure, one.days, *map(interval, (
-                one.gain, one.at_events, one.at_ordinary, one.knowing, one.strength
-            )),
-            *(" / ".join("-" if np.isnan(power) else f"{power:.0%}" for power in each)
-              for each in (one.power_gain, one.power_strength, one.power_here)),
+            one.measure, one.days, *map(interval, (one.gain, one.knowing, one.strength)),
+            *(
+                " / ".join("-" if np.isnan(power) else f"{power:.0%}" for power in each)
+                for each in (one.power_gain, one.power_strength, one.power_here)
+            ),
+            " / ".join("-" if np.isnan(count) else f"{count:,.0f}" for count in one.needed),
         ]
         for one in found
         if (one.kind, one.machine) == (kind, machine)
@@ -540,6 +635,7 @@ def conclusion(one: Verdict) -> str:
         said = "feedback makes it worse"
     else:
         said = "the log cannot tell whether feedback helps"
-    power = one.power_here[0]
-    known = "" if np.isnan(power) else f"; it would find full feedback with probability {power:.2f}"
-    return f"{what}: {said}{known}"
+    known = [power for power in one.power_here if not np.isnan(power)]
+    if known:
+        said += f"; it would find full feedback with probability {max(known):.2f}"
+    return f"{what}: {said}"

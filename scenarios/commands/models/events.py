@@ -249,6 +249,7 @@ def show_feedback(judged: list[Verdict]) -> None:
         "it, at events less at ordinary moments. knowing the event: the same of users on a machine "
         "that goes on as before less those on the real one. strength of the answer: 0 none, 1 the "
         "model's. In brackets: 95% interval. power: share of simulated worlds, with feedback / "
-        "without, that are decided right; here: of the gain / strength, with the noise of the log.",
+        "without, that are decided right; here: of the gain / strength, with the noise of the log; "
+        "events needed: for a power of 80% here.",
         highlight=False,
     )

@@ -13,6 +13,7 @@ from hpcrowd.analysis.validation.scores import Estimate
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.scenarios.studies.events import Found, feedback_table
 
 from tests.analysis.validation.test_events import CLOCK, LASTS, log
 from tests.scenarios.forecasts.forecast_cases import swf_of
@@ -58,7 +59,7 @@ def test_users_differ_only_by_what_the_machine_does(seen):
     """Without an event they are the same; in an outage those who are aware wait for its end."""
     event, ordinary = seen
     for machine in F.MACHINES:
-        assert (FUTURES, len(F.MEASURES), len(F.SPANS)) == event.foreseen[machine, "aware"].shape
+        assert (FUTURES, len(F.NUMBERS), len(F.SPANS)) == event.foreseen[machine, "aware"].shape
         gap = [
             np.abs(one.foreseen[machine, "aware"] - one.foreseen[machine, "unaware"]).max()
             for one in seen
@@ -77,6 +78,8 @@ def test_what_came_is_what_was_recorded(question, seen):
     assert np.log(inside.sum() / usual + F.FLOOR) == pytest.approx(seen[0].came[0, 0])
     users = len(np.unique(jobs.user[inside]))
     assert np.log(users / USERS + F.FLOOR) == pytest.approx(seen[0].came[2, 0])
+    names = np.unique(jobs.user[at < event.begin])
+    assert np.array_equal(np.isin(names, jobs.user[inside]), seen[0].who_came[:, 0])
     # A job takes an hour on one processor.
     assert seen[0].came[1, 0] == pytest.approx(seen[0].came[0, 0])
 
@@ -138,13 +141,21 @@ def pairs(truth, *, shift=1.5, logs=3, each=8):
                 at = (20 + 5 * pair) * WEEK
                 event = Event(kind, at, at + DAY, 1.0, 0.0, 0.0)
                 usual, aware = (
-                    draw.normal(level, 0.5, (12, len(F.MEASURES), len(F.SPANS)))
+                    draw.normal(level, 0.5, (12, len(F.NUMBERS), len(F.SPANS)))
                     for level in (0.0, more)
                 )
                 foreseen = {("", "rigid"): usual, ("easy", "unaware"): usual + 0.1,
                             ("easy", "aware"): aware}  # fmt: skip
                 came = draw.normal(more * truth, 0.5, usual.shape[1:])
-                found[str(name)].append(F.Seen(F.Moment(event, pair), came, foreseen))
+                # Aware users of one half come after events, and those of the other do not.
+                chance = np.repeat((0.5 + more / 4, 0.5 - more / 4), 20)[:, None]
+                who = {
+                    key: draw.random((12, 40, len(F.SPANS))) < (chance if "aware" in key else 0.5)
+                    for key in foreseen
+                }
+                who_came = draw.random((40, len(F.SPANS))) < 0.5 + (chance - 0.5) * truth
+                seen = F.Seen(F.Moment(event, pair), came, foreseen, who_came, who)
+                found[str(name)].append(seen)
     return found
 
 
@@ -159,8 +170,20 @@ def test_the_truth_is_found(truth):
         assert abs(one.strength.value - truth) < 0.35
         assert one.gain.value == pytest.approx(one.at_events.value - one.at_ordinary.value)
         assert min(*one.power_gain, *one.power_strength, *one.power_here) > 0.8
+        assert max(one.needed) < one.events
     assert ("helps" if truth else "makes it worse") in F.conclusion(found[0])
     json.dumps([one.plain() for one in found])
+
+
+def test_the_table_of_the_page():
+    """Jobs by days, all else over all days; logs without futures have no row."""
+    design = {name: Found([], [], "", CLOCK, 0.0, [], seen) for name, seen in
+              zip(("KTH", "HPC2N", "SDSC-DS"), pairs(1.0).values(), strict=True)}  # fmt: skip
+    found = feedback_table(design | {"NASA": Found([], [], "", CLOCK, 0.0, [])}, list(design))
+    rows = found.splitlines()[2:]
+    assert len(F.MEASURES) == len(rows)
+    assert rows[0].startswith("| easy | outage | 24 | jobs | all | ")
+    assert 2 == len(feedback_table(design, ["NASA"]).splitlines())
 
 
 def test_a_small_answer_cannot_be_found():
@@ -169,6 +192,7 @@ def test_a_small_answer_cannot_be_found():
     assert np.mean([one.gain.low > 0 for one in found]) < 0.3
     assert np.mean([one.power_gain[0] for one in found]) < 0.4
     assert np.mean([one.power_here[0] for one in found]) < 0.4
+    assert np.nanmedian([one.needed[1] for one in found]) > 9
     unsure = next(one for one in found if one.gain.low < 0 < one.gain.high)
     assert "cannot tell" in F.conclusion(unsure)
 
