@@ -27,7 +27,8 @@ gain
 strength
     Of the answer to the event, where 0 is none and 1 is that of the model: the slope of what came
     over what aware users do, both less what unaware ones do, and less the same at the ordinary
-    moment; for who submits less the mean of all users. This is the regression of forecast
+    moment; for who submits less the mean of all users, and what goes with how often rigid users
+    come, as models may be wrong about all busy users. This is the regression of forecast
     encompassing (Harvey, Leybourne and Newbold, Journal of Business and Economic Statistics 16,
     1998), with one half of the futures as instruments for the other; events count by the variance
     of the futures. It is unknown where the shift of aware users is smaller than its error.
@@ -539,18 +540,31 @@ def _products(pairs: _Pairs) -> tuple[Floats, Floats]:
 def _products_of_who(pairs: _Pairs) -> tuple[Floats, Floats]:
     """Return the same of who submits after events, each of shape (pairs, 1, spans)."""
     found = []
-    for came, unaware, aware in zip(
-        pairs.who_came, pairs.who["unaware"], pairs.who["aware"], strict=True
+    for came, rigid, unaware, aware in zip(
+        pairs.who_came, *(pairs.who[name] for name in ("rigid", "unaware", "aware")), strict=True
     ):
+        often = rigid[0].mean(axis=0)
         x: list[Floats] = []
         y: list[Floats] = []
         for half in HALVES:
             middle = unaware[0][half].mean(axis=0)
-            for values, into in ((aware[0][half].mean(axis=0), x), (came[0], y)):
-                into.append(values - middle - (values - middle).mean(axis=0))
+            x.append(_unrelated(aware[0][half].mean(axis=0) - middle, often))
+            y.append(_unrelated(came[0] - middle, often))
         found.append(((x[0] * y[1] + x[1] * y[0]).sum(axis=0) / 2, (x[0] * x[1]).sum(axis=0)))
     over, under = np.moveaxis(np.array(found), 1, 0)
     return over[:, None], under[:, None]
+
+
+def _unrelated(values: Floats, often: Floats) -> Floats:
+    """Return values of users less their mean, and less what goes with how often users come.
+
+    All have shape (users, spans). A model may be wrong about all busy users, event or not.
+    """
+    values, often = (one - one.mean(axis=0) for one in (values, often))
+    spread = (often**2).sum(axis=0)
+    slope = np.divide((values * often).sum(axis=0), spread, where=spread > 0, out=0.0 * spread)
+    found: Floats = values - slope * often
+    return found
 
 
 def _brier(members: list[list[Bools]], came: list[list[Bools]]) -> Floats:
