@@ -103,6 +103,9 @@ TOGETHER = 4
 #: Power that is enough (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988).
 ENOUGH = 0.8
 
+#: Fewest events that intervals are given for (our choice).
+FEWEST = 5
+
 #: Factor by which a machine of recorded waits is larger, so that it is never full.
 LARGER = 1000
 
@@ -353,6 +356,8 @@ class Verdict:
     #: CRPS of unaware users less that of aware ones, at events: what it helps to know the machine.
     knowing: Estimate
     strength: Estimate  #: Of the answer to the event: 0 none, 1 that of the model.
+    #: Of the answer to what the machine does at ordinary moments; only of who submits.
+    strength_ordinary: Estimate
     #: Share of known worlds in which the interval decides for the truth, with feedback and without:
     #: of the gain against 0, and of the strength against 0 or 1.
     power_gain: tuple[float, float]
@@ -422,6 +427,8 @@ def _verdicts(
     kind: str, machine: str, pairs: Sequence[tuple[str, Seen, Seen]], seed: int
 ) -> Iterator[Verdict]:
     weights = _resamples([(name, event.moment.event.begin) for name, event, _ in pairs], seed)
+    if len(pairs) < FEWEST:
+        weights = weights[:1]
 
     def stacked(users: tuple[str, str]) -> Floats:
         return np.array([[one.foreseen[users] for one in both[1:]] for both in pairs])
@@ -506,17 +513,27 @@ def _figures(pairs: _Pairs, weights: Floats) -> dict[str, Floats]:
         found = np.tensordot(weights, values, 1) / total
         return np.concatenate((found, found.mean(axis=2, keepdims=True)), axis=2)
 
-    products = zip(_products(pairs), _products_of_who(pairs), strict=True)
-    over, under = (np.tensordot(weights, np.concatenate(both, axis=1), 1) for both in products)
-    over, under = (
-        np.concatenate((one, one.sum(axis=2, keepdims=True)), axis=2) for one in (over, under)
+    def slope(over: Floats, under: Floats) -> Floats:
+        over, under = (np.tensordot(weights, one, 1) for one in (over, under))
+        over, under = (
+            np.concatenate((one, one.sum(axis=2, keepdims=True)), axis=2) for one in (over, under)
+        )
+        found: Floats = np.divide(over, under, where=under > 0, out=np.full(over.shape, np.nan))
+        return found
+
+    # Of numbers it is the ordinary moment that the event is compared with.
+    unknown = np.full((len(pairs.came), len(NUMBERS), len(SPANS)), np.nan)
+    at_events, at_ordinary = (
+        [np.concatenate(both, axis=1) for both in zip(numbers, _of_who(pairs, which), strict=True)]
+        for which, numbers in enumerate((_products(pairs), (unknown, unknown)))
     )
     return {
         "at_events": mean(gain[:, 0]),
         "at_ordinary": mean(gain[:, 1]),
         "gain": mean(gain[:, 0] - gain[:, 1]),
         "knowing": mean(scores["unaware"][:, 0] - scores["aware"][:, 0]),
-        "strength": np.divide(over, under, where=under > 0, out=np.full(over.shape, np.nan)),
+        "strength": slope(*at_events),
+        "strength_ordinary": slope(*at_ordinary),
     }
 
 
@@ -537,19 +554,22 @@ def _products(pairs: _Pairs) -> tuple[Floats, Floats]:
     return precision * (x[0] * y[1] + x[1] * y[0]) / 2, precision * x[0] * x[1]
 
 
-def _products_of_who(pairs: _Pairs) -> tuple[Floats, Floats]:
-    """Return the same of who submits after events, each of shape (pairs, 1, spans)."""
+def _of_who(pairs: _Pairs, which: int) -> tuple[Floats, Floats]:
+    """Return the same of who submits, after events, 0, or ordinary moments, 1.
+
+    Each has shape (pairs, 1, spans).
+    """
     found = []
     for came, rigid, unaware, aware in zip(
         pairs.who_came, *(pairs.who[name] for name in ("rigid", "unaware", "aware")), strict=True
     ):
-        often = rigid[0].mean(axis=0)
+        often = rigid[which].mean(axis=0)
         x: list[Floats] = []
         y: list[Floats] = []
         for half in HALVES:
-            middle = unaware[0][half].mean(axis=0)
-            x.append(_unrelated(aware[0][half].mean(axis=0) - middle, often))
-            y.append(_unrelated(came[0] - middle, often))
+            middle = unaware[which][half].mean(axis=0)
+            x.append(_unrelated(aware[which][half].mean(axis=0) - middle, often))
+            y.append(_unrelated(came[which] - middle, often))
         found.append(((x[0] * y[1] + x[1] * y[0]).sum(axis=0) / 2, (x[0] * x[1]).sum(axis=0)))
     over, under = np.moveaxis(np.array(found), 1, 0)
     return over[:, None], under[:, None]
@@ -608,10 +628,10 @@ def _resamples(places: Sequence[tuple[str, int]], seed: int) -> Floats:
 
 
 def _estimate(values: Floats) -> Estimate:
-    """Return the first value with the percentiles of the others; without them if all are equal."""
+    """Return the first value with the percentiles of the others, if there are any that differ."""
     drawn = values[1:][np.isfinite(values[1:])]
     value = float(values[0])
-    if not len(drawn) or not np.ptp(drawn):
+    if not np.isfinite(value) or not len(drawn) or not np.ptp(drawn):
         return Estimate(value, float("nan"), float("nan"))
     low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Estimate(value, float(low), float(high))
@@ -620,15 +640,18 @@ def _estimate(values: Floats) -> Estimate:
 # ---- rows for tables -----------------------------------------------------------------------------
 
 #: Headings of the table of verdicts.
-HEADINGS = ("submitted", "days after", "gain", "knowing the event", "strength",
-            "power, gain", "power, strength", "power here", "events needed")  # fmt: skip
+HEADINGS = (
+    "submitted", "days after", "gain", "knowing the event", "strength", "strength, ordinary",
+    "power, gain", "power, strength", "power here", "events needed",
+)  # fmt: skip
 
 
 def rows(found: Sequence[Verdict], kind: str, machine: str) -> list[list[str]]:
     """Return a row for each measure and span of a kind of events on a machine."""
     return [
         [
-            one.measure, one.days, *map(interval, (one.gain, one.knowing, one.strength)),
+            one.measure, one.days, _small(one.gain), _small(one.knowing),
+            interval(one.strength), interval(one.strength_ordinary),
             *(
                 " / ".join("-" if np.isnan(power) else f"{power:.0%}" for power in each)
                 for each in (one.power_gain, one.power_strength, one.power_here)
@@ -638,6 +661,13 @@ def rows(found: Sequence[Verdict], kind: str, machine: str) -> list[list[str]]:
         for one in found
         if (one.kind, one.machine) == (kind, machine)
     ]  # fmt: skip
+
+
+def _small(found: Estimate) -> str:
+    """Return a number with three digits, and its interval if there is one."""
+    if np.isnan(found.low):
+        return f"{found.value:.3f}"
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
 def conclusion(one: Verdict) -> str:

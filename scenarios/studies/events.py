@@ -285,13 +285,16 @@ def by_kind_table(logs: Mapping[str, Found]) -> str:
 def feedback_table(logs: Mapping[str, Found], names: Sequence[str]) -> str:
     """Return whether feedback helps after the events of some logs: jobs by days, all else over all.
 
+    Kinds with too few events for intervals are left out.
+
     Rows are those of :func:`hpcrowd.analysis.validation.feedback.verdicts`.
     """
     seen = {name: logs[name].seen for name in names if name in logs and logs[name].seen}
     shown = [
         one
         for one in feedback.verdicts(seen)
-        if one.days == "all" or (one.kind, one.measure) == ("all", "jobs")
+        if np.isfinite(one.gain.low)
+        and (one.days == "all" or (one.kind, one.measure) == ("all", "jobs"))
     ]
     rows = [
         [one.machine, one.kind, str(one.events), *row]

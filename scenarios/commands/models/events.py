@@ -245,11 +245,12 @@ def show_feedback(judged: list[Verdict]) -> None:
                 console.print(conclusion(one), soft_wrap=True, highlight=False)
     console.print()
     console.print(
-        "gain: CRPS (natural logarithm of multiples of the usual) without feedback less that with "
-        "it, at events less at ordinary moments. knowing the event: the same of users on a machine "
-        "that goes on as before less those on the real one. strength of the answer: 0 none, 1 the "
-        "model's. In brackets: 95% interval. power: share of simulated worlds, with feedback / "
-        "without, that are decided right; here: of the gain / strength, with the noise of the log; "
-        "events needed: for a power of 80% here.",
+        "gain: CRPS (natural logarithm of multiples of the usual; of who submits: Brier score) "
+        "without feedback less that with it, at events less at ordinary moments. knowing the "
+        "event: the same of users on a machine that goes on as before less those on the real one. "
+        "strength of the answer to the event: 0 none, 1 the model's; ordinary: to what the machine "
+        "does at ordinary moments. In brackets: 95% interval. power: share of simulated worlds, "
+        "with feedback / without, that are decided right; here: of the gain / strength, with the "
+        "noise of the log; events needed: for a power of 80% here.",
         highlight=False,
     )

@@ -171,6 +171,7 @@ def test_the_truth_is_found(truth):
         assert one.gain.value == pytest.approx(one.at_events.value - one.at_ordinary.value)
         assert min(*one.power_gain, *one.power_strength, *one.power_here) > 0.8
         assert max(one.needed) < one.events
+        assert np.isnan(one.strength_ordinary.value) or one.measure == F.WHO
     assert ("helps" if truth else "makes it worse") in F.conclusion(found[0])
     json.dumps([one.plain() for one in found])
 
@@ -195,6 +196,19 @@ def test_a_small_answer_cannot_be_found():
     assert np.nanmedian([one.needed[1] for one in found]) > 9
     unsure = next(one for one in found if one.gain.low < 0 < one.gain.high)
     assert "cannot tell" in F.conclusion(unsure)
+
+
+def test_an_answer_at_ordinary_moments_is_seen():
+    """Who waits longer comes less often there, too."""
+    logs = pairs(1.0)
+    for each in logs.values():
+        for event, ordinary in zip(each[::2], each[1::2], strict=True):
+            ordinary.who.update(event.who)
+            ordinary.who_came[:] = event.who_came
+    found = [one for one in F.verdicts(logs) if one.measure == F.WHO]
+    for one in found:
+        assert one.strength_ordinary.value == pytest.approx(one.strength.value)
+        assert 0 < one.strength_ordinary.low < 1 < one.strength_ordinary.high
 
 
 def test_one_pair_has_no_interval():
