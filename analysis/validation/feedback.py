@@ -58,6 +58,7 @@ from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.platform.changes import Change, Maintenance, Resize
+from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.streams import Streams
 
@@ -672,8 +673,10 @@ def _small(found: Estimate) -> str:
 
 def conclusion(one: Verdict) -> str:
     """Return in a sentence what a verdict says."""
-    what = f"{one.measure}, days {one.days}, {one.events} events, {one.machine}"
-    if one.gain.low > 0:
+    what = f"{one.measure}, days {one.days}, {plural(one.events, 'event')}, {one.machine}"
+    if np.isnan(one.gain.low):
+        said = f"the log cannot tell; at least {FEWEST} events are needed for an interval"
+    elif one.gain.low > 0:
         said = "feedback helps"
     elif one.gain.high < 0:
         said = "feedback makes it worse"

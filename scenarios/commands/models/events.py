@@ -11,6 +11,7 @@ import typer
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.limits.numbers import MOST_RUNS
+from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson, Reading, Seed, TracePath, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
@@ -235,13 +236,13 @@ def show_feedback(judged: list[Verdict]) -> None:
 
     console = standard_output()
     for machine in dict.fromkeys(one.machine for one in judged):
-        kind = next(one.kind for one in judged if one.machine == machine)
+        first = next(one for one in judged if one.machine == machine)  # of several kinds: all
         console.print()
-        title = f"Does feedback help after events of kind {kind}? Machine: {machine}"
-        table = rows(judged, kind, machine)
+        title = f"Does feedback help? {plural(first.events, 'event')}, machine: {machine}"
+        table = rows(judged, first.kind, machine)
         console.print(plain_table(*HEADINGS, rows=table, words=2, title=title))
         for one in judged:
-            if (one.kind, one.machine, one.days) == (kind, machine, "all"):
+            if (one.kind, one.machine, one.days) == (first.kind, machine, "all"):
                 console.print(conclusion(one), soft_wrap=True, highlight=False)
     console.print()
     console.print(

@@ -231,8 +231,8 @@ def test_the_command_says_whether_feedback_helps(call, tmp_path):
     assert {1} == {one["events"] for one in found}
     code, out, err = call(*words)
     assert (0, "") == (code, err)
-    assert "Machine: recorded waits" in out
-    assert "jobs, days all, 1 events, easy: the log cannot tell whether feedback helps" in out
+    assert "1 event, machine: recorded waits" in out
+    assert "jobs, days all, 1 event, easy: the log cannot tell; at least 5 events" in out
     code, _, err = call(*words, "--csv")
     assert 2 == code
     assert "--csv, --feedback: both given" in err
