@@ -2,15 +2,16 @@
 
     python -m hpcrowd.scenarios.studies.refresh events --traces traces
 
-writes its tables. This takes about a quarter of an hour, most of it for the
-learned model.
+writes its tables. This takes about an hour, most of it for futures with and without
+feedback.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ import numpy as np
 
 from hpcrowd.agents.presets import Recipe
 from hpcrowd.analysis.models.learned import with_waits
+from hpcrowd.analysis.validation import feedback
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
+from hpcrowd.analysis.validation.feedback import Moment, Question, Seen
 from hpcrowd.analysis.validation.foresight import (
     HORIZONS,
     NO_CHANGE,
@@ -38,6 +41,7 @@ from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.engines import cores, each_in_processes
 from hpcrowd.scenarios.studies.render import Picture, markdown_table
 from hpcrowd.scenarios.studies.running import LOGS, find_logs
 from hpcrowd.scenarios.terminal import progress_bar
@@ -55,6 +59,11 @@ SEEDS = 1
 #: Rows of outages, holidays and so on that the page lists for each log: the largest.
 LISTED = 6
 
+#: Events of each kind in a log that are asked about feedback, at most, and futures.
+FEEDBACK_MOST, FEEDBACK_FUTURES = 3, 12
+
+#: Moments up to which one process does everything: others need some seconds to begin.
+FEW = 4
 
 #: Models shown event by event.
 SHOWN = (LEARNED, "adjusted", "fluid")
@@ -78,6 +87,7 @@ class Found:
     clock: Clock  #: Local time.
     days: float  #: Days from the first to the last submission.
     asked: list[Asked]  #: Events that models were asked about.
+    seen: list[Seen] = field(default_factory=list)  #: What futures said of feedback.
 
 
 def models() -> list[UserModel]:
@@ -99,8 +109,31 @@ def look_at(path: Path, tried: Iterable[UserModel] = (), progress: Any = None) -
         most = next(most for least, most in reversed(MOST.items()) if len(jobs) >= least)
         chosen = choose_events(events, jobs, most, ordinary=most)
         asked = foresee_events(jobs, chosen_models, clock, chosen, seeds=SEEDS, progress=progress)
+    seen: list[Seen] = []
+    if chosen_models and not waits:
+        question = Question(jobs, clock, trace.processors, events, FEEDBACK_FUTURES)
+        seen = see_all(question, FEEDBACK_MOST, progress or (lambda *_: None))
     span = float(jobs.recorded_submit.max() - jobs.recorded_submit.min()) / DAY
-    return Found(events, header_notes(trace, clock), waits, clock, span, asked)
+    return Found(events, header_notes(trace, clock), waits, clock, span, asked, seen)
+
+
+def see_all(question: Question, most: int, progress: Any) -> list[Seen]:
+    """Return what is foreseen after the largest events of a log, and at ordinary moments.
+
+    Of each kind at most so many events; all cores share the work.
+    """
+    moments = feedback.moments_of(question, most)
+    found: dict[int, Seen] = {}
+    processes = cores() if len(moments) > FEW else 1
+    work = partial(_see, question, moments)
+    for place, seen in each_in_processes(work, range(len(moments)), processes):
+        found[place] = seen
+        progress("feedback", len(found), len(moments))
+    return [found[place] for place in range(len(moments))]
+
+
+def _see(question: Question, moments: Sequence[Moment], place: int) -> Seen:
+    return feedback.see(question, moments[place])
 
 
 def kinds_table(logs: Mapping[str, Found]) -> str:
@@ -249,6 +282,28 @@ def by_kind_table(logs: Mapping[str, Found]) -> str:
     return markdown_table(["after", "events", "recorded", *names[1:]], rows, left=1)
 
 
+def feedback_table(logs: Mapping[str, Found], names: Sequence[str]) -> str:
+    """Return whether feedback helps after the events of some logs: jobs by days, all else over all.
+
+    Kinds with too few events for intervals are left out.
+
+    Rows are those of :func:`hpcrowd.analysis.validation.feedback.verdicts`.
+    """
+    seen = {name: logs[name].seen for name in names if name in logs and logs[name].seen}
+    shown = [
+        one
+        for one in feedback.verdicts(seen)
+        if np.isfinite(one.gain.low)
+        and (one.days == "all" or (one.kind, one.measure) == ("all", "jobs"))
+    ]
+    rows = [
+        [one.machine, one.kind, str(one.events), *row]
+        for one in shown
+        for row in feedback.rows([one], one.kind, one.machine)
+    ]
+    return markdown_table(["machine", "after", "events", *feedback.HEADINGS], rows, left=2)
+
+
 def parts_of(logs: Mapping[str, Found]) -> dict[str, str]:
     """Return the generated parts of the page."""
     rules = protocol()
@@ -268,6 +323,8 @@ def parts_of(logs: Mapping[str, Found]) -> dict[str, str]:
         "gains": gains_table(groups),
         "by_kind": by_kind_table(logs),
         "asked": asked_table(logs),
+        "feedback": feedback_table(logs, rules.design),
+        "feedback_check": feedback_table(logs, rules.check),
     }
 
 
