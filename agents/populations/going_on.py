@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, cast, override
 
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser
-from hpcrowd.agents.learned.features import ENDED
 from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.populations.component_users import ClosedLoop, RepeatingUser
 from hpcrowd.agents.populations.learned import InOrder
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.jobs import Int64s, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,7 +212,10 @@ class OnInClosedLoop(ClosedLoop):
 
 
 class OnLearned(InOrder):
-    """The units of a block in their order, with pauses of a learned model.
+    """The units of a block in their order, with pauses of a learned model within sessions.
+
+    A user goes on from another moment at the end of the block, also if jobs of it are not over by
+    then: who waited for them to end would submit less than in the record.
 
     Parameters
     ----------
@@ -227,18 +229,20 @@ class OnLearned(InOrder):
         self.minds = Minds(model)
         self._sent, self._next, self._waiting, self._rows = {}, {}, {}, {}
         self._awaits = past.awaited_ends
+        self._begins = past.session_begins
 
     @override
     def begin(self, user: GeneratedUser) -> None:
         user = cast("GoingOnUser", user)
-        if user.units:
-            before = self._awaits[user.units[0]]
-            waits = before >= 0 and int(user.past.units.end[before]) > user.moment
-            if waits and len(user.pending):
-                user._of[user.model.add_unit(user, user.pending)] = PENDING
-            else:
-                self._round(user, user.nominal(user.units[0]), None)
-        user.expect_next(self._following)
+        if not user.units:
+            user.expect_next(self._following)
+            return
+        before = self._awaits[user.units[0]]
+        waits = before >= 0 and int(user.past.units.end[before]) > user.moment
+        if waits and len(user.pending):
+            user._of[user.model.add_unit(user, user.pending)] = PENDING
+        else:
+            self._round(user, user.nominal(user.units[0]), None)
 
     def _following(self, user: GeneratedUser) -> None:
         """Go on from another moment."""
@@ -249,17 +253,21 @@ class OnLearned(InOrder):
         user.expect_next(self._following)
 
     @override
+    def _submit(self, user: GeneratedUser, reason: int, released: int, after: int | None) -> None:
+        super()._submit(user, reason, released, after)
+        user = cast("GoingOnUser", user)
+        if self._next[user.number] == len(user.units):
+            user.call_at(max(user.until, user.model.time + 1), self._following)
+
+    @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
         user = cast("GoingOnUser", user)
-        if user._of.get(unit) == PENDING:
-            del user._of[unit]
+        ended = user._of.pop(unit)
+        if ended == PENDING:
             self._sent[user.number] = user.pending
-            self._round(user, self._pause(user, user.pending, 1, now), unit)
+            self._next[user.number] = 0
+            self._round(user, self._due(user, user.pending, 1, now), unit)
             return
-        ended = user.over(unit)
-        if self._waiting.get(user.number) == ended:
-            self._waiting[user.number] = UNKNOWN
-            rows = self._rows[user.number][ended]
-            user.call_at(self._pause(user, rows, 1, now), self._submit, ENDED, now, unit)
-        if not user.left:
-            user.call_at(user.next_after(ended, now), self._following)
+        rows = self._rows[user.number].get(ended)  # of the last time that the unit was submitted
+        if rows is not None and not (user.model.jobs.state[rows] == State.UNFINISHED).any():
+            self._release(user, ended, unit, now)
