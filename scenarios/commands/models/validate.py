@@ -137,7 +137,6 @@ def command(
     """
     from hpcrowd.agents.presets import PRESETS
     from hpcrowd.analysis.models.learned import with_waits
-    from hpcrowd.analysis.validation.across import Across
     from hpcrowd.analysis.validation.validation import validate
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.output.guard import check_replaceable
@@ -150,10 +149,8 @@ def command(
     )
     if month:
         if elsewhere or pauses != "drawn":
-            given = "elsewhere" if elsewhere else "pauses recorded"
-            raise QuantityError(f"{given}: not with --month, which knows no recorded pauses")
-        judge_month(traces, how, users, rules, seed, out, as_json=as_json)
-        return
+            raise QuantityError("elsewhere, pauses recorded: not with --month; leave them out")
+        return judge_month(traces, how, users, rules, seed, out, as_json=as_json)
     models = models_of(PRESETS if users is None else map(str.strip, users.split(",")))
     if elsewhere and len(traces) == 1:
         raise QuantityError("elsewhere: there is one trace only; give others to fit the model to")
@@ -174,6 +171,21 @@ def command(
                 processors=log.processors, drawn=pauses == "drawn", seed=seed,
                 progress=progress if len(traces) == 1 else partial(_labelled, progress, name),
             )  # fmt: skip
+    _finish(found, logs, notes, out, as_json=as_json)
+    return None
+
+
+def _finish(
+    found: dict[str, Validation],
+    logs: dict[str, Trace],
+    notes: dict[str, str],
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Write the results of a validation, and print them."""
+    from hpcrowd.analysis.validation.across import Across
+
     sources = {name: {"source": name, "sha256": log.sha256} for name, log in logs.items()}
     across = Across(found) if len(found) > 1 else None
     if out is not None:
