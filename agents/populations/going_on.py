@@ -22,7 +22,7 @@ from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.populations.component_users import ClosedLoop, RepeatingUser
 from hpcrowd.agents.populations.learned import InOrder
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.jobs import Int64s, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.profiles import Profiles
     from hpcrowd.agents.learned.model import LearnedModel
     from hpcrowd.agents.populations.past import Past
+    from hpcrowd.agents.populations.turnover import Later
     from hpcrowd.environment.simulation import Simulation
 
 #: Unit number of the jobs of a user that are not over now.
@@ -50,9 +51,11 @@ class GoingOnUser(RepeatingUser):
     place
         Whose record it goes on with, an index among ``past.users``.
     moment
-        The second of the record from which it goes on now.
+        The second of the record from which it goes on now; None if it is silent for a block.
     pending
         Rows of its jobs that wait or run now.
+    later
+        With what it goes on after the first block; None for moments of the same record.
 
     Attributes
     ----------
@@ -69,10 +72,11 @@ class GoingOnUser(RepeatingUser):
         number: int,
         past: Past,
         place: int,
-        moment: int,
+        moment: int | None,
         pending: Int64s,
         *,
         horizon: int,
+        later: Later | None = None,
     ) -> None:
         units = past.units
         first = int(units.rows[units.first[units.user_first[place]]])
@@ -80,15 +84,20 @@ class GoingOnUser(RepeatingUser):
         super().__init__(
             model, number, behaviour, units, int(past.users[place]), group=group, horizon=horizon
         )
-        self.past, self.place, self.pending = past, place, pending
-        self._go_on_from(moment)
+        self.past, self.place, self.pending, self.later = past, place, pending, later
+        if moment is None:
+            self._go_on_from(past.now)
+            self.until = self.since + past.likeness.block * DAY
+        else:
+            self._go_on_from(moment, past.likeness.block * DAY)
 
-    def _go_on_from(self, moment: int) -> None:
+    def _go_on_from(self, moment: int, most: int = 0) -> None:
+        """Go on from a moment for as long as the record does, and at most some time, s."""
         past = self.past
         self.moment, self.since = moment, max(self.model.time, past.now)
         clock = past.clock
         self.moved = clock.wall(self.since) - clock.wall(moment)
-        length = min(past.likeness.block * DAY, past.now - moment)
+        length = min(most, past.now - moment)
         self.until = self.since + length
         ahead = {clock.ahead(at) for at in (moment, moment + length, self.since, self.until)}
         self.level = len(ahead) == 1  # clocks change in neither of the two times
@@ -124,14 +133,26 @@ class GoingOnUser(RepeatingUser):
     def turn(self, after: int) -> None:
         """Go on from another moment of the record, as from second ``after``."""
         past = self.past
+        if self.later is not None:
+            self.place = self.later.place
+            if self.place == UNKNOWN:
+                self._be_silent()
+            else:
+                moment = self.later.moment + after - self.later.begin
+                self._go_on_from(moment, self.horizon - after)
+            return
         before = int(past.submits[past.jobs_of[self.place + 1] - 1])
         last = next(reversed(self.asked.values()), before)
         found = past.next_moment(self.place, after, max(after - last, 0), self.stream)
         if found is None:
-            self.take_up([])
-            self.until = self.horizon
+            self._be_silent()
         else:
-            self._go_on_from(found)
+            self._go_on_from(found, past.likeness.block * DAY)
+
+    def _be_silent(self) -> None:
+        """Submit nothing any more."""
+        self.take_up([])
+        self.until = self.horizon
 
 
 class OnAsRecorded(Behaviour[GeneratedUser]):
