@@ -243,6 +243,8 @@ class InOrder(_Learned, Behaviour[GeneratedUser]):
                 user.visits.note(now, user.number, Happening.WENT_ON, user.mood)
             at = self._pause(user, self._rows[user.number][ended], 1, now)
             user.turn(now)
+            if user.component.long_term:
+                at = max(user.nominal(user.units[0]), now)
             self._round(user, at, unit)
         else:
             user.done = True

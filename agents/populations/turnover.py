@@ -55,8 +55,8 @@ class Turnover:
         Fewest stretches, one for each day, that a record must have.
     """
 
-    memory: float = 20.0
-    power: float = 2.0
+    memory: float = 14.0
+    power: float = 1.5
     weekend: float = 0.4
     drawn: float = 0.5
     least: int = 14
