@@ -14,10 +14,9 @@ as stretches do. Recent stretches are likelier than old ones.
 
 Who happens to be there matters as well: on most machines a few users submit most of the jobs. So
 for some of the users it is drawn how often somebody like them is there, not at all, once, or more
-often (Poisson, mean 1: a bootstrap of users; Oza and Russell 2001 for its form). Each further one
-takes its work from another stretch, and comes in the place of one who is not there, if there is
-one. The number of users is thus uncertain as that of a Poisson process, and that of jobs as the
-work of a few users is.
+often: a bootstrap of users, whose numbers are Poisson with a mean that itself is drawn from a gamma
+distribution with mean 1, as rates of arrival are not known. Each further one takes its work from
+another stretch, and comes in the place of one who is not there, if there is one.
 """
 
 from __future__ import annotations
@@ -51,6 +50,9 @@ class Turnover:
         days of the week that falls on a weekend in one and not in the other.
     drawn
         Share of the users of whom it is drawn how often somebody like them is there.
+    shape
+        Shape of the gamma distribution of the mean; the smaller, the more the work of those who
+        submit most differs between futures.
     least
         Fewest stretches, one for each day, that a record must have.
     """
@@ -59,6 +61,7 @@ class Turnover:
     power: float = 1.5
     weekend: float = 0.4
     drawn: float = 0.5
+    shape: float = 0.5
     least: int = 14
 
 
@@ -111,7 +114,8 @@ class Stretches:
         rules, users = self.turnover, len(self.past.users)
         first = self.past.starts[self.past.units.user_first[:-1]]
         drawn = stream.random((2, users)) < rules.drawn  # of known users, and of new ones like them
-        times = np.where(drawn, stream.poisson(1.0, (2, users)), 1)
+        mean = stream.gamma(rules.shape, 1 / rules.shape, (2, users))
+        times = np.where(drawn, stream.poisson(mean), 1)
         known: dict[int, Later] = {}
         others: list[Later] = []
         absent: list[int] = []

@@ -19,6 +19,8 @@ rhythm_of_week      shares of the jobs in the 7 local days of the week
 autocorrelation     of ln(1 + processor-hours submitted in an hour), at :data:`LAGS`
 waits               mean and :data:`WAIT_LEVELS` quantiles of ln(1 + minutes waited), under the
                     scheduler, from the queue at the origin on; of the record under the same one
+jobs_by_state       jobs a day by what their users were at the origin, see :data:`STATES`
+hours_by_state      processor-hours a day of them
 =================== ========================================================================
 
 The score is the CRPS (:func:`hpcrowd.analysis.forecast.scores.crps`), a mean over the values of a
@@ -79,6 +81,10 @@ LAGS = (1, 24, 168)
 
 #: Quantiles of the waits.
 WAIT_LEVELS = (0.5, 0.9)
+
+#: What users were at the origin: active within a week, silent for longer, for more than four weeks,
+#: or not known yet; and the least silence of each, s.
+STATES = {"active": 0, "silent": WEEK, "long silent": 4 * WEEK, "new": 10**12}
 
 #: Ends of the interval whose coverage is counted.
 INTERVAL = (0.05, 0.95)
@@ -234,6 +240,27 @@ class Cut:
             np.minimum(drawn.processors[rows], self.processors),
             drawn.requested_time[rows].astype(np.int64), drawn.user[rows],
         )  # fmt: skip
+
+    @cached_property
+    def _seen(self) -> tuple[Int64s, Int64s]:
+        """The users known at the origin, ascending, and their last submissions until then, s."""
+        past = self.jobs.take(self.known)
+        users, place = np.unique(past.user, return_inverse=True)
+        last = np.zeros(len(users), np.int64)
+        last[place] = past.recorded_submit  # the last one stays, as they are in order
+        return users, last
+
+    def account(self, month: Month) -> dict[str, Floats]:
+        """Return jobs, and processor-hours, a day by what their users were at the origin."""
+        users, last = self._seen
+        place = np.minimum(users.searchsorted(month.user), len(users) - 1)
+        silence = np.where(users[place] == month.user, self.now - last[place], 10**12)
+        state = np.searchsorted(list(STATES.values()), silence, side="right") - 1
+        hours = month.processors * month.run_time / HOUR
+        return {
+            "jobs_by_state": np.bincount(state, minlength=len(STATES)) / self.days,
+            "hours_by_state": np.bincount(state, hours, len(STATES)) / self.days,
+        }
 
     def outset(self, users: str) -> Outset:
         """Return what all futures of some users have in common."""
@@ -411,7 +438,7 @@ def judge(
     for place, cut in enumerate(cuts):
 
         def summary(month: Month, cut: Cut = cut) -> dict[str, Floats]:
-            return measured(month, cut.now, cut.days, clock)
+            return measured(month, cut.now, cut.days, clock) | cut.account(month)
 
         found.record.append(summary(cut.scheduled(cut.recorded(), 0, seed)))
         drawn: dict[str, dict[str, Floats]] = {}

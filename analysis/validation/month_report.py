@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.results import write_csv, write_json, write_origin
-from hpcrowd.analysis.validation.month import DAILY, REPEATED, TOTALS, Judgement
+from hpcrowd.analysis.validation.month import DAILY, REPEATED, STATES, TOTALS, Judgement
 from hpcrowd.environment.output.whole import whole_folder
 
 if TYPE_CHECKING:
+    from hpcrowd.analysis.curves import Floats
     from hpcrowd.analysis.paired import Estimate
 
 #: Marks of a score that is better, or worse, than that of the weeks before, with confidence.
@@ -31,8 +32,8 @@ NOTE = (
 
 
 def measures_of(found: Judgement) -> list[str]:
-    """Return the names of the measures."""
-    return list(found.record[0])
+    """Return the names of the measures, without those of the account."""
+    return [name for name in found.record[0] if not name.endswith("_by_state")]
 
 
 def mark(gain: Estimate) -> str:
@@ -84,6 +85,39 @@ def ratio_rows(found: Judgement) -> list[list[str]]:
     ]
 
 
+def account_rows(found: Judgement) -> list[list[str]]:
+    """Return the account of the record, then of each source: what its jobs and hours come from.
+
+    Means over origins and draws, a day: jobs and processor-hours by what users were at the origin;
+    then active users, sessions of each, jobs in a session, and processor-hours of a job.
+    """
+
+    def row(name: str, of: list[dict[str, Floats]]) -> list[str]:
+        means = {
+            measure: np.mean([np.atleast_2d(one[measure]).mean(axis=0) for one in of], axis=0)
+            for measure in ("jobs_by_state", "hours_by_state", *DAILY)
+        }
+        load, jobs, users, sessions = (float(means[measure].mean()) for measure in DAILY)
+        parts = (users, sessions / max(users, 1e-9), jobs / max(sessions, 1e-9),
+                 load / max(jobs, 1e-9))  # fmt: skip
+        return [
+            name,
+            *(f"{one:.1f}" for one in means["jobs_by_state"]),
+            *(f"{one:.0f}" for one in means["hours_by_state"]),
+            *(f"{one:.2f}" for one in parts),
+        ]
+
+    drawn = {name: [one[name] for one in found.drawn] for name in found.sources}
+    return [row("record", found.record), *(row(name, of) for name, of in drawn.items())]
+
+
+#: Headings of the account.
+ACCOUNT = (
+    "a day", *(f"jobs of {name}" for name in STATES), *(f"hours of {name}" for name in STATES),
+    "users", "sessions of each", "jobs in each", "hours of each",
+)  # fmt: skip
+
+
 def headings(found: Judgement) -> list[str]:
     """Return the headings of the rows of scores and coverages."""
     return ["source", *(name.replace("_", " ") for name in measures_of(found))]
@@ -119,6 +153,7 @@ def plain(found: Judgement) -> dict[str, Any]:
         "settings": found.settings,
         "clock_note": found.clock.note,
         "origins": [found.clock.local(one).isoformat() for one in found.origins],
+        "account": [dict(zip(ACCOUNT, row, strict=True)) for row in account_rows(found)],
         "recorded": [
             {name: values.tolist() for name, values in one.items()} for one in found.record
         ],

@@ -255,6 +255,7 @@ def show_month(found: Judgement, title: str) -> None:
         ("CRPS", heads, report.score_rows(found), 1),
         ("Covered by the 90 % interval", heads, report.coverage_rows(found), 1),
         ("Mean of the draws by the record", ratios, report.ratio_rows(found), 2),
+        ("Account, means a day", report.ACCOUNT, report.account_rows(found), 1),
     ):
         console.print(plain_table(*columns, rows=rows, words=words, whole=words, title=heading))
         console.print()

@@ -98,6 +98,16 @@ def test_nobody_knows_what_comes_after_the_origin(make_jobs):
         assert here[0][0]
 
 
+def test_the_account_is_by_what_users_were(make_jobs):
+    """Jobs and hours are those of users who were active, silent, long silent, or not known."""
+    before = [(0, 60, 1, 60, 1), (40 * DAY, 60, 1, 60, 2), (59 * DAY, 60, 1, 60, 3)]
+    after = [(61 * DAY + k, HOUR * user, 2, 60, user) for k in range(7) for user in (1, 2, 3, 4)]
+    cut = Cut(make_jobs(*before, *after), Clock(), 8, 60 * DAY, 7)
+    found = cut.account(cut.recorded())
+    assert [1, 1, 1, 1] == found["jobs_by_state"].tolist()
+    assert [6, 4, 2, 8] == found["hours_by_state"].tolist()
+
+
 def test_what_cannot_be_judged(make_jobs):
     """Unknown names and short logs are refused, with the cure."""
     jobs = weekly(make_jobs)
