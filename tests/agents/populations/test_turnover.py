@@ -68,9 +68,11 @@ def test_recent_stretches_are_likelier_and_weekends_stay(make_jobs):
 def test_as_many_users_as_in_the_record_are_there_in_the_mean(make_jobs):
     """Where it is drawn how often each is there, the number varies around that of the record."""
     past = record(make_jobs, dict.fromkeys(range(1, 21), (0, 12)))
-    counts = [len(known) + len(others) for known, others in drawn_of(past, Turnover(drawn=1), 300)]
-    assert 20 == pytest.approx(np.mean(counts), abs=4 * np.sqrt(20 / 300))
-    assert 20 == pytest.approx(np.var(counts), rel=0.3)  # of a Poisson process
+    rules = Turnover(drawn=1, shape=0.5)
+    counts = [len(known) + len(others) for known, others in drawn_of(past, rules, 400)]
+    variance = 20 * (1 + 1 / rules.shape)  # of Poisson numbers with gamma means
+    assert 20 == pytest.approx(np.mean(counts), abs=4 * np.sqrt(variance / 400))
+    assert variance == pytest.approx(np.var(counts), rel=0.4)
     known = [known for known, _ in drawn_of(past, Turnover(drawn=1), 20)]
     assert any(place != later.place for each in known for place, later in each.items())
 
