@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, cast, override
 
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser
-from hpcrowd.agents.learned.features import ENDED
 from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.populations.component_users import ClosedLoop, RepeatingUser
 from hpcrowd.agents.populations.learned import InOrder
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.profiles import Profiles
     from hpcrowd.agents.learned.model import LearnedModel
     from hpcrowd.agents.populations.past import Past
+    from hpcrowd.agents.populations.turnover import Later
     from hpcrowd.environment.simulation import Simulation
 
 #: Unit number of the jobs of a user that are not over now.
@@ -51,9 +51,11 @@ class GoingOnUser(RepeatingUser):
     place
         Whose record it goes on with, an index among ``past.users``.
     moment
-        The second of the record from which it goes on now.
+        The second of the record from which it goes on now; None if it is silent for a block.
     pending
         Rows of its jobs that wait or run now.
+    later
+        With what it goes on after the first block; None for moments of the same record.
 
     Attributes
     ----------
@@ -70,10 +72,11 @@ class GoingOnUser(RepeatingUser):
         number: int,
         past: Past,
         place: int,
-        moment: int,
+        moment: int | None,
         pending: Int64s,
         *,
         horizon: int,
+        later: Later | None = None,
     ) -> None:
         units = past.units
         first = int(units.rows[units.first[units.user_first[place]]])
@@ -81,15 +84,20 @@ class GoingOnUser(RepeatingUser):
         super().__init__(
             model, number, behaviour, units, int(past.users[place]), group=group, horizon=horizon
         )
-        self.past, self.place, self.pending = past, place, pending
-        self._go_on_from(moment)
+        self.past, self.place, self.pending, self.later = past, place, pending, later
+        if moment is None:
+            self._go_on_from(past.now)
+            self.until = self.since + past.likeness.block * DAY
+        else:
+            self._go_on_from(moment, past.likeness.block * DAY)
 
-    def _go_on_from(self, moment: int) -> None:
+    def _go_on_from(self, moment: int, most: int = 0) -> None:
+        """Go on from a moment for as long as the record does, and at most some time, s."""
         past = self.past
         self.moment, self.since = moment, max(self.model.time, past.now)
         clock = past.clock
         self.moved = clock.wall(self.since) - clock.wall(moment)
-        length = min(past.likeness.block * DAY, past.now - moment)
+        length = min(most, past.now - moment)
         self.until = self.since + length
         ahead = {clock.ahead(at) for at in (moment, moment + length, self.since, self.until)}
         self.level = len(ahead) == 1  # clocks change in neither of the two times
@@ -125,14 +133,26 @@ class GoingOnUser(RepeatingUser):
     def turn(self, after: int) -> None:
         """Go on from another moment of the record, as from second ``after``."""
         past = self.past
+        if self.later is not None:
+            self.place = self.later.place
+            if self.place == UNKNOWN:
+                self._be_silent()
+            else:
+                moment = self.later.moment + after - self.later.begin
+                self._go_on_from(moment, self.horizon - after)
+            return
         before = int(past.submits[past.jobs_of[self.place + 1] - 1])
         last = next(reversed(self.asked.values()), before)
         found = past.next_moment(self.place, after, max(after - last, 0), self.stream)
         if found is None:
-            self.take_up([])
-            self.until = self.horizon
+            self._be_silent()
         else:
-            self._go_on_from(found)
+            self._go_on_from(found, past.likeness.block * DAY)
+
+    def _be_silent(self) -> None:
+        """Submit nothing any more."""
+        self.take_up([])
+        self.until = self.horizon
 
 
 class OnAsRecorded(Behaviour[GeneratedUser]):
@@ -213,7 +233,10 @@ class OnInClosedLoop(ClosedLoop):
 
 
 class OnLearned(InOrder):
-    """The units of a block in their order, with pauses of a learned model.
+    """The units of a block in their order, with pauses of a learned model within sessions.
+
+    A user goes on from another moment at the end of the block, also if jobs of it are not over by
+    then: who waited for them to end would submit less than in the record.
 
     Parameters
     ----------
@@ -227,18 +250,20 @@ class OnLearned(InOrder):
         self.minds = Minds(model)
         self._sent, self._next, self._waiting, self._rows = {}, {}, {}, {}
         self._awaits = past.awaited_ends
+        self._begins = past.session_begins
 
     @override
     def begin(self, user: GeneratedUser) -> None:
         user = cast("GoingOnUser", user)
-        if user.units:
-            before = self._awaits[user.units[0]]
-            waits = before >= 0 and int(user.past.units.end[before]) > user.moment
-            if waits and len(user.pending):
-                user._of[user.model.add_unit(user, user.pending)] = PENDING
-            else:
-                self._round(user, user.nominal(user.units[0]), None)
-        user.expect_next(self._following)
+        if not user.units:
+            user.expect_next(self._following)
+            return
+        before = self._awaits[user.units[0]]
+        waits = before >= 0 and int(user.past.units.end[before]) > user.moment
+        if waits and len(user.pending):
+            user._of[user.model.add_unit(user, user.pending)] = PENDING
+        else:
+            self._round(user, user.nominal(user.units[0]), None)
 
     def _following(self, user: GeneratedUser) -> None:
         """Go on from another moment."""
@@ -249,17 +274,21 @@ class OnLearned(InOrder):
         user.expect_next(self._following)
 
     @override
+    def _submit(self, user: GeneratedUser, reason: int, released: int, after: int | None) -> None:
+        super()._submit(user, reason, released, after)
+        user = cast("GoingOnUser", user)
+        if self._next[user.number] == len(user.units):
+            user.call_at(max(user.until, user.model.time + 1), self._following)
+
+    @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
         user = cast("GoingOnUser", user)
-        if user._of.get(unit) == PENDING:
-            del user._of[unit]
+        ended = user._of.pop(unit)
+        if ended == PENDING:
             self._sent[user.number] = user.pending
-            self._round(user, self._pause(user, user.pending, 1, now), unit)
+            self._next[user.number] = 0
+            self._round(user, self._due(user, user.pending, 1, now), unit)
             return
-        ended = user.over(unit)
-        if self._waiting.get(user.number) == ended:
-            self._waiting[user.number] = UNKNOWN
-            rows = self._rows[user.number][ended]
-            user.call_at(self._pause(user, rows, 1, now), self._submit, ENDED, now, unit)
-        if not user.left:
-            user.call_at(user.next_after(ended, now), self._following)
+        rows = self._rows[user.number].get(ended)  # of the last time that the unit was submitted
+        if rows is not None and not (user.model.jobs.state[rows] == State.UNFINISHED).any():
+            self._release(user, ended, unit, now)

@@ -25,14 +25,23 @@ from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
 from hpcrowd.agents.learned.heldout import recorded_releases
 from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.populations.openness import Happening
+from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
+from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import UNKNOWN, State
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hpcrowd.agents.learned.model import LearnedModel
     from hpcrowd.agents.populations.component_users import ComponentUser, RepeatingUser
     from hpcrowd.agents.populations.components import Pool
     from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.agents.work.units import Units
     from hpcrowd.environment.jobs import Int64s
+
+
+#: Most draws of a pause that is known not to be longer; then it is as long as it may be.
+TRIES = 20
 
 
 class _Learned:
@@ -54,6 +63,16 @@ class _Learned:
         """Return the second at which a user submits again."""
         wall = self._notice(user, rows, ended, at)
         return at + user.paused(self.minds.pause(user.number, wall, user.stream))
+
+    def _short(self, user: GeneratedUser, rows: Int64s, ended: int, at: int, most: int) -> int:
+        """Return the second at which a user submits again, given that it pauses no longer, s."""
+        wall = self._notice(user, rows, ended, at)
+        pause = most + 1
+        for _ in range(TRIES):
+            if pause <= most:
+                break
+            pause = self.minds.pause(user.number, wall, user.stream)
+        return at + user.paused(min(pause, most))
 
     def _note(self, user: GeneratedUser, rows: Int64s, reason: int, released: int) -> int:
         """Remember a submission; return the second of its last job."""
@@ -130,8 +149,19 @@ def ends_awaited(work: Work) -> list[int]:
     return found
 
 
+def session_begins(units: Units) -> NDArray[np.bool_]:
+    """Return which batches are the first of a session, shape (units,)."""
+    found = np.ones(len(units), np.bool_)
+    found[1:] = units.session[1:] != units.session[:-1]
+    return found
+
+
 class InOrder(_Learned, Behaviour[GeneratedUser]):
-    """Submit the batches of a component in their order, with pauses of the model.
+    """Submit the batches of a component in their order, with pauses of the model within sessions.
+
+    A session begins when it began in the record, or later if what it waits for is not over by then:
+    pauses between sessions are nights, weekends and absences. If these were drawn as well, each
+    that is too long would put off all work that follows, and users would submit too little.
 
     Parameters
     ----------
@@ -145,6 +175,7 @@ class InOrder(_Learned, Behaviour[GeneratedUser]):
         self.minds = Minds(model)
         self._sent = {}
         self._awaits = ends_awaited(pool.work)
+        self._begins = session_begins(pool.units)
         # By user: the place of the next unit, what it waits for, and the rows of its units.
         self._next: dict[int, int] = {}
         self._waiting: dict[int, int] = {}
@@ -181,17 +212,30 @@ class InOrder(_Learned, Behaviour[GeneratedUser]):
         if theirs is not None and (jobs.state[theirs] == State.UNFINISHED).any():
             self._waiting[number] = awaited
         else:
-            user.call_at(self._pause(user, rows, 0, last), self._submit, FOLLOWS, last, None)
+            user.call_at(self._due(user, rows, 0, last), self._submit, FOLLOWS, last, None)
+
+    def _due(self, user: RepeatingUser, rows: Int64s, ended: int, at: int) -> int:
+        """Return the second at which the next unit comes, released at a second."""
+        following = user.units[self._next[user.number]]
+        if not self._begins[following]:
+            return self._short(user, rows, ended, at, ARRIVAL_THRESHOLD)
+        if (nominal := user.nominal(following)) > at:
+            return nominal
+        return self._short(user, rows, ended, at, DAY)
+
+    def _release(self, user: RepeatingUser, ended: int, unit: int, now: int) -> None:
+        """Release the unit that waited for one that has ended, of a number in the engine."""
+        if self._waiting.get(user.number) == ended:
+            self._waiting[user.number] = UNKNOWN
+            rows = self._rows[user.number][ended]
+            user.call_at(self._due(user, rows, 1, now), self._submit, ENDED, now, unit)
 
     @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
         """Release the unit that waited for this one, or begin the next round, or leave."""
         user = cast("ComponentUser", user)
         ended = user.over(unit)
-        if self._waiting.get(user.number) == ended:
-            self._waiting[user.number] = UNKNOWN
-            rows = self._rows[user.number][ended]
-            user.call_at(self._pause(user, rows, 1, now), self._submit, ENDED, now, unit)
+        self._release(user, ended, unit, now)
         if user.left:
             return
         if user.component.long_term or (user.again and user.stream.random() < user.again):
@@ -199,6 +243,8 @@ class InOrder(_Learned, Behaviour[GeneratedUser]):
                 user.visits.note(now, user.number, Happening.WENT_ON, user.mood)
             at = self._pause(user, self._rows[user.number][ended], 1, now)
             user.turn(now)
+            if user.component.long_term:
+                at = max(user.nominal(user.units[0]), now)
             self._round(user, at, unit)
         else:
             user.done = True

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.agents.behaviours.profiles import Profiles
-from hpcrowd.agents.populations.learned import ends_awaited
+from hpcrowd.agents.populations.learned import ends_awaited, session_begins
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import REPEATED
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
@@ -144,6 +144,11 @@ class Past:
     def awaited_ends(self) -> list[int]:
         """For each unit the one whose end released it, -1 where another reason did."""
         return ends_awaited(self.work)
+
+    @cached_property
+    def session_begins(self) -> NDArray[np.bool_]:
+        """Which units are the first of a session, shape (units,)."""
+        return session_begins(self.units)
 
     @cached_property
     def walls(self) -> Int64s:

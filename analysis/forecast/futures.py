@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.generative.generated import GeneratedUser
     from hpcrowd.agents.learned.model import LearnedModel
     from hpcrowd.agents.populations.past import Likeness, Past
+    from hpcrowd.agents.populations.turnover import Later, Stretches, Turnover
     from hpcrowd.environment.holds.rules import Parent
     from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
@@ -107,8 +108,10 @@ class Outset:
     #: Changes during the future, with seconds since the origin.
     platform: Sequence[Any] = ()
     machine: Any = None
-    #: Of users who go on; the learned model of users ``learned``.
+    #: Of users who go on; of users ``learned`` who comes and leaves after the first days, and the
+    #: learned model.
     likeness: Likeness | None = None
+    turnover: Turnover | None = None
     model: LearnedModel | None = None
     jobs_only: bool = False  #: Stop when all jobs of the state have started that can.
     #: Of held jobs, by row of the state: the jobs that run or wait, or are in ``awaits``, which
@@ -160,6 +163,15 @@ class Outset:
         from hpcrowd.agents.populations.past import Past
 
         return Past(self.state.jobs, self.state.now, self.state.clock, self.likeness)
+
+    @cached_property
+    def _stretches(self) -> Stretches | None:
+        """What users do after the first block, if that is not each one's own affair."""
+        from hpcrowd.agents.populations.turnover import Stretches
+
+        begin = self.state.now + self.past.likeness.block * DAY
+        found = Stretches(self.past, begin, self.state.now + self.horizon, self.turnover)
+        return found if self.users == "learned" and found.enough else None
 
     @cached_property
     def _maintenance(self) -> list[Any]:
@@ -338,18 +350,35 @@ class Outset:
         past.set_run_times(self.rows, simulation.jobs.run_time[: len(self.rows)])
         whose, when = past.first_moments(streams.generator("moments"))
         numbers = past.users.tolist()
-        members = [
-            (numbers[place], int(whose[place]), int(when[place]))
-            for place in np.flatnonzero(whose >= 0).tolist()
+        stretches = self._stretches
+        known: dict[int, Later] = {}
+        others: list[Later] = []
+        first, nobody_later = until, None
+        if stretches is not None:
+            known, others = stretches.draw(streams.generator("stretches"))
+            first, nobody_later = stretches.begin, stretches.nobody()
+        members: list[tuple[int, int, int | None, Later | None]] = [
+            (
+                numbers[place],
+                place if whose[place] == UNKNOWN else int(whose[place]),
+                None if whose[place] == UNKNOWN else int(when[place]),
+                known.get(place, nobody_later),
+            )
+            for place in range(len(numbers))
+            if whose[place] != UNKNOWN or place in known
         ]
         next_number = max(numbers, default=0) + 1
-        for place, moment in past.new_users(until, streams.generator("new users")):
-            members.append((next_number, place, moment))
+        new = past.new_users(first, streams.generator("new users"))
+        for place, moment, later in (
+            *((place, moment, nobody_later) for place, moment in new),
+            *((later.place, None, later) for later in others),
+        ):
+            members.append((next_number, place, moment, later))
             next_number += 1
-        for number, place, moment in members:
+        for number, place, moment, later in members:
             user = GoingOnUser(
                 simulation, behaviour, number, past, place, moment,
-                self._pending.get(number, nobody), horizon=until,
+                self._pending.get(number, nobody), horizon=until, later=later,
             )  # fmt: skip
             behaviour.begin(user)
 

@@ -452,6 +452,7 @@ class Protocol:
     draws: int  #: Draws of each forecast.
     per_user: int  #: Most forecasts of each kind by user and origin.
     resamples: int  #: Resamples for intervals.
+    month_draws: int = 50  #: Draws of the days after an origin, see :mod:`.month`.
     #: Logs that models were designed on, and those that check them.
     design: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
@@ -462,7 +463,7 @@ class Protocol:
                 f"origins {', '.join(f'{share:g}' for share in self.origins) or 'none'}: shares of "
                 "the submissions before each origin, between 0 and 1"
             )
-        for name in ("days", "seeds", "draws", "per_user", "resamples"):
+        for name in ("days", "seeds", "draws", "per_user", "resamples", "month_draws"):
             if not 1 <= getattr(self, name) <= MOST_RUNS:
                 raise QuantityError(
                     f"{name} {getattr(self, name)}: must be between 1 and {MOST_RUNS:,}"

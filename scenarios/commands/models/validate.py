@@ -34,9 +34,13 @@ if TYPE_CHECKING:
 
     from hpcrowd.analysis.validation.across import Across
     from hpcrowd.analysis.validation.models import UserModel
+    from hpcrowd.analysis.validation.month import Judgement
     from hpcrowd.analysis.validation.validation import Protocol, Validation
     from hpcrowd.environment.traces.trace import Trace
 
+
+#: The setting of the protocol that is the number of draws of a month.
+DRAWS = "month_draws"
 
 #: Where pauses in the simulated second part come from.
 PAUSES = ("drawn", "recorded")
@@ -54,7 +58,9 @@ Traces = Annotated[
 Users = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME[,NAME...]", help="Behaviours or TOML files; all presets unless given."
+        metavar="NAME[,NAME...]",
+        help="Behaviours or TOML files; all presets unless given. With --month: users of a "
+        "forecast and models of workloads; all unless given.",
     ),
 ]
 
@@ -91,7 +97,17 @@ Pauses = Annotated[
 Seeds = Annotated[
     int | None,
     typer.Option(
-        help=f"Simulations of each model from each origin, at most {MOST_RUNS:,}; 1 unless given."
+        help=f"Simulations of each model from each origin, at most {MOST_RUNS:,}; 1 unless given, "
+        "50 with --month."
+    ),
+]
+
+Month = Annotated[
+    bool,
+    typer.Option(
+        "--month",
+        help="Judge by the days after each origin as a whole, foreseen from the record before it "
+        "alone: jobs, load, users, rhythm and waits of many draws.",
     ),
 ]
 
@@ -107,6 +123,7 @@ def command(
     scheduler: Scheduler = None,
     pauses: Pauses = "drawn",
     seeds: Seeds = None,
+    month: Month = False,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results and a page.")] = None,
     as_json: AsJson = False,
@@ -116,10 +133,10 @@ def command(
     \b
     hpcrowd validate KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted --out validation
     hpcrowd validate one.swf.gz other.swf.gz --users learned,linear --elsewhere
+    hpcrowd validate KTH-SP2-1996-2.1-cln.swf.gz --month --users learned,lublin
     """
     from hpcrowd.agents.presets import PRESETS
     from hpcrowd.analysis.models.learned import with_waits
-    from hpcrowd.analysis.validation.across import Across
     from hpcrowd.analysis.validation.validation import validate
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.output.guard import check_replaceable
@@ -127,7 +144,13 @@ def command(
 
     check_choice("pauses", pauses, PAUSES)
     shares = None if origins is None else parse_shares(origins)
-    rules = _rules(origins=shares, days=days, seeds=seeds, scheduler=scheduler)
+    rules = _rules(
+        origins=shares, days=days, scheduler=scheduler, **{DRAWS if month else "seeds": seeds}
+    )
+    if month:
+        if elsewhere or pauses != "drawn":
+            raise QuantityError("elsewhere, pauses recorded: not with --month; leave them out")
+        return judge_month(traces, how, users, rules, seed, out, as_json=as_json)
     models = models_of(PRESETS if users is None else map(str.strip, users.split(",")))
     if elsewhere and len(traces) == 1:
         raise QuantityError("elsewhere: there is one trace only; give others to fit the model to")
@@ -148,6 +171,21 @@ def command(
                 processors=log.processors, drawn=pauses == "drawn", seed=seed,
                 progress=progress if len(traces) == 1 else partial(_labelled, progress, name),
             )  # fmt: skip
+    _finish(found, logs, notes, out, as_json=as_json)
+    return None
+
+
+def _finish(
+    found: dict[str, Validation],
+    logs: dict[str, Trace],
+    notes: dict[str, str],
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Write the results of a validation, and print them."""
+    from hpcrowd.analysis.validation.across import Across
+
     sources = {name: {"source": name, "sha256": log.sha256} for name, log in logs.items()}
     across = Across(found) if len(found) > 1 else None
     if out is not None:
@@ -156,6 +194,72 @@ def command(
         print_json(_wire(found, sources, notes, across))
     else:
         show_all(found, notes, across)
+
+
+def judge_month(
+    traces: Sequence[Path],
+    how: dict[str, Any],
+    users: str | None,
+    rules: Protocol,
+    seed: int,
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Judge models by the days after each origin as a whole."""
+    from hpcrowd.analysis.models.learned import with_waits
+    from hpcrowd.analysis.validation import month_report as report
+    from hpcrowd.analysis.validation.month import SOURCES, judge
+    from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.output.guard import check_replaceable
+    from hpcrowd.environment.traces.trace import jobs_from_trace
+
+    names = SOURCES if users is None else tuple(map(str.strip, users.split(",")))
+    if out is not None:
+        check_replaceable(out)
+    logs = _logs(traces, how)
+    found: dict[str, Judgement] = {}
+    notes: dict[str, str] = {}
+    with progress_bar() as progress:
+        for name, log in logs.items():
+            jobs, notes[name] = with_waits(
+                jobs_from_trace(log).jobs, log["wait"], log.processors, rules.scheduler
+            )
+            found[name] = judge(
+                jobs, Clock.of(log.header), log.processors, rules, names, seed=seed,
+                progress=partial(_labelled, progress, name),
+            )  # fmt: skip
+    sources = {name: {"source": name, "sha256": log.sha256} for name, log in logs.items()}
+    if out is not None:
+        report.write(found, out, sources)
+        say_where(out)
+    if as_json:
+        wire = [
+            {"trace": sources[name], "waits_note": notes[name], **report.plain(each)}
+            for name, each in found.items()
+        ]
+        print_json(wire[0] if len(wire) == 1 else {"logs": wire})
+        return
+    for name, each in found.items():
+        show_month(each, " ".join((name, notes[name])).strip())
+
+
+def show_month(found: Judgement, title: str) -> None:
+    """Print the tables of a judgement by the month."""
+    from hpcrowd.analysis.validation import month_report as report
+
+    console = standard_output()
+    console.print(title, soft_wrap=True)
+    heads, ratios = report.headings(found), report.ratio_headings(found)
+    for heading, columns, rows, words in (
+        ("CRPS", heads, report.score_rows(found), 1),
+        ("Covered by the 90 % interval", heads, report.coverage_rows(found), 1),
+        ("Mean of the draws by the record", ratios, report.ratio_rows(found), 2),
+        ("Account, means a day", report.ACCOUNT, report.account_rows(found), 1),
+    ):
+        console.print(plain_table(*columns, rows=rows, words=words, whole=words, title=heading))
+        console.print()
+    console.print(report.NOTE, highlight=False)
 
 
 def _rules(**given: Any) -> Protocol:

@@ -47,6 +47,35 @@ def trace(tmp_path):
     return path
 
 
+def test_judged_by_the_month(call, trace, tmp_path):
+    """--month prints the weeks before and models; --out leaves all of it, always the same."""
+    trace.write_text(swf(jobs=150))
+    words = (trace, "--month", "--users", "rigid,lublin", "--days", "7", "--origins", "0.5")
+    for name in ("a", "b"):
+        more = ("--seeds", "4", "--json", "--out", tmp_path / name)
+        code, out, err = call("validate", *words, *more)
+        assert (0, f"Results are in {tmp_path / name}/\n") == (code, err)
+    wire = json.loads(out)
+    assert {"days": 7, "draws": 4, "origins": [0.5]}.items() <= wire["settings"].items()
+    assert ["weeks before", "rigid", "lublin"] == list(wire["sources"])
+    rigid = wire["sources"]["rigid"]
+    assert 0.3 < rigid["jobs"]["ratio_median"] < 3
+    assert 0 <= rigid["load_by_day"]["coverage_90"] <= 1
+    assert wire["sources"]["weeks before"]["jobs"]["coverage_90"] is None
+    assert ["record", *wire["sources"]] == [row["a day"] for row in wire["account"]]
+    names = ["month.csv", "month.json", "provenance.json"]
+    assert names == sorted(path.name for path in (tmp_path / "a").iterdir())
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    code, out, _ = call("validate", *words, "--seeds", "2")
+    assert 0 == code
+    for title in ("CRPS", "Covered by", "Mean of the draws", "Account"):
+        assert f"\n{title}" in out
+    for more, told in (("--elsewhere", "not with --month"), ("--pauses=recorded", "--month")):
+        code, _, err = call("validate", *words, more)
+        assert (2, True) == (code, told in err)
+
+
 def test_json_and_a_folder(call, trace, tmp_path):
     """--json prints every measure; --out leaves data, table, picture and page, always the same."""
     words = (trace, "--users", "adjusted,think-time", "--json", "--seeds", "2")
