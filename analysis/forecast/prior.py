@@ -38,6 +38,9 @@ FRESH = ("simulated mean", "request", "similar jobs", "width")
 LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 CLASSES = 3
 
+#: Jobs below which a class has the errors of all (our choice).
+LEAST = 20
+
 #: Most cases of a log that the middle is fitted to, and pull of its slopes towards 0 (our choice).
 MOST_FITTED, PULL = 600, 1e-3
 
@@ -131,13 +134,13 @@ def _fit(logs: Sequence[Seen], names: Sequence[str], *, fresh: bool) -> Middle:
     weight = np.concatenate([one for *_, one in parts])
     ends = _quantiles(middle, weight, np.arange(1, CLASSES) / CLASSES)
     kind = _class(middle, ends)
-    return Middle(
-        tuple(names), _rounded(_slopes(parts)), _rounded(ends),
-        tuple(
-            _rounded(_quantiles(error[kind == one], weight[kind == one], LEVELS))
-            for one in range(CLASSES)
-        ),
-    )  # fmt: skip
+    rows = []
+    for one in range(CLASSES):
+        which = kind == one
+        if which.sum() < LEAST:
+            which[:] = True
+        rows.append(_rounded(_quantiles(error[which], weight[which], LEVELS)))
+    return Middle(tuple(names), _rounded(_slopes(parts)), _rounded(ends), tuple(rows))
 
 
 def _slopes(parts: Sequence[tuple[Floats, Floats, Floats]]) -> Floats:

@@ -5,7 +5,7 @@ Three things are put together:
 1. What the site's own *hindcasts* teach, :class:`~analysis.forecast.hindsight.Hindsight`.
 2. What other logs show, :class:`~analysis.forecast.prior.Prior`. The two distributions of a wait
    are mixed: the share of the site grows with the time that its hindcasts span, and is a half after
-   two days. Hindcasts of some hours are much alike, however many they are.
+   four days. Hindcasts of some hours are much alike, however many they are.
 3. How such bounds fared. The hindcasts are gone through in the order of time, and each is foreseen
    from those before it, with what was known then. Levels of bounds are exchanged for those that
    came true, :class:`~analysis.forecast.conformal.TrueLevels`.
@@ -36,7 +36,7 @@ from hpcrowd.environment.quantities import format_duration
 
 #: Time that hindcasts span at which they count half, s (our choice, on KTH-SP2, HPC2N and
 #: LANL-CM5, each with the prior of the others).
-HALF = 2 * DAY
+HALF = 4 * DAY
 
 #: Cases below which the site's own are left out (our choice).
 LEAST = 10
