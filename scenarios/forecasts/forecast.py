@@ -208,9 +208,7 @@ class Forecast(ForecastSettings):
             aside.shutdown()
         learned, promise = self.learned(outset, say)
         answers = answers_of(outset, base, recalibration=learned, reasons=reasons.result())
-        if isinstance(learned, Learned):
-            answers = replace(answers, track=learned.site.track(outset.state.now))
-        answers = replace(answers, promise=promise)
+        answers = replace(answers, promise=promise, track=getattr(learned, "track", None))
         return Found(answers, tuple(effects), eaten, base)
 
     def _engine(self) -> Engine:
@@ -237,7 +235,9 @@ class Forecast(ForecastSettings):
             outset, self.hindcasts, self.seed, processes=self.workers,
             progress=lambda done, total: say("hindcasts", done, total),
         )  # fmt: skip
-        return Learned(site, outset, self.seed), promise_of(site, state.now, record)
+        learned = Learned(site, outset, self.seed)
+        promise = promise_of(site, state.now, record)
+        return Withheld(learned) if learned.track.broken else learned, promise
 
     def subject(self) -> Subject:
         """Return the log to judge forecasts of.

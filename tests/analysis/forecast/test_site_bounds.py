@@ -2,6 +2,8 @@
 
 import tomllib
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.hindsight import FEATURES
 from hpcrowd.analysis.forecast.judge import Case
 from hpcrowd.analysis.forecast.prior import FILE, Seen, fit_prior, known_prior, written
-from hpcrowd.analysis.forecast.site_bounds import SiteBounds, promise_of
+from hpcrowd.analysis.forecast.site_bounds import Learned, SiteBounds, Withheld, promise_of
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN
 
@@ -132,6 +134,25 @@ def test_the_promise_says_what_backs_it():
     track = site.track(30 * DAY)
     words = promise_of(site, 30 * DAY, 30 * DAY)
     assert f"held {track.in_90} of 144 starts here in the last 30.0 days" in words
+
+
+def test_bounds_that_did_not_hold_are_withheld():
+    """Waits that changed by the day were in few of the bounds, so only medians are given."""
+    prior = fit_prior([made_log(n) for n in range(3)])
+    cases = [
+        case
+        for day, factor in enumerate((1, 60, 0.02, 200, 0.02, 60))
+        for case in made_cases(24 * day + 24, factor=factor)[24 * day :]
+    ]
+    site = SiteBounds(prior)
+    site.learn(cases)
+    now = 60 * DAY
+    assert site.track(now).broken
+    assert "No bounds of starts" in promise_of(site, now, now)
+    learned = SimpleNamespace(track=site.track(now), adjusted=lambda raw: raw + 1)
+    bounds = Withheld(cast("Learned", learned)).adjusted(np.zeros((2, 5)))
+    assert np.isnan(bounds[:, [0, 1, 3, 4]]).all()
+    assert [1, 1] == bounds[:, 2].tolist()
 
 
 def test_without_scikit_learn(monkeypatch):
