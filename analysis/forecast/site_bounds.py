@@ -91,6 +91,7 @@ class SiteBounds:
         self.levels = {False: TrueLevels(), True: TrueLevels()}
         self._learns = find_spec("sklearn") is not None
         self._first: int | None = None
+        self._grown = (0, 0)  # cases, and second, of the last forest
         self._seen: list[_Seen] = []
 
     def learn(self, cases: Sequence[Case]) -> None:
@@ -141,8 +142,10 @@ class SiteBounds:
 
     def _grow(self, now: int) -> None:
         hindsight = self.hindsight
-        if self._learns and len(hindsight) >= LEAST:
+        known = (len(hindsight), now)
+        if self._learns and len(hindsight) >= LEAST and known != self._grown:
             hindsight.fit(now)
+            self._grown = known
 
     def _said(self, features: Floats, fresh: NDArray[np.bool_], now: int) -> Floats:
         """Return the quantiles of the mixed distribution at the grid, s, shape (jobs, steps)."""
