@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpcrowd.analysis.forecast.futures import Future, Outset
+    from hpcrowd.analysis.forecast.site_bounds import Track
     from hpcrowd.environment.simulation import Simulation
 
 #: A job that starts within this time starts at once, s (our choice: users do not see the
@@ -58,7 +59,8 @@ MEANING = {
     "until_s": "the horizon, s since the origin",
     "futures": "number of futures",
     "processors": "size of the machine",
-    "bounds": "share of futures at or below p5, p25, p50, p75, p95; null: beyond the horizon",
+    "bounds": "share of futures at or below p5, p25, p50, p75, p95; null: beyond the horizon, or, "
+    "beside a median that is not, withheld",
     "jobs": "jobs that wait, by submission, then those that one would submit now",
     "jobs.number": "job number; null for a job that one would submit",
     "jobs.id": "its name in the resource manager; empty if it has none",
@@ -68,6 +70,9 @@ MEANING = {
     "jobs.end_s": "bounds of the end, moved as those of the start; null if futures stop before it",
     "jobs.starts_within_horizon": "probability that it starts within the horizon",
     "jobs.starts_at_once": f"probability that it starts within {AT_ONCE} s",
+    "promise": "what the bounds of starts promise, in words",
+    "track": "earlier forecasts from the record that can be judged, how many of them were in the "
+    "90 % and the 50 % bounds, and the moment of the first; null without hindcasts",
     "jobs.held": "whether it does not start by itself, such as a job that its user holds",
     "jobs.reason": "why it waits now, in the words of the resource manager, if it gave a reason, "
     "and of the scheduler of the futures",
@@ -224,6 +229,8 @@ class Answers:
     edges_before: Int64s
     waits: Waits | None  #: Waits of the jobs that users submit; None if there are no fans.
     recalibrated: bool = False  #: Whether starts are recalibrated.
+    promise: str = ""  #: What the bounds of starts promise.
+    track: Track | None = None  #: How such bounds fared, if that is known.
     source: str = ""  #: Where the state comes from.
     notes: tuple[str, ...] = ()  #: What reading the state dropped or assumed.
 
@@ -248,6 +255,8 @@ class Answers:
             "recorded": self.submissions.recorded,
             "record_s": self.submissions.record,
             "recalibrated": self.recalibrated,
+            "promise": self.promise,
+            "track": None if self.track is None else self.track._asdict(),
             "notes": list(self.notes),
             "bounds": dict(zip(BOUNDS, LEVELS, strict=True)),
             "jobs": [one.to_dict(clock) for one in self.jobs],
@@ -451,7 +460,7 @@ def _jobs(
         # A job ends as much later as it starts later than in the futures.
         known = np.isfinite(starts) & np.isfinite(raw)
         moved = np.subtract(starts, raw, out=np.zeros(raw.shape), where=known)
-        ends = np.where(np.isfinite(starts), ends + moved, np.inf)
+        ends = np.where(np.isfinite(starts), ends + moved, starts)
     within, at_once = np.isfinite(start).mean(axis=1), (start <= now + AT_ONCE).mean(axis=1)
     chances = getattr(recalibration, "chances", None)
     if chances is not None:

@@ -352,6 +352,17 @@ class TrueLevels:
 
     def exchanged(self, now: int) -> Floats:
         """Return the level to take for each level, by what is known at a second."""
+        below = np.concatenate(([0.0], self._below(now)))
+        return np.interp(self.levels, below, np.concatenate(([0.0], GRID)))
+
+    def came_true(self, shares: Floats, now: int) -> Floats:
+        """Return the share of waits that were below bounds said to be at shares, at a second."""
+        return np.interp(
+            shares, np.concatenate(([0.0], GRID)), np.concatenate(([0.0], self._below(now)))
+        )
+
+    def _below(self, now: int) -> Floats:
+        """Return the share of the transforms that are below each step of the grid."""
         said, start, asked_at = self._said, self._start, self._asked_at
         waits = (start == UNKNOWN) | (start > now)
         waited = (np.where(waits, now, start) - asked_at)[:, None]
@@ -365,8 +376,8 @@ class TrueLevels:
         there = self.trust + len(said) - np.cumsum(left) - np.concatenate(
             ([0.0], np.cumsum(ended)[:-1])
         )  # fmt: skip
-        below = 1 - np.cumprod(1 - np.minimum(ended / np.maximum(there, 1e-300), 1.0))
-        return np.interp(self.levels, np.concatenate(([0.0], below)), np.concatenate(([0.0], GRID)))
+        found: Floats = 1 - np.cumprod(1 - np.minimum(ended / np.maximum(there, 1e-300), 1.0))
+        return found
 
 
 def _counts(place: Int64s, weight: Floats) -> Floats:

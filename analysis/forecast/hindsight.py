@@ -233,14 +233,6 @@ class Hindsight:
             found[job] = np.where(place <= last, waited[np.minimum(place, last)], ENDLESS)
         return found
 
-    def chances(self, features: Floats, now: int, within: float) -> Floats:
-        """Return the probability that each job starts within a time, s, shape (jobs,)."""
-        found = np.zeros(len(features))
-        for job, (waited, below) in enumerate(self._distributions(features, now)):
-            place = int(np.searchsorted(waited, within, side="right"))
-            found[job] = below[place - 1] if place else 0.0
-        return found
-
     def _distributions(self, features: Floats, now: int) -> Iterator[tuple[Floats, Floats]]:
         """Yield for each job the waits of all cases, ascending, and the share of it below each."""
         if self._forest is None:
@@ -256,33 +248,6 @@ class Hindsight:
             same = leaves == mine[job]
             near = (same / np.maximum(same.sum(axis=0), 1)).mean(axis=1) * weight
             yield waited, _below(near, closed)
-
-
-class Learned:
-    """Puts bounds learned from hindcasts in the place of those of the futures of an outset.
-
-    The seed is that of its futures.
-    """
-
-    def __init__(self, hindsight: Hindsight, outset: Outset, seed: int = 0) -> None:
-        self.hindsight, self.outset = hindsight, outset
-        features = features_of(outset, seed)
-        first = np.cumsum([0, *(one.count for one in outset.asked)])[:-1]
-        waiting = len(outset.state.waiting)
-        self.features = features[np.concatenate((np.arange(waiting), waiting + first))]
-        self.held = np.isin(outset.state.waiting, list(outset.state.held))
-
-    def adjusted(self, raw: Floats) -> Floats:
-        """Return the bounds, s from now, shape (jobs, levels); held jobs have none."""
-        found = self.hindsight.bounds(self.features, self.outset.state.now)
-        found[: len(self.held)][self.held] = np.inf
-        return np.where(found >= ENDLESS, np.inf, found)
-
-    def chances(self, within: float) -> Floats:
-        """Return the probability that each job starts within a time, s, shape (jobs,)."""
-        found = self.hindsight.chances(self.features, self.outset.state.now, within)
-        found[: len(self.held)][self.held] = 0.0
-        return found
 
 
 def _below(weight: Floats, closed: NDArray[np.bool_]) -> Floats:

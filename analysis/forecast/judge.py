@@ -81,6 +81,7 @@ class Subject:
     overrun: str = "keep"
     estimates: Any = "requested"
     futures: int = FUTURES  #: Futures at each moment.
+    record: int | None = None  #: How long before a moment accounting begins, s; None for all of it.
     seed: int = 0  #: Of everything random.
 
     @classmethod
@@ -120,6 +121,9 @@ class Subject:
         jobs, now = self.jobs, int(self.jobs.recorded_submit[row])
         submit = jobs.recorded_submit
         rows = np.flatnonzero((submit <= now) & (submit > now - KNOWN_DAYS * DAY))
+        if self.record is not None:
+            end = jobs.recorded_end[rows]
+            rows = rows[(end == UNKNOWN) | (end > now - self.record)]
         state = ClusterState.of(jobs.take(rows), now, self.clock, self.processors)
         mine = int(np.searchsorted(rows, row))
         for column in (state.jobs.recorded_start, state.jobs.recorded_end, state.jobs.run_time):
@@ -157,10 +161,10 @@ def _rules(given: Subject | Outset) -> dict[str, Any]:
 
 def hindcast_at(subject: Subject, row: int) -> Case:
     """Return the situation at the submission of a job, and when jobs that waited then started."""
-    return _situation_at(subject, row)[0]
+    return situation_at(subject, row)[0]
 
 
-def _situation_at(subject: Subject, row: int) -> tuple[Case, Outset, Int64s, Int64s, int]:
+def situation_at(subject: Subject, row: int) -> tuple[Case, Outset, Int64s, Int64s, int]:
     """Return a case without futures, its outset, its rows of the log, the judged ones, a seed."""
     state, rows = subject.state_at(row)
     outset = subject.outset(state)
@@ -181,7 +185,7 @@ def _situation_at(subject: Subject, row: int) -> tuple[Case, Outset, Int64s, Int
 
 def case_at(subject: Subject, row: int) -> Case:
     """Return the forecast at the submission of a job, and what came."""
-    found, outset, rows, judged, seed = _situation_at(subject, row)
+    found, outset, rows, judged, seed = situation_at(subject, row)
     state, now, log = outset.state, found.now, subject.jobs
     running = len(state.running)
     futures = [outset.simulate(number, seed) for number in range(subject.futures)]

@@ -171,8 +171,8 @@ def headline(answers: Answers) -> list[str]:
             f"the end {plural(round(last[2]), 'job')} will wait in the median future, and "
             f"{_range(f'{last[0]:,.0f}', f'{last[4]:,.0f}')} in 90 % of the futures."
         )
-    if answers.recalibrated:
-        lines.append("Starts are recalibrated by how earlier forecasts fared; loads are not.")
+    if answers.promise:
+        lines.append(f"{answers.promise}.")
     return lines
 
 
@@ -199,6 +199,8 @@ def _job_row(one: JobAnswer, clock: Clock, now: int) -> list[str]:
 
 
 def _at(clock: Clock, second: float, now: int) -> str:
+    if math.isnan(second):
+        return ""
     if math.isinf(second):
         return LATER
     return "now" if round(second) <= now else moment(clock, round(second), near=now)

@@ -166,7 +166,7 @@ def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
             said = np.concatenate(
                 [b[k] for b, k in zip(bounds[name][warm_up:], picked[warm_up:], strict=True)]
             )
-            found.waits.setdefault(name, {})[kind] = _score(said, came)
+            found.waits.setdefault(name, {})[kind] = bound_scores(said, came)
     found.upper = _upper(subject, cases[warm_up:], bounds["recalibrated"][warm_up:])
     found.leads = _leads(cases, warm_up, subject.seed)
     return found
@@ -199,7 +199,7 @@ def _bounds(cases: Sequence[Case], seed: int) -> dict[str, list[Floats]]:
     return found
 
 
-def _score(said: Floats, came: Floats) -> BoundScores:
+def bound_scores(said: Floats, came: Floats) -> BoundScores:
     """Return the scores of bounds, shape (jobs, levels), of waits, shape (jobs,), in s."""
     logs = log_minutes(np.minimum(said, LONGEST))
     return BoundScores(

@@ -231,7 +231,7 @@ def _last_start(answers: Answers, shown: Sequence[JobAnswer]) -> int:
     every = np.concatenate([one.start for one in shown])
     if np.isinf(every).any():
         return answers.until
-    latest = float(every.max()) - answers.now
+    latest = float(np.nanmax(every)) - answers.now
     return answers.now + max(math.ceil(1.04 * latest), HOUR)
 
 
@@ -240,6 +240,8 @@ def _draw_start(axes: Axes, place: int, one: JobAnswer, last: int) -> None:
     shade = plots.COLOURS["orange" if one.number is None else "blue"]
     low, lower, middle, upper, high = np.minimum(one.start, last).tolist()
     for left, right, size, white in ((low, high, 0.34, 0.62), (lower, upper, 0.62, 0.30)):
+        if math.isnan(right):
+            continue
         # A job that surely starts at once has a bar, too.
         width = max(right - left, 0.002 * (last - axes.get_xlim()[0]) if right < last else 0)
         axes.barh(place, width, size, left=left, color=plots.paler(shade, white), zorder=2)

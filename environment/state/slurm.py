@@ -167,10 +167,10 @@ def state_of_slurm(
         What is over: ``sacct``. Without it, the past is what the queue still lists.
     now
         The moment at which the queue was printed: Unix time, or a date and time, local unless it
-        has an offset. Unless given, it is the latest moment in the queue: a running job shows since
-        when and for how long it runs, so that it is exact if one runs. If the queue is empty, it is
-        the time of its file, and also if it has no such column and no job would be beyond its time
-        limit by then.
+        has an offset. Unless given, it is exact if a running job shows since when and for how long
+        it runs. Otherwise a note says what it is: the time of the file if the queue is empty, or if
+        no running job would be over by then; else the latest submission, start or end that the
+        queue shows, or the end in the accounting of a job that ran then and is not listed any more.
     processors
         Size of the machine. Unless given, the cores of ``machine``; without one the most that were
         in use at once, and at least what the largest waiting job asks for.
@@ -199,7 +199,7 @@ def state_of_slurm(
     trace = trace_of_queue(listed, source, options) if listed else None
     before = None if past is None else read_trace(past, options=options)
     notes: list[str] = []
-    moment = _moment(trace, whole, queue, now, zone, notes)
+    moment = _moment(trace, before, whole, queue, now, zone, notes)
     dropped, repaired = Counter[str](), Counter[str]()
     here = None if trace is None else _queue_part(trace, moment)
     over = _past_parts(trace, before, moment, dropped, repaired)
@@ -254,6 +254,7 @@ def _queued(path: AnyPath) -> list[Queued]:
 
 def _moment(
     trace: Trace | None,
+    past: Trace | None,
     queued: Sequence[Queued],
     path: AnyPath,
     now: datetime | int | None,
@@ -266,7 +267,7 @@ def _moment(
         found = int(now) if isinstance(now, int) else second_of(now, clock) + clock.unix_start
         check_within("now", found, 1, LAST_TIME, "give Unix time, or a date and time")
         return found
-    seen = [one.seen for one in queued]
+    seen, exact = [one.seen for one in queued], False
     if trace is not None:
         origin = unix_origin(trace.header)
         submit, wait, run = (trace[name].astype(np.int64) for name in ("submit", "wait", "run"))
@@ -277,10 +278,11 @@ def _moment(
             so_far = site_numbers(trace.extra, "elapsed", len(trace))
             runs = (submit >= 0) & (wait >= 0)
             seen += (origin + start + so_far)[runs].tolist()
+            exact = bool(runs.any())
     last = max(seen, default=0)
     if last > LAST_TIME:
         raise TraceError(f"{path}: a time of {last:,} s since 1970, which is not a time of Slurm")
-    if trace is not None and "elapsed" in trace.extra:
+    if exact:
         return last
     try:
         written = int(Path(path).stat().st_mtime)
@@ -289,12 +291,40 @@ def _moment(
     if trace is None or not last:
         notes.append("the queue is empty: its moment is the time of the file")
         return written
+    last, before = _between(trace, past, last)
     what = "no job shows for how long it runs: the moment is that of"
-    if last <= written <= _latest(trace):
-        notes.append(f"{what} the file; print all columns with {ALL}")
+    how = f"give it with --at, or print all columns with {ALL}"
+    if last <= written <= before:
+        notes.append(f"{what} the file; if that is wrong, {how}")
         return written
-    notes.append(f"{what} what happened last; print all columns with {ALL}")
+    notes.append(f"{what} what happened last; {how}")
     return last
+
+
+def _between(queue: Trace, past: Trace | None, last: int) -> tuple[int, int]:
+    """Return the earliest and the latest moment at which a queue was printed, Unix time.
+
+    It was after what happened last in it, and before its running jobs reach their limits. With the
+    accounting it was also after the ends of jobs that ran then and that it does not list, and
+    before the first end of a running job that it lists. The second is 0 if nothing says it.
+    """
+    before = _latest(queue)
+    if past is None or "job_id" not in past.extra:
+        return last, before
+    origin = unix_origin(past.header)
+    submit, wait, run = (past[name].astype(np.int64) for name in ("submit", "wait", "run"))
+    ran = (submit >= 0) & (wait >= 0) & (run >= 0)
+    start = origin + (submit + wait)[ran]
+    end = start + run[ran]
+    listed = np.isin(past.extra["job_id"][ran], queue.extra["job_id"])
+    first = end[listed & (start <= last) & (end > last)]
+    before = min([before, *first.tolist()]) if before else int(first.min(initial=0))
+    for row in np.argsort(start, kind="stable").tolist():
+        if start[row] > last:
+            break
+        if not listed[row]:
+            last = max(last, int(end[row]))
+    return last, before
 
 
 def _latest(trace: Trace) -> int:

@@ -106,6 +106,15 @@ class ClusterState:
         """Rows of the jobs that are over."""
         return np.flatnonzero(self.jobs.recorded_end != UNKNOWN)
 
+    @property
+    def record_begin(self) -> int:
+        """Second at which the record of what is over begins, s since the origin.
+
+        That is the first end in it: accounting of a day also has jobs that began before.
+        """
+        ends = self.jobs.recorded_end
+        return int(ends[ends != UNKNOWN].min(initial=self.now))
+
     @classmethod
     def of(
         cls,

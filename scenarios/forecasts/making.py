@@ -21,11 +21,10 @@ import numpy as np
 
 from hpcrowd import __version__
 from hpcrowd.analysis.forecast.futures import Future, Outset
-from hpcrowd.analysis.forecast.hindsight import Hindsight
 from hpcrowd.analysis.forecast.judge import Case, Subject, case_at, hindcast_at, in_order
-from hpcrowd.environment.clock import WEEK
+from hpcrowd.analysis.forecast.site_bounds import SiteBounds
+from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.limits.numbers import MOST_RUNS, check_within
 from hpcrowd.scenarios.engines import (
     Engine,
@@ -40,6 +39,7 @@ from hpcrowd.scenarios.sweeps.worker import read_shared, write_shared
 from hpcrowd.scenarios.unfinished import DIGITS, keep_file, kept_files
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from rich.console import Console
 
     from hpcrowd.analysis.forecast.verdict import Verdict
@@ -200,6 +200,10 @@ SHORTEST = 6 * WEEK
 #: Weeks before now from which hindcasts are made.
 BACK = 8
 
+#: Begin of a record without hindcasts: at most, s, and as a share of it. Too little of the past is
+#: known there (our choice).
+BLIND, BLIND_SHARE = 2 * HOUR, 1 / 12
+
 #: Hindcasts below which one process does everything.
 FEW_HINDCASTS = 40
 
@@ -232,14 +236,14 @@ def judge(
     return verdict(subject, cases, warm_up)
 
 
-def _cases(
-    at: Callable[[int], Case],
+def _cases[Found](
+    at: Callable[[int], Found],
     rows: Sequence[int],
     processes: int,
     progress: Callable[[int, int], Any] | None,
-) -> list[Case]:
+) -> list[Found]:
     """Return the cases at the submissions of some jobs, as they come."""
-    cases: list[Case] = []
+    cases: list[Found] = []
     for _, case in each_in_processes(at, rows, processes):
         cases.append(case)
         if progress is not None:
@@ -247,31 +251,53 @@ def _cases(
     return cases
 
 
-def hindsight_of(
+def site_bounds_of(outset: Outset, hindcasts: int = 100, seed: int = 0, **more: Any) -> SiteBounds:
+    """Return the bounds of starts that hindcasts teach; parameters as of :func:`hindcasts_of`."""
+    found = SiteBounds(seed=seed)
+    found.learn(hindcasts_of(outset, hindcasts, seed, **more))
+    return found
+
+
+def hindcasts_of(
     outset: Outset,
     hindcasts: int = 100,
     seed: int = 0,
     *,
     processes: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
-) -> Hindsight:
-    """Learn from forecasts at earlier seconds of the record of a state.
+) -> list[Case]:
+    """Return forecasts at earlier seconds of the record of a state, and what came.
 
     These are at a number of submissions of the last :data:`BACK` weeks; other parameters as of
-    :func:`judge`.
+    :func:`judge`. Jobs that are held now are left out, and moments at which the running jobs find
+    no room on the machine of the outset: where they ran then is not known.
     """
-    subject, found = Subject.of(outset, seed), Hindsight(seed=seed)
-    jobs, now = subject.jobs, outset.state.now
-    started = np.flatnonzero(jobs.recorded_start != UNKNOWN)
-    recent = started[jobs.recorded_submit[started] > now - BACK * WEEK]
-    recent = recent[np.argsort(jobs.recorded_submit[recent], kind="stable")]
+    subject, state = Subject.of(outset, seed), outset.state
+    submit, begin = state.jobs.recorded_submit, state.record_begin
+    first = max(begin + min(BLIND, BLIND_SHARE * (state.now - begin)), state.now - BACK * WEEK)
+    held = np.fromiter(state.held, np.int64, len(state.held))
+    recent = np.setdiff1d(np.flatnonzero((submit > first) & (submit < state.now)), held)
+    recent = recent[np.argsort(submit[recent], kind="stable")]
     if not len(recent):
-        return found
+        return []
     rows = np.unique(recent[np.linspace(0, len(recent) - 1, hindcasts).astype(np.int64)]).tolist()
     count = 1 if len(rows) < FEW_HINDCASTS else processes or cores()
-    for case in in_order(_cases(partial(hindcast_at, subject), rows, count, progress)):
-        found.add(case.features, case.now, case.start)
-    return found
+    cases = _cases(partial(_possible_hindcast, subject), rows, count, progress)
+    return in_order([_without(case, held) for case in cases if case is not None])
+
+
+def _possible_hindcast(subject: Subject, row: int) -> Case | None:
+    """Return the case at the submission of a job; None if the machine has no room for it."""
+    try:
+        return hindcast_at(subject, row)
+    except QuantityError:
+        return None
+
+
+def _without(case: Case, held: NDArray[np.int64]) -> Case:
+    """Return a case without some jobs."""
+    keep = ~np.isin(case.rows, held)
+    return Case(case.now, case.rows[keep], case.fresh[keep], case.features[keep], case.start[keep])
 
 
 def show(found: Verdict, console: Console) -> None:

@@ -60,6 +60,15 @@ Watching = Annotated[
     ),
 ]
 
+Record = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Of --judge: only the final bounds of starts, with a record as short as that at each "
+        "moment, such as 1d.",
+    ),
+]
+
 KeepFutures = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="Keep futures there, and go on with those that are there."),
@@ -82,6 +91,7 @@ def command(
     moments: Annotated[
         int, typer.Option(min=1, max=10_000, help="How many moments --judge looks at.")
     ] = 200,
+    record: Record = None,
     watch: Watching = None,
     snapshot: Annotated[
         Path | None,
@@ -107,6 +117,7 @@ def command(
     hpcrowd forecast queue.txt --past sacct.txt --machine slurm.conf --out forecast
     hpcrowd forecast now.state.gz --change processors=128 --days 7 --out forecast
     hpcrowd forecast log.swf.gz --judge
+    hpcrowd forecast log.swf.gz --judge --record 1d
     """
     from hpcrowd.scenarios.forecasts.forecast import Forecast
 
@@ -114,7 +125,11 @@ def command(
         source=source, how=how, keep=keep, executor=executor, workers=workers, address=address,
         seed=seed, **settings,
     )  # fmt: skip
-    if judge:
+    if record is not None and not judge:
+        raise QuantityError("--record: is for --judge; the record of a forecast is what it reads")
+    if record is not None:
+        _judge_records(given, moments, record, as_json=as_json)
+    elif judge:
         _judge(given, moments, out, as_json=as_json)
     elif snapshot is not None:
         _snapshot(given, snapshot, as_json=as_json)
@@ -246,6 +261,26 @@ def _judge(given: Forecast, moments: int, out: Path | None, *, as_json: bool) ->
         print_json(found.to_dict())
     else:
         show(found, standard_output())
+
+
+def _judge_records(given: Forecast, moments: int, record: str, *, as_json: bool) -> None:
+    """Judge bounds of starts with records of a length."""
+    from dataclasses import asdict
+
+    from hpcrowd.environment.quantities import parse_duration
+    from hpcrowd.scenarios.forecasts.records import recorded, scores, show
+
+    length = parse_duration(record)
+    with progress_bar() as progress:
+        cases = recorded(
+            given.subject(), length, moments, given.hindcasts, processes=given.workers,
+            progress=lambda done, total: progress("moments", done, total),
+        )  # fmt: skip
+    found = scores(cases)
+    if as_json:
+        print_json({"record_s": length, **{kind: asdict(one) for kind, one in found.items()}})
+    else:
+        show(found, length, standard_output())
 
 
 def _watch(given: Forecast, every: str, out: Path | None) -> None:

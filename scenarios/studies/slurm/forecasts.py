@@ -13,8 +13,9 @@ with the start that came. Two forecasters are judged:
 ========= ======================================================================================
 
 Bounds of both are recalibrated as outcomes come in, beginning with those of the fresh forecaster
-in the run of the other plan: that was a week ago, and nothing was known before. No forecast knows
-anything of a run of the same plan.
+in the run of the other plan: that was a week ago, and nothing was known before. Without a run of
+another plan there is only the fresh forecaster, whose bounds are raw in the beginning. No forecast
+knows anything of a run of the same plan.
 """
 
 from __future__ import annotations
@@ -251,7 +252,7 @@ class Forecasts:
 
     #: By forecaster and run.
     cases: dict[tuple[str, str], list[Case]] = field(default_factory=dict)
-    #: The run that each run has before it.
+    #: The run that each run has before it; runs without one are left out.
     week_before: dict[str, str] = field(default_factory=dict)
     futures: int = FUTURES  #: Futures at each moment.
 
@@ -263,7 +264,7 @@ class Forecasts:
         parts: dict[str, list[_Judged]] = {}
         for (name, run), cases in self.cases.items():
             if name == forecaster:
-                before = self.cases["fresh", self.week_before[run]]
+                before = self.cases.get(("fresh", self.week_before.get(run, "")), [])
                 judged = _judged(cases, recalibrated(cases, before))
                 parts[run] = [judged]
                 parts.setdefault("all", []).append(judged)
@@ -309,40 +310,42 @@ def forecasts_of(
     """Return forecasts at all samples of recorded runs, with some futures at each moment.
 
     Runs without samples of ``squeue --start`` are left out. Progress is called before the first
-    part of a run and after each. Raises TraceError if there are no runs of two plans: one is the
-    week before the other.
+    part of a run and after each. Where all runs have the same plan, none is the week before
+    another, and only the fresh forecaster is judged. Raises TraceError if there is no such run.
     """
     runs, before = weeks_before(records)
-    tasks = [
-        (name, place, part) for name in FORECASTERS for place in before for part in range(PARTS)
+    judged = [
+        (name, place)
+        for name in FORECASTERS
+        for place in range(len(runs))
+        if name == "fresh" or place in before
     ]
+    tasks = [(*one, part) for one in judged for part in range(PARTS)]
     work = partial(_cases_of, runs, before, futures, seed)
     done = dict(run_tasks(work, tasks, workers, progress, lambda task: runs[task[1]].name))
     found = Forecasts({}, {runs[a].name: runs[b].name for a, b in before.items()}, futures)
-    for name in FORECASTERS:
-        for place in before:
-            cases = [case for part in range(PARTS) for case in done[name, place, part]]
-            found.cases[name, runs[place].name] = sorted(cases, key=lambda one: one.moment)
+    for name, place in judged:
+        cases = [case for part in range(PARTS) for case in done[name, place, part]]
+        found.cases[name, runs[place].name] = sorted(cases, key=lambda one: one.moment)
     return found
 
 
 def weeks_before(records: Sequence[Record]) -> tuple[list[Record], dict[int, int]]:
     """Return the runs of which there are forecasts, and which is the week before each, by place.
 
-    Raises TraceError if there are no runs of two plans.
+    Runs without a run of another plan have none. Raises TraceError if there are no runs.
     """
     runs = [one for one in records if not one.is_log and Scene(one).expected]
-    before = {
-        place: next((other for other, one in enumerate(runs) if not one.same_plan(run)), UNKNOWN)
+    if not runs:
+        raise TraceError(
+            "forecasts: need a recorded run with samples of squeue --start; give its folder with "
+            "--records"
+        )
+    others = {
+        place: [other for other, one in enumerate(runs) if not one.same_plan(run)]
         for place, run in enumerate(runs)
     }
-    if not runs or UNKNOWN in before.values():
-        known = ", ".join(one.name for one in runs) or "none"
-        raise TraceError(
-            "forecasts: need recorded runs of two plans or more with samples of squeue --start, as "
-            f"one is the week before the other; there are {known}; give more with --records"
-        )
-    return runs, before
+    return runs, {place: found[0] for place, found in others.items() if found}
 
 
 def _cases_of(

@@ -269,8 +269,8 @@ def reproduce_slurm(
     compared with each other too. Phases are drawn at random, see
     :func:`~hpcrowd.scenarios.studies.slurm.schedules.drawn_phases`; 20 futures at each sample take
     some minutes. Raises QuantityError if a number is too small, and TraceError if a folder holds no
-    recorded run, something is missing or malformed, or, for forecasts, there are no runs of two
-    plans.
+    recorded run, something is missing or malformed, or, for forecasts, no run has samples of
+    ``squeue --start``.
     """
     from hpcrowd.scenarios.studies.slurm.simulated import replay
 

@@ -12,18 +12,18 @@ from hpcrowd.analysis.forecast.futures import Asked, Outset
 from hpcrowd.analysis.forecast.hindsight import (
     FEATURES,
     Hindsight,
-    Learned,
     _below,
     features_of,
     log_minutes,
 )
+from hpcrowd.analysis.forecast.site_bounds import Learned
 from hpcrowd.analysis.forecast.verdict import BOUNDS, FORECASTERS, tables
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.traces.formats.swf import read_swf
 from hpcrowd.scenarios.forecasts.inputs import known_jobs
-from hpcrowd.scenarios.forecasts.making import hindsight_of, judge, write
+from hpcrowd.scenarios.forecasts.making import hindcasts_of, judge, site_bounds_of, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -235,10 +235,6 @@ def test_bounds_are_learned_from_cases_alike():
         assert bounds[0] == pytest.approx(0.82 * middle, rel=0.08)
         assert bounds[2] == pytest.approx(middle, rel=0.08)
         assert bounds[4] == pytest.approx(1.18 * middle, rel=0.08)
-    chances = [found.chances(features, 400 * 60 + DAY, after) for after in (0, 130, 10**6)]
-    assert [0, 0] == chances[0].tolist()
-    assert chances[1] == pytest.approx([1, 0], abs=0.05)
-    assert [1, 1] == pytest.approx(chances[2])
 
 
 def test_what_is_learned_from(monkeypatch):
@@ -258,19 +254,25 @@ def test_hindcasts_of_a_state_teach_its_bounds():
     state = state_at(int(SITE.jobs.recorded_submit[busy_rows()[0]]), SITE.jobs)
     held = replace(state, held={int(state.waiting[0]): "JobHeldUser"})
     outset = Outset(held, DAY, users="none", asked=[Asked(1, HOUR, count=2), Asked(16, 12 * HOUR)])
-    found = hindsight_of(outset, 60, processes=1)
-    assert found.ready
-    assert (found.asked_at < state.now).all()
-    assert (found.start[found.start != UNKNOWN] <= state.now).all()
-    learned = Learned(found, outset)
+    cases = hindcasts_of(outset, 60, processes=1)
+    assert sorted(one.now for one in cases) == [one.now for one in cases]
+    for one in cases:
+        assert state.record_begin < one.now < state.now
+        assert int(state.waiting[0]) not in one.rows
+        assert (one.start[one.start != UNKNOWN] <= state.now).all()
+    site = site_bounds_of(outset, 60, processes=1)
+    learned = Learned(site, outset)
     raw = np.zeros((len(state.waiting) + 2, len(LEVELS)))
     bounds = learned.adjusted(raw)
     assert np.isinf(bounds[0]).all()
     assert np.isfinite(bounds[1:, :4]).all()
-    assert (np.diff(bounds[1:], axis=1) >= 0).all()
+    assert (np.diff(bounds[1:, :4], axis=1) >= 0).all()
     chances = np.array([learned.chances(within) for within in (60, HOUR, DAY)])
     assert {0.0} == set(chances[:, 0].tolist())
     assert (np.diff(chances, axis=0) >= 0).all()
+    track = site.track(state.now)
+    assert 0 <= track.in_50 <= track.in_90 <= track.judged <= sum(len(one.start) for one in cases)
+    assert cases[0].now == track.since
 
 
 def test_features_have_their_meaning():

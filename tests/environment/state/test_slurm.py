@@ -207,8 +207,8 @@ def test_the_moment(write, zone, now, moment):
 QUEUE = f"{COLUMNS}\n{row('1')}\n"
 WAITS = row("1", STATE="PENDING", SUBMIT_TIME="2024-01-31T11:59:00")
 EMPTY = "the queue is empty: its moment is the time of the file"
-OF_FILE, OF_EVENT = (f"the moment is that of {what}; print all" for what in
-                     ("the file", "what happened last"))  # fmt: skip
+OF_FILE = "the moment is that of the file; if that is wrong, give it with --at"
+OF_EVENT = "the moment is that of what happened last; give it with --at"
 
 
 @pytest.mark.parametrize(
@@ -230,6 +230,27 @@ def test_the_moment_without_run_times(write, text, written, moment, note):
     state = state_of_slurm(queue, write(name="past.txt", text=PAST), zone="UTC", processors=4)
     assert NOON + moment == state.clock.unix_start + state.now
     assert note in "; ".join(state.notes)
+
+
+@pytest.mark.parametrize(("written", "moment"), [(0, 300), (310, 310), (400, 300)])
+def test_the_moment_between_ends_in_the_accounting(write, written, moment):
+    """Jobs that ran and are not listed ended before; those that are listed and ended did so after.
+
+    No job that ended is dropped.
+    """
+    past = PAST + "\n".join((
+        over("7", "11:00:00", "11:59:00", "12:03:00"),
+        over("8", "12:00:30", "12:02:00", "12:05:00"),  # it ran when 7 had ended
+        over("1", "11:50:00", "12:00:00", "12:06:00"),  # the queue lists it
+        over("9", "12:05:30", "12:05:40", "12:05:50"),  # later than the queue, or not
+    ))  # fmt: skip
+    queue = write(text=QUEUE.replace("|TIME|", "|X|"))
+    os.utime(queue, (NOON + written, NOON + written))
+    state = state_of_slurm(queue, write(name="past.txt", text=past), zone="UTC", processors=16)
+    assert NOON + moment == state.clock.unix_start + state.now
+    assert ["1"] == ids(state, state.running)
+    assert {"5", "6", "7", "8"} == set(ids(state, state.over))
+    assert not any("does not list" in note for note in state.notes)
 
 
 NODES = """NodeName=n1 Arch=x86_64 CoresPerSocket=4

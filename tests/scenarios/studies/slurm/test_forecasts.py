@@ -22,7 +22,6 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.state import ClusterState, begin_from, check_state
 from hpcrowd.scenarios.studies.slurm import forecasts, study
 from hpcrowd.scenarios.studies.slurm.records import Key, load
-from hpcrowd.scenarios.studies.slurm.study import reproduce_slurm
 
 from tests.environment.schedulers.slurm.brute import BruteSlurm
 from tests.support.simulations import simulation_of
@@ -170,12 +169,27 @@ def test_scores_by_class():
     assert 0.5 == LEVELS[2]
 
 
-def test_runs_of_one_plan_are_not_enough(referee_runs):
-    """Without a run of another plan nothing is forecast, which is said before the work begins."""
-    with pytest.raises(TraceError, match=r"two plans or more .* there are none; give"):
+def test_a_run_alone():
+    """Without a run of another plan there is only who knows nothing before, raw at first."""
+    cases = {("fresh", "a"): [made_case(0, [1000, 2000])]}
+    found = forecasts.Forecasts(cases, {}, 21)
+    assert {("a", "below 30 min"), ("all", "below 30 min")} == set(found.scores("fresh"))
+    assert {} == found.scores("week")
+    assert ["nothing", "nothing"] == [row[0] for row in found.rows()]
+    score = found.scores("fresh")["a", "below 30 min"]
+    assert 0.5 == score.cover90[0] == score.cover90[1]
+
+
+def test_runs_without_what_slurm_expected():
+    """It is said before the work begins that there is nothing to compare with."""
+    with pytest.raises(TraceError, match="need a recorded run with samples of squeue --start"):
         forecasts.forecasts_of([])
-    with pytest.raises(TraceError, match="there are runA; give more with --records"):
-        reproduce_slurm(referee_runs / "runA", forecasts=1)
+
+
+def test_the_runs_of_one_plan(referee_runs):
+    """None is the week before another."""
+    runs, before = forecasts.weeks_before([load(referee_runs / f"run{name}") for name in "AB"])
+    assert (["runA", "runB"], {}) == ([one.name for one in runs], before)
 
 
 @pytest.fixture(scope="module")
