@@ -95,13 +95,14 @@ def check(state: ClusterState, out: Path) -> int:
         start = started.get(line["job"])
         if key in known or start is None or start < line["asked_at"]:
             continue
-        bounds = line["start"]
+        low, lower, median, upper, high = line["start"]
+        withheld = low is None and median is not None  # no bounds were promised
         fresh.append(
             {
                 "job": line["job"], "asked_at": line["asked_at"], "start": start,
-                "median_error_s": None if bounds[2] is None else start - bounds[2],
-                "in_50": _within(start, bounds[1], bounds[3]),
-                "in_90": _within(start, bounds[0], bounds[4]),
+                "median_error_s": None if median is None else start - median,
+                "in_50": None if withheld else _within(start, lower, upper),
+                "in_90": None if withheld else _within(start, low, high),
             }
         )  # fmt: skip
     _append(out / FARED, fresh)
@@ -141,13 +142,14 @@ def _words(state: ClusterState, fared: int, out: Path) -> str:
     )
     if not lines:
         return f"{words}; no forecast can be checked yet"
-    inside = [100 * np.mean([line[name] for line in lines]) for name in ("in_90", "in_50")]
+    promised = [line for line in lines if line["in_90"] is not None]
+    inside = ""
+    if promised:
+        held = [100 * np.mean([one[name] for one in promised]) for name in ("in_90", "in_50")]
+        inside = f": {held[0]:.0f} % within the 90 % bounds, {held[1]:.0f} % within the 50 % bounds"
     errors = [abs(one["median_error_s"]) for one in lines if one["median_error_s"] is not None]
     middle = f", median error {np.median(errors) / 60:.0f} min" if errors else ""
-    return (
-        f"{words}; {fared:,} forecasts checked now, {len(lines):,} in all: {inside[0]:.0f} % within"
-        f" the 90 % bounds, {inside[1]:.0f} % within the 50 % bounds{middle}"
-    )
+    return f"{words}; {fared:,} forecasts checked now, {len(lines):,} in all{inside}{middle}"
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:

@@ -359,12 +359,31 @@ def test_a_watch_says_how_forecasts_fared(path, changes, capsys):
         low, lower, middle, upper, high = one["start"]
         assert start == line["start"]
         assert line["median_error_s"] == (None if middle is None else start - middle)
-        assert line["in_90"] == ((low or start) <= start <= (high or start))
-        assert line["in_50"] == ((lower or start) <= start <= (upper or start))
+        promised = low is not None or middle is None
+        assert line["in_90"] == ((low or start) <= start <= (high or start) if promised else None)
+        assert line["in_50"] == (
+            (lower or start) <= start <= (upper or start) if promised else None
+        )
     assert later == json.loads((out / "latest/forecast.json").read_text())["now_s"]
     words = capsys.readouterr().err
     assert "no forecast can be checked yet" in words
     assert f"{len(fared):,} forecasts checked now, {len(fared):,} in all" in words
+
+
+def test_bounds_that_were_not_promised(tmp_path):
+    """Without bounds only the median fares; a start before all futures is outside of the bounds."""
+    unix, state = CLOCK.unix_start, state_at(int(LOG.recorded_start.max()), LOG)
+    start, number = int(LOG.recorded_start[0]) + unix, int(LOG.number[0])
+    said = [[None, None, start - 9, None, None], [None] * 5]
+    lines = [
+        {"job": str(number), "asked_at": start - 10 + place, "levels": [], "start": bounds}
+        for place, bounds in enumerate(said)
+    ]
+    (tmp_path / "forecasts.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    assert watching.check(state, tmp_path) == 2
+    withheld, missed = read(tmp_path / "fared.jsonl")
+    assert (withheld["in_90"], withheld["in_50"], withheld["median_error_s"]) == (None, None, 9)
+    assert (missed["in_90"], missed["in_50"], missed["median_error_s"]) == (False, False, None)
 
 
 def test_a_watch_goes_on_after_a_bad_state(path, changes, capsys):
