@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: What is done meanwhile, in words.
 FITTING = "schedulers tried"
 
-#: Least moments that a fit can be tried from: each third is held out.
+#: Least moments that a fit can be tried from: the last third is held out.
 LEAST_MOMENTS = 6
 
 
@@ -39,8 +39,8 @@ class Fitted(Scheduler):
     Parameters
     ----------
     moments
-        How many moments of the record schedulers are tried from; each third is held out from the
-        search.
+        How many moments of the record schedulers are tried from; the last third is held out from
+        the search.
     seed
         Of everything that the fit draws.
 

@@ -5,7 +5,7 @@ Site`, whose rules are tried one after the other: partitions of queues, processo
 which jobs do not start, the order of the queue, limits of users, priorities. What to try is read
 from the record: how many processors queues held at most, at which hours jobs started. A rule is
 kept if starts from moments of the record come nearer to the recorded ones, and if they do so at
-other moments, too.
+later moments, too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,12 @@ SINGLES = (
     "conservative", "fair-share", "fair-share:backfill=none", "ljf", "wfp3",
 )  # fmt: skip
 
-#: Moments of a fit, of which each third is held out (our choice).
-MOMENTS = 48
+#: Moments of a fit, and the share of the last of them, which are held out (our choice: rules that
+#: do not last are of no use for what comes).
+MOMENTS, HELD_OUT = 60, 1 / 3
+
+#: Share of the times that moments are drawn again in which a rule must pay (our choice).
+SURE = 0.95
 
 #: Least record that a scheduler is fitted to, s, and least waiting jobs that are compared.
 SHORTEST, LEAST_JOBS = 4 * REACH, 100
@@ -133,7 +137,7 @@ class SiteFit:
         width = max(len("best single policy"), 1)
         found = [
             f"fitted scheduler: {self.text}",
-            "starts of waiting jobs at moments held out: within 1 min, 10 min, 1 h",
+            "starts of waiting jobs at the later moments, held out: within 1 min, 10 min, 1 h",
             f"  {'best single policy':{width}}  {shares(self.single)}  {self.single.text}",
             f"  {'fitted':{width}}  {shares(self.best)}",
         ]
@@ -185,7 +189,8 @@ class _Search:
     ) -> None:
         self.jobs, self.clock, self.processors = jobs, clock, processors
         self.moments = moments_of(jobs, clock, processors, rows, seed)
-        self.held_out = np.arange(len(self.moments)) % 3 == 1
+        self.held_out = np.arange(len(self.moments)) >= (1 - HELD_OUT) * len(self.moments)
+        self.seed = seed
         self.seen: dict[str, float] = {}
         self.whole: dict[str, Candidate] = {}
         self.say = say
@@ -205,11 +210,20 @@ class _Search:
         return self.whole[text]
 
     def pays(self, text: str, before: str) -> bool:
-        """Return whether a scheduler is better than another, also at moments held out."""
+        """Return whether a scheduler is better than another, also at the later moments."""
         if self.seen_value(text) <= self.seen_value(before):
             return False
         new, old = self.candidate(text).score, self.candidate(before).score
-        return new.at(self.held_out).value > old.at(self.held_out).value
+        if new.at(self.held_out).value <= old.at(self.held_out).value:
+            return False
+        better = [new.at(rows).value > old.at(rows).value for rows in self._drawn]
+        return float(np.mean(better)) >= SURE
+
+    @cached_property
+    def _drawn(self) -> Int64s:
+        """Moments drawn again, shape (DRAWS, moments)."""
+        draw = Streams(self.seed).generator("fitted scheduler", "moments")
+        return draw.integers(0, len(self.moments), (DRAWS, len(self.moments)))
 
     def best_site(self) -> str:
         """Return the best rules of a site, found one after the other."""
@@ -351,20 +365,19 @@ class _Search:
 
     # What was found.
 
-    def weights(self, seed: int) -> tuple[tuple[Candidate, float], ...]:
+    def weights(self, best: str) -> tuple[tuple[Candidate, float], ...]:
         """Return the candidates that are the best at moments drawn again, and how often."""
-        tried = [self.candidate(text) for text in self._nearly_best()]
-        draw = Streams(seed).generator("fitted scheduler", "moments")
+        tried = [self.candidate(text) for text in self._nearly_best(best)]
         wins = np.zeros(len(tried))
-        for _ in range(DRAWS):
-            rows = draw.integers(0, len(self.moments), len(self.moments))
+        for rows in self._drawn:
             wins[int(np.argmax([one.score.at(rows).value for one in tried]))] += 1
         found = [(one, float(won) / DRAWS) for one, won in zip(tried, wins, strict=True) if won]
         return tuple(sorted(found, key=lambda one: -one[1]))
 
-    def _nearly_best(self) -> list[str]:
+    def _nearly_best(self, best: str) -> list[str]:
+        """Return the fitted scheduler, and those that do best at the moments of the search."""
         ranked = sorted(self.seen, key=lambda text: -self.seen[text])
-        return ranked[:MOST_KEPT]
+        return list(dict.fromkeys([best, *ranked[:MOST_KEPT]]))
 
 
 def _text(options: dict[str, Any]) -> str:
@@ -540,7 +553,7 @@ def fit_site(
     clock, processors
         Local time, and size of the machine.
     moments
-        From how many moments schedulers are tried; each third is held out from the search.
+        From how many moments schedulers are tried; the last third is held out from the search.
     seed
         Of everything that is drawn.
     progress
@@ -565,7 +578,7 @@ def fit_site(
     best = site if search.pays(site, single.text) else single.text
     chosen = search.candidate(best)
     return SiteFit(
-        chosen, single, search.weights(seed), search.held_out, delays_of(search, best),
+        chosen, single, search.weights(best), search.held_out, delays_of(search, best),
         causes_of(search, best), len(search.seen),
     )  # fmt: skip
 

@@ -118,9 +118,9 @@ def reserve(cluster: Cluster, site: SiteRules, part: int, free: int, need: int) 
         shadow = max(shadow, ends.time[0])
         free += jobs.processors[heap_pop(ends, count)]
         count -= 1
-    site.shadow[part], site.spare[part] = shadow, free - need
-    if free < need:
-        site.shadow[part], site.spare[part] = FOREVER, 0
+    site.shadow[part], site.spare[part] = shadow, max(free - need, 0)
+    if free < need and need <= site.size[part]:
+        site.shadow[part] = FOREVER
 
 
 def site_pass(cluster: Cluster, site: SiteRules, ended: Int64s, arrived: Int64s) -> None:
@@ -147,7 +147,9 @@ def site_pass(cluster: Cluster, site: SiteRules, ended: Int64s, arrived: Int64s)
         if not considered(site, jobs, job):
             continue
         part, need = site.part[job], jobs.processors[job]
-        free = min(site.size[part] - site.held[part], state.free)
+        free = state.free  # an empty partition also runs a job that is larger
+        if site.held[part] > 0:
+            free = min(site.size[part] - site.held[part], free)
         if site.head[part] == NOBODY:
             if need > free:
                 site.head[part] = job

@@ -82,8 +82,8 @@ class Site(Scheduler):
     and gets a reservation as in EASY. Later ones start if they do not delay it.
 
     Such rules are common; there is no single source. Our reading: all queues that are not in
-    ``partitions`` are one partition; a job larger than a limit on processors runs if its user runs
-    nothing else; what is left out holds nothing.
+    ``partitions`` are one partition; a job larger than its partition, or than a limit on
+    processors, runs if nothing else does there, or of its user; what is left out holds nothing.
 
     A pass costs time in proportion to the queue, and for each head to the running jobs.
 
@@ -216,8 +216,9 @@ class Site(Scheduler):
         jobs: Counter[int] = Counter(job.user for job in look.running)
         processors: Counter[int] = Counter()
         running: list[list[RunningJob]] = [[] for _ in range(1 + len(self.parts))]
-        room = [FOREVER if self.processors is None else self.processors]
-        room += [size for _, size in self.parts]
+        sizes = [FOREVER if self.processors is None else self.processors]
+        sizes += [size for _, size in self.parts]
+        room = list(sizes)
         for job in look.running:
             processors[job.user] += job.processors
             running[self.part_of(job.queue)].append(job)
@@ -234,10 +235,13 @@ class Site(Scheduler):
             ):
                 continue
             part = self.part_of(one.queue)
-            left = min(room[part], free)
+            # An empty partition also runs a job that is larger.
+            left = min(room[part], free) if room[part] < sizes[part] else free
             if part not in heads:
                 if one.processors > left:
-                    heads[part] = _reserve(look.now, one.processors, left, running[part])
+                    heads[part] = _reserve(
+                        look.now, one.processors, left, running[part], sizes[part]
+                    )
                     continue
             elif self.backfill == "none" or one.processors > left:
                 continue
@@ -274,7 +278,7 @@ def _partition(text: str) -> tuple[list[str], int]:
     return [one.strip() for one in queues.split("+")], int(size)
 
 
-def _reserve(now: int, need: int, free: int, running: Iterable[RunningJob]) -> list[int]:
+def _reserve(now: int, need: int, free: int, running: Iterable[RunningJob], size: int) -> list[int]:
     """Return the shadow time and the spare processors of a head."""
     shadow = now
     for end, freed in sorted((max(job.expected_end, now), job.processors) for job in running):
@@ -282,4 +286,6 @@ def _reserve(now: int, need: int, free: int, running: Iterable[RunningJob]) -> l
             break
         free += freed
         shadow = max(shadow, end)
-    return [shadow, free - need] if free >= need else [FOREVER, 0]
+    if free < need <= size:
+        return [FOREVER, 0]
+    return [shadow, max(free - need, 0)]

@@ -53,6 +53,12 @@ def test_partitions_are_machines_of_their_own():
     assert [0, 100, 2] == starts(rows, "site:partitions=2:4,processors=12")
 
 
+def test_a_job_larger_than_its_partition():
+    """It waits until nothing runs there, and nobody overtakes it for long."""
+    rows = [(0, 100, 2, 100, 1, 2), (1, 50, 8, 50, 2, 2), (2, 500, 1, 500, 3, 2)]
+    assert [0, 100, 150] == starts(rows, "site:partitions=2:4")
+
+
 def test_only_the_first_jobs_of_a_user_are_considered():
     """The second job of a user would fit, and is not looked at while the first waits."""
     rows = [(0, 100, 10, 100, 2, 1), (1, 100, 10, 100, 1, 1), (2, 50, 1, 50, 1, 1)]
@@ -89,7 +95,7 @@ def test_wrong_options(wrong):
 
 OPTIONS = (
     ("order=submit", "order=-submit", "order=requested", "order=-processors", "order=area"),
-    ("", "backfill=none"), ("", "partitions=1:8/2+3:9"), ("", "processors=9"),
+    ("", "backfill=none"), ("", "partitions=1:5/2+3:9"), ("", "processors=9"),
     ("", "user-jobs=1", "user-jobs=3"), ("", "user-processors=5"),
     ("", "user-queued=1", "user-queued=3"), ("", "hours=2h:8-17+queue 2:19-7"),
     ("", "priorities=1:3+2:-1"),
