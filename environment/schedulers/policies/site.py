@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, override
+from typing import Any, NamedTuple, override
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +22,6 @@ from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.schedulers.base import Look, RunningJob, Scheduler, WaitingJob
 from hpcrowd.environment.schedulers.policies.multi_queue import by_number, parse_values
 from hpcrowd.environment.stops import FOREVER
-
-if TYPE_CHECKING:
-    from hpcrowd.environment.cluster import Cluster  # circle: for its type only
 
 #: Orders of the queue; with a minus the largest, or latest, first.
 ORDERS = ("submit", "requested", "processors", "area")
@@ -141,7 +138,6 @@ class Site(Scheduler):
         self.rules = [HoursRule.parse(one) for one in self.hours.split("+") if one]
         if len(self.rules) > MOST_RULES:
             raise QuantityError(f"hours: {len(self.rules)} rules, at most {MOST_RULES}")
-        self.clock = Clock()
         descending = self.order.startswith("-")
         by_submission = self.order.removeprefix("-") == "submit"
         self._down = -1 if descending else 1
@@ -165,10 +161,6 @@ class Site(Scheduler):
         self._rule_queue = [
             number_of(names, "queue", one.queue) if one.queue else UNKNOWN for one in self.rules
         ]
-
-    @override
-    def take_charge(self, cluster: Cluster) -> None:
-        self.clock = cluster.model.clock
 
     def part_of(self, queue: int) -> int:
         """Return the partition of a queue, 0 for that of queues without one."""
@@ -199,7 +191,7 @@ class Site(Scheduler):
 
     def hours_at(self, now: int) -> tuple[int, int]:
         """Return which rules of hours hold now, one bit each, and when that may change, s."""
-        second = int(self.clock.second_of_week(np.array([now]))[0])
+        second = int((self.clock or Clock()).second_of_week(np.array([now]))[0])
         shut = 0
         for bit, rule in enumerate(self.rules):
             shut |= int(rule.holds_at(second // HOUR)) << bit

@@ -121,3 +121,20 @@ def test_compiled_like_plain(seed):
         ran(table(rows), SIZE, scheduler, plain=which, **kill).jobs.start for which in (True, False)
     )
     assert plain.tolist() == compiled.tolist(), scheduler
+
+
+def test_hours_are_local_after_a_switch():
+    """A site's rules that come later have the clock of the log, too."""
+    from zoneinfo import ZoneInfo
+
+    from hpcrowd.environment.clock import Clock
+    from hpcrowd.platform import SwitchPolicy
+
+    from tests.support.simulations import simulation_of
+
+    clock = Clock(1_704_672_000, ZoneInfo("Etc/GMT-2"), known=True)  # Monday, 02:00 there
+    jobs = table([(9 * HOUR, 60, 1, 3 * HOUR, 1, 1)])
+    changes = [SwitchPolicy(HOUR, "site:hours=2h:8-17")]
+    simulation = simulation_of(jobs, SIZE, "easy", clock=clock, platform=changes)
+    simulation.cluster.submit(np.arange(1), jobs.recorded_submit)
+    assert [15 * HOUR] == simulation.run().jobs.start.tolist()
