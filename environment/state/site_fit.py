@@ -53,7 +53,7 @@ ROUNDS = 2
 DRAWS, MOST_KEPT = 400, 12
 
 #: Least share of the jobs that a queue must have to get rules of its own, and most such queues.
-QUEUE_SHARE, MOST_QUEUES = 0.003, 14
+QUEUE_SHARE, MOST_QUEUES = 0.003, 8
 
 #: Requested times from which on hours are tried, s.
 LONG = (600, 1800, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, 15 * HOUR)
@@ -294,26 +294,40 @@ class _Search:
                     yield {"hours": "+".join([*without, f"{name}:{a}-{b}"])}
 
     def _partitions(self, now: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield partitions with one queue more."""
+        """Yield partitions with one queue more, at first all queues on nodes of other sizes."""
         parts = [one for one in now.get("partitions", "").split("/") if one]
         groups = [tuple(map(int, one.rpartition(":")[0].split("+"))) for one in parts]
         taken = {queue for group in groups for queue in group}
+        if not groups:
+            for some in self._by_grain:
+                for place in range(len(NEARLY_ALWAYS)):
+                    yield from self._divided([some], place)
         for queue in self._queues[1:]:
             if queue in taken:
                 continue
             for place in range(len(groups) + 1):
                 new = [*groups[:place], (*(groups[place : place + 1] or [()])[0], queue)]
-                new += groups[place + 1 :]
-                others = tuple(set(self._all_queues) - {one for group in new for one in group})
-                for sizes in zip(*(self._sizes(group) for group in new), strict=True):
-                    text = "/".join(
-                        f"{'+'.join(map(str, group))}:{size}"
-                        for group, size in zip(new, sizes, strict=True)
-                    )
-                    yield {"partitions": text}
-                    rest = int(self._sizes(others)[0])
-                    if rest < self.processors:
-                        yield {"partitions": text, "processors": rest}
+                yield from self._divided([*new, *groups[place + 1 :]], USUAL)
+
+    def _divided(self, groups: list[tuple[int, ...]], place: int) -> Iterator[dict[str, Any]]:
+        """Yield partitions of such sizes, with what the other queues use, and without."""
+        text = "/".join(
+            f"{'+'.join(map(str, group))}:{int(self._sizes(group)[place])}" for group in groups
+        )
+        yield {"partitions": text}
+        others = tuple(set(self._all_queues) - {one for group in groups for one in group})
+        rest = int(self._sizes(others)[place])
+        if rest < self.processors:
+            yield {"partitions": text, "processors": rest}
+
+    @cached_property
+    def _by_grain(self) -> list[tuple[int, ...]]:
+        """Groups of queues whose jobs come in other multiples of processors than most work."""
+        grains: dict[int, list[int]] = {}
+        for queue in self._all_queues if self._queues else ():
+            sizes = self.jobs.processors[self.jobs.queue == queue]
+            grains.setdefault(int(np.gcd.reduce(sizes)), []).append(queue)
+        return [tuple(some) for some in grains.values() if self._queues[0] not in some]
 
     @cached_property
     def _all_queues(self) -> list[int]:
@@ -398,6 +412,9 @@ def format_hours(long: int) -> str:
 
 #: Shares of the time in which queues hold no more than what is tried as their processors.
 NEARLY_ALWAYS = (0.99, 0.999, 1.0)
+
+#: Place of the share that is tried where only one is.
+USUAL = 1
 
 
 def busiest(start: Int64s, end: Int64s, processors: Int64s) -> Int64s:
