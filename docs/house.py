@@ -32,6 +32,7 @@ PARTS = {
         environment/engine/kernel/formula environment/engine/kernel/gains
         environment/engine/kernel/ordered environment/engine/kernel/plan
         environment/engine/kernel/profile environment/engine/kernel/scored
+        environment/engine/passes/site
         environment/engine/passes/formula environment/engine/passes/ordered
         environment/engine/passes/planned environment/engine/passes/priority
         environment/engine/passes/symbols

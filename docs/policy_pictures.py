@@ -35,6 +35,7 @@ SHARED_PAGES = {
     "wfp3": "priority",
     "unicef": "priority",
     "multifactor": "priority",
+    "fitted": "site",
 }
 
 #: Policies on shared pages that have no options, and no table of them.
@@ -58,6 +59,7 @@ PICTURES: dict[str, tuple[str, str]] = {
         "Two queues, at most two jobs a user",
     ),
     "fair-share": ("fair-share:half-life=1d", "Fair share"),
+    "site": ("site:hours=90m:0-1", "Long jobs do not start in the first hour"),
     "wfp3": ("wfp3", "WFP3"),
     "unicef": ("unicef:backfill=conservative", "UNICEF, with a plan"),
     "multifactor": ("multifactor", "Multifactor priority"),

@@ -195,6 +195,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         for part in model.parts.at("policy"):
             policy = part.policy(self, policy)
         if policy is not None:
+            policy.clock = model.clock
             policy.check_ready()
         needs = [part.needs_plain(self, policy) for part in model.parts.at("needs_plain")]
         self.engine = _engine(

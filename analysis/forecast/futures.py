@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.holds.rules import Parent
     from hpcrowd.environment.parts.part import Part
     from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.environment.state.fitted import Delays
     from hpcrowd.environment.state.state import ClusterState
 
 #: What users do in futures.
@@ -276,6 +277,7 @@ class Outset:
         from hpcrowd.environment.platform.part import Platform
         from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
         from hpcrowd.environment.simulation import Simulation
+        from hpcrowd.environment.state.fitted import Fitted
         from hpcrowd.environment.state.state import begin_from
 
         state, streams = self.state, Streams(seed).within("future", number)
@@ -289,9 +291,14 @@ class Outset:
         missing = jobs.requested_time == UNKNOWN
         jobs.requested_time[missing] = jobs.run_time[missing]
         own = int(streams.sequence("simulation").generate_state(1)[0])
+        scheduler, delays, late = self._fresh(self.scheduler), None, np.zeros(len(jobs), np.int64)
+        if isinstance(scheduler, Fitted):
+            scheduler, delays = scheduler.drawn(streams.generator("scheduler"))
+            waited = now - jobs.recorded_submit[waiting]
+            late[waiting] = delays.of_waiting(jobs.user[waiting], waited)
         cluster = ClusterSpec(
             self.processors or state.processors - state.down,
-            self._fresh(self.scheduler),
+            scheduler,
             estimates=self._fresh(self.estimates),
         )
         parts: list[Part] = [Platform([*self.platform, *self._maintenance])]
@@ -305,8 +312,12 @@ class Outset:
             seed=own,
             parts=parts,
         )
-        begin_from(simulation, now, running, waiting, over, placed=self._placed)
-        self._hold(simulation)
+        at_once = waiting[late[waiting] == 0]
+        begin_from(simulation, now, running, at_once, over, placed=self._placed)
+        if delays is not None:
+            kept = waiting[late[waiting] > 0]
+            simulation.cluster.submit(kept, now + late[kept])
+        self._hold(simulation, delays)
         self._add_users(simulation, streams, until)
         probe = _Probe(simulation, now, self.horizon, self.step)
         if watch is not None:
@@ -327,17 +338,19 @@ class Outset:
         """Return a policy for one future; each has its own."""
         return given if isinstance(given, str) else deepcopy(given)
 
-    def _hold(self, simulation: Simulation) -> None:
-        """Let jobs that wait for others join the queue when these are over."""
-        if not self._parents:
+    def _hold(self, simulation: Simulation, delays: Delays | None = None) -> None:
+        """Let jobs that wait for others join the queue when these are over, new ones delayed."""
+        if not self._parents and delays is None:
             return
         from hpcrowd.environment.holds.held import hold
         from hpcrowd.environment.holds.rules import Rules
 
         size = len(simulation.jobs)
         rules = Rules(np.zeros(size, np.int64), np.zeros(size, np.bool_), parents=self._parents)
+        rules.window = delays
         hold(simulation, rules)
-        simulation.submit(_Nobody(), np.array(sorted(self._parents)), self.state.now)
+        if self._parents:
+            simulation.submit(_Nobody(), np.array(sorted(self._parents)), self.state.now)
 
     def _add_users(self, simulation: Simulation, streams: Streams, until: int) -> None:
         from hpcrowd.agents.populations.going_on import GoingOnUser

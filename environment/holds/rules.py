@@ -73,6 +73,7 @@ class Cause(StrEnum):
     AGAIN = "run that ended, until it is run again"
     CLEAN = "window of clean energy"
     CHEAP = "window of cheap energy"
+    SITE = "delay as in the site's record"
 
 
 class Window(Protocol):

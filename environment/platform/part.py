@@ -110,4 +110,5 @@ def timeline_of(cluster: Cluster) -> Timeline:
     engine, model = cluster.engine, cluster.model
     if engine.timeline is None:
         engine.timeline = Timeline(engine, model.streams, model.on_lost)
+        engine.timeline.clock = model.clock
     return cast(Timeline, engine.timeline)

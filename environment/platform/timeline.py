@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.clock import WEEK, Clock
 from hpcrowd.environment.engine.attempts import RECORDED, attempt_of
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.errors import SimulationError
@@ -123,6 +123,7 @@ class Timeline:
         self._over: list[int] = []
         self._told: list[int] = []
         self._successor: Scheduler | None = None
+        self.clock: Clock | None = None  #: local time of the cluster, for schedulers
         self._cap: CapPlan | None = None
         self._cap_changes = False
         self._speed = Fraction(1)  # by changes of speed, without the clock under a cap
@@ -284,6 +285,7 @@ class Timeline:
             self.history.append(there)
         engine.take_over(self._waiting, self._running)
         if self._successor is not None:
+            self._successor.clock = self.clock
             engine.switch(self._successor)
             self.reviews.took_over(self._successor, now)
         if self._told:

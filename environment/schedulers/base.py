@@ -318,6 +318,8 @@ class Scheduler(Announced):
     drains
         Whether :meth:`select` itself respects the windows. Otherwise jobs that would run into one
         are not shown to it.
+    clock
+        Local time of the cluster that it runs; None for that of no log.
     nodes
         Whether it runs a machine of nodes, which :meth:`on_machine` gives it.
     compiled_only
@@ -342,6 +344,7 @@ class Scheduler(Announced):
     remembers = False
     promises: dict[int, int]
     names: Names = NO_NAMES
+    clock: Clock | None = None
     drains = False
     compiled: ClassVar[str] = ""
     nodes: ClassVar[bool] = False

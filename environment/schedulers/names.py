@@ -28,17 +28,19 @@ SCHEDULERS: Registry[type[Scheduler]] = Registry(
         "order": "hpcrowd.environment.schedulers.order:Order",
         "multi-queue": "hpcrowd.environment.schedulers.policies.multi_queue:MultiQueue",
         "fair-share": "hpcrowd.environment.schedulers.policies.fair_share:FairShare",
+        "site": "hpcrowd.environment.schedulers.policies.site:Site",
         "creasy": "hpcrowd.environment.schedulers.policies.priority:Creasy",
         "wfp3": "hpcrowd.environment.schedulers.policies.priority:WFP3",
         "unicef": "hpcrowd.environment.schedulers.policies.priority:Unicef",
         "multifactor": "hpcrowd.environment.schedulers.policies.priority:Multifactor",
+        "fitted": "hpcrowd.environment.state.fitted:Fitted",
         "slurm": "hpcrowd.environment.schedulers.slurm.policy:Slurm",
         "adaptive": "hpcrowd.environment.schedulers.policies.adaptive:Adaptive",
     }
 )
 
 #: Those that run a pool of equal processors without further ado.
-POOL_SCHEDULERS = tuple(name for name in SCHEDULERS if name != "slurm")
+POOL_SCHEDULERS = tuple(name for name in SCHEDULERS if name not in ("slurm", "fitted"))
 
 #: All valid names.
 SCHEDULER_NAMES = (*SCHEDULERS, RECORDED)

@@ -6,9 +6,11 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hpcrowd.analysis.forecast.answers import (
     Answers,
@@ -28,6 +30,8 @@ from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.cluster import HOME, ClusterSpec
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.quantities import format_duration
+from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.state.fitted import FITTING, Fitted
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.formats.common.names import forget_names
 from hpcrowd.environment.traces.formats.registry import file_of
@@ -112,6 +116,31 @@ class Forecast(ForecastSettings):
 
         return LearnedModel.named(self.users)
 
+    def scheduler_of(self, text: str, state: ClusterState, say: Progress | None = None) -> Any:
+        """Return a scheduler for futures of a state: its text, or ``fitted`` to what came before.
+
+        Raises
+        ------
+        QuantityError
+            If there is no such scheduler, or the record before the state is too short for a fit.
+        """
+        made = parse_scheduler(text) if text.partition(":")[0] == "fitted" else None
+        if not isinstance(made, Fitted):
+            return text
+        if self.machine:
+            raise QuantityError(
+                "scheduler fitted: fits rules of a pool of processors, and not of a machine of "
+                "nodes; leave out --machine, or choose slurm"
+            )
+        known: dict[Any, Any] = vars(self).setdefault("_fitted", {})
+        if (text, state.now) not in known:
+            made.fit_to(
+                state.jobs, state.clock, self.processors or state.processors,
+                progress=say and partial(say, FITTING),
+            )  # fmt: skip
+            known[text, state.now] = made
+        return known[text, state.now]
+
     def outset(self, state: ClusterState, jobs: tuple[str, ...] | None = None) -> Outset:
         """Return what all futures of a state have in common; ``jobs`` instead of those of --job."""
         site = site_of_files(self.machine, self.how.get("zone"))
@@ -132,7 +161,9 @@ class Forecast(ForecastSettings):
         option, wanted = ("--job", self.jobs) if jobs is None else ("--instead", jobs)
         outset = Outset(
             state, self.horizon,
-            scheduler=self.scheduler or ("easy" if site is None else "slurm"),
+            scheduler=self.scheduler_of(
+                self.scheduler or ("easy" if site is None else "slurm"), state
+            ),
             users=self.users.partition(":")[0], processors=self.processors, overrun=self.overrun,
             estimates=self.estimates, platform=changes, machine=site, model=self.model,
             asked=[parse_job(one, state, option) for one in wanted],
@@ -159,6 +190,8 @@ class Forecast(ForecastSettings):
         if name == "overrun":
             check_choice("overrun", value, ("keep", "kill"))
         settings: dict[str, Any] = {name: value}
+        if name == "scheduler":
+            settings[name] = self.scheduler_of(value, outset.state)
         return replace(outset, **settings)
 
     def run(self, progress: Progress | None = None, state: ClusterState | None = None) -> Found:
@@ -172,7 +205,10 @@ class Forecast(ForecastSettings):
             The state, if it is known already.
         """
         say = progress or (lambda label, done, total: None)
-        outset = self.outset(state or self.state())
+        state = state or self.state()
+        if self.scheduler:
+            self.scheduler_of(self.scheduler, state, say)
+        outset = self.outset(state)
         rigid = "rigid" if self.users not in ("rigid", "none") else None
         plans = {change: self.changed(outset, change) for change in self.changes}
         engine, aside = self._engine(), ThreadPoolExecutor(1)
@@ -208,6 +244,9 @@ class Forecast(ForecastSettings):
             aside.shutdown()
         learned, promise = self.learned(outset, say)
         answers = answers_of(outset, base, recalibration=learned, reasons=reasons.result())
+        if isinstance(outset.scheduler, Fitted) and outset.scheduler.fit is not None:
+            lines = outset.scheduler.fit.lines()
+            answers = replace(answers, notes=(*answers.notes, *lines))
         answers = replace(answers, promise=promise, track=getattr(learned, "track", None))
         return Found(answers, tuple(effects), eaten, base)
 
@@ -239,8 +278,8 @@ class Forecast(ForecastSettings):
         promise = promise_of(site, state.now, record)
         return Withheld(learned) if learned.track.broken else learned, promise
 
-    def subject(self) -> Subject:
-        """Return the log to judge forecasts of.
+    def subject(self, say: Progress | None = None) -> Subject:
+        """Return the log to judge forecasts of; a scheduler is fitted to its first half.
 
         Raises
         ------
@@ -261,10 +300,15 @@ class Forecast(ForecastSettings):
             if isinstance(self.source, Path)
             else self.source
         )
+        jobs, clock, size = known_jobs(trace), Clock.of(trace.header), self.processors
+        size = size or trace.processors
+        middle = int(np.median(jobs.recorded_submit))
+        before = ClusterState.of(jobs, middle, clock, size, source=trace.source)
         return Subject(
-            known_jobs(trace), Clock.of(trace.header), self.processors or trace.processors,
-            scheduler=self.scheduler or "easy", users=self.users.partition(":")[0],
-            model=self.model, overrun=self.overrun, estimates=self.estimates, seed=self.seed,
+            jobs, clock, size,
+            scheduler=self.scheduler_of(self.scheduler or "easy", before, say),
+            users=self.users.partition(":")[0], model=self.model, overrun=self.overrun,
+            estimates=self.estimates, seed=self.seed,
         )  # fmt: skip
 
     def plain(self) -> dict[str, Any]:

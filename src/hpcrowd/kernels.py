@@ -30,6 +30,7 @@ KERNELS = (
     "hpcrowd.environment.engine.kernel.ordered",
     "hpcrowd.environment.engine.kernel.formula",
     "hpcrowd.environment.engine.kernel.scored",
+    "hpcrowd.environment.engine.passes.site_rules",
     "hpcrowd.environment.engine.kernel.profile",
     "hpcrowd.environment.engine.kernel.gains",
     "hpcrowd.environment.engine.kernel.plan",

@@ -251,7 +251,7 @@ def _judge(given: Forecast, moments: int, out: Path | None, *, as_json: bool) ->
         check_replaceable(out)
     with progress_bar() as progress:
         found = judge(
-            given.subject(), moments, processes=given.workers,
+            given.subject(progress), moments, processes=given.workers,
             progress=lambda done, total: progress("moments", done, total),
         )  # fmt: skip
     if out is not None:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 GANTT = "hpcrowd.scenarios.commands.look.gantt:GanttOption"
 
 
+#: What fits ``--scheduler fitted``.
+FITTED = "hpcrowd.scenarios.forecasts.fitting:with_found"
+
+
 @takes_settings(ReplayConfig)
 def command(
     trace: TracePath,
@@ -58,6 +62,9 @@ def command(
             picture.check(Clock.of(found.header))
         return found
 
+    if str(config.scheduler).partition(":")[0] == "fitted":
+        begin = read()
+        config, read = imported(FITTED)(config, begin), lambda: begin
     carry_out(
         config,
         read,
