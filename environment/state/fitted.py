@@ -34,7 +34,7 @@ class Fitted(Scheduler):
     the cluster. ``hpcrowd forecast`` fits to what came before the moment, and each future draws one
     of the schedulers that do nearly as well.
 
-    A fit takes less than two minutes of one core, however long the record is.
+    A fit takes less than a minute of one core on logs of up to 200,000 jobs.
 
     Parameters
     ----------

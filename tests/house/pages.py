@@ -21,7 +21,7 @@ COMMANDS = ("bash", "console")
 
 #: Titles of blocks of commands that do not run here: what needs a cluster, another simulator or a
 #: day, and what continues for ever.
-NOT_RUN = ("on a cluster", "with Batsim", "takes hours", "until you stop it")
+NOT_RUN = ("on a cluster", "with Batsim", "takes minutes", "takes hours", "until you stop it")
 
 #: A word of a command that stands for another: TRACE, but not the name of a log.
 PLACEHOLDER = re.compile(r"(?<![\w-])(?!KTH|NASA)[A-Z]{3,}(?![\w-])")

@@ -125,7 +125,7 @@ def test_clusters_of_a_grid_have_them():
 LOG = """; Version: 2.2
 1 0 5 10 4 -1 -1 4 60 -1 1 1 1 -1 1 -1 -1 -1
 2 1 5 10 3 -1 -1 3 -1 -1 1 2 1 -1 1 -1 -1 -1
-3 2 5 -1 3 -1 -1 3 60 -1 5 2 1 -1 1 -1 -1 -1
+3 2 5 -1 3 -1 -1 3 60 -1 0 2 1 -1 1 -1 -1 -1
 """
 
 NEVER_RAN = "1 job dropped: no run time (never ran)"

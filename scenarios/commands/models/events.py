@@ -56,7 +56,9 @@ Feedback = Annotated[
 Futures = Annotated[
     int,
     typer.Option(
-        min=4, max=MOST_RUNS, help="With --feedback: futures of each kind of users at each moment."
+        min=4,
+        max=MOST_RUNS,
+        help="How many futures of each kind of users at each moment, with --feedback.",
     ),
 ]
 
