@@ -48,8 +48,11 @@ PARTS = {
         environment/traces/requests scenarios/commands/look/machine scenarios/kinds/parts/machine
         """,
     "holds": """
-        environment/holds/ analysis/accounts/holds analysis/accounts/given_up
-        scenarios/kinds/parts/holds scenarios/kinds/parts/given_up
+        environment/holds/ analysis/accounts/holds
+        scenarios/kinds/parts/holds
+        """,
+    "jobs given up": """
+        environment/parts/given_up analysis/accounts/given_up scenarios/kinds/parts/given_up
         """,
     "platform": """
         environment/platform/ environment/schedulers/policies/adaptive

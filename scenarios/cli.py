@@ -123,7 +123,7 @@ def _harmless_usage() -> Iterator[None]:
     except ClickException as error:
         error.message = harmless(error.message)
         if isinstance(error, NoSuchOption) and error.ctx is not None:
-            _check_part(error.option_name.lstrip("-"))
+            _check_part(error.option_name.lstrip("-").replace("-", "_"))
             known = [name for one in error.ctx.command.params for name in one.opts]
             meant = f"--{MEANT.get(error.option_name.lstrip('-'))}"
             error.possibilities = [meant] if meant in known else error.possibilities

@@ -21,6 +21,7 @@ ASKED = {
     "machines of nodes": "replay log.swf --machine slurm.conf",
     "formats": "convert log.swf log.csv",
     "holds": "replay log.swf --holds recorded",
+    "jobs given up": "replay log.swf --given-up recorded",
     "power": "replay log.swf --power power.toml",
     "grids": "grid log.swf",
     "reactions": "resample log.swf --reactions reactions.toml",
@@ -99,7 +100,7 @@ def test_the_heart_works_without(copy, without, part):
     of_heart = "--users", "--scheduler", "--estimates"  # options for which it has values of its own
     setting = words[1] if command == "replay" and words[1] not in of_heart else ""
     if setting:
-        del expected["configuration"][setting.removeprefix("--")]
+        del expected["configuration"][setting.removeprefix("--").replace("-", "_")]
     found = run(copy, f"replay log.swf --json --out without-{part.replace(' ', '-')}")
     assert (0, expected) == (found.returncode, json.loads(found.stdout)), found.stderr
     shown = run(copy, "--help")

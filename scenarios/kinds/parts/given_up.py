@@ -44,7 +44,7 @@ class JobsGivenUp(TraceScenario):
         waits = np.where(gave_up(trace), trace["wait"].astype(np.int64), UNKNOWN)
         mine = np.append(waits, UNKNOWN)[rows]  # of jobs that users added: the last
         if (mine >= 0).any():
-            from hpcrowd.environment.holds.given_up import GivenUp
+            from hpcrowd.environment.parts.given_up import GivenUp
 
             model.attach(GivenUp(mine))
 
@@ -53,7 +53,7 @@ class JobsGivenUp(TraceScenario):
         found = super().results(model, begins)
         if self.given_up == "drop":
             return found
-        from hpcrowd.environment.holds.given_up import GivenUp
+        from hpcrowd.environment.parts.given_up import GivenUp
 
         part = model.parts.of(GivenUp)
         if part is None:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from hpcrowd import State, parse_swf
-from hpcrowd.environment.holds.given_up import GivenUp
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.parts.given_up import GivenUp
 from hpcrowd.environment.traces.trace import Conversion, gave_up, jobs_from_trace
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given, settings
