@@ -128,8 +128,7 @@ class Subject:
         mine = int(np.searchsorted(rows, row))
         for column in (state.jobs.recorded_start, state.jobs.recorded_end, state.jobs.run_time):
             column[mine] = UNKNOWN
-        used = int(state.jobs.processors[state.running].sum())
-        state.processors = max(self.processors, used)
+        state.processors = max(self.processors, state.used)
         return state, rows
 
 

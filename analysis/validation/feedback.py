@@ -221,7 +221,7 @@ def see(question: Question, moment: Moment) -> Seen:
     known = np.flatnonzero((submit <= at) & (submit > at - KNOWN_DAYS * DAY))
     state = ClusterState.of(jobs.take(known), at, question.clock, question.processors)
     # Some logs have more processors in use at times than their headers say.
-    state.processors = max(state.processors, int(state.jobs.processors[state.running].sum()))
+    state.processors = max(state.processors, state.used)
     first = Outset(state, since - at + AFTER * DAY)
     seed = int(Streams(question.seed).sequence("feedback", at).generate_state(1)[0])
     foreseen, who = {}, {}
@@ -272,8 +272,7 @@ def _sizes(jobs: JobTable, event: Event, state: ClusterState) -> tuple[int, int]
     if event.kind != "capacity":
         return size, size
     near = np.abs(jobs.recorded_submit - event.begin) <= BEFORE * DAY
-    least = max(int(jobs.processors[near].max(initial=1)),
-                int(state.jobs.processors[state.running].sum()))  # fmt: skip
+    least = max(int(jobs.processors[near].max(initial=1)), state.used)
     ratio = (event.after + 1) / (event.before + 1)
     small = min(max(round(size * min(ratio, 1 / ratio)), least), size)
     return (small, size) if ratio > 1 else (size, small)

@@ -197,8 +197,10 @@ class Cut:
 
     @cached_property
     def state(self) -> ClusterState:
-        """The cluster at the origin."""
-        return ClusterState.of(self.jobs, self.now, self.clock, self.processors)
+        """The cluster at the origin; some logs use more processors than their headers say."""
+        state = ClusterState.of(self.jobs, self.now, self.clock, self.processors)
+        state.processors = max(state.processors, state.used)
+        return state
 
     @cached_property
     def learned(self) -> LearnedModel:

@@ -95,6 +95,11 @@ class ClusterState:
         return np.flatnonzero(runs)
 
     @property
+    def used(self) -> int:
+        """Processors of the jobs that run."""
+        return int(self.jobs.processors[self.running].sum())
+
+    @property
     def waiting(self) -> Int64s:
         """Rows of the jobs that wait, by submission."""
         jobs = self.jobs

@@ -176,7 +176,7 @@ class Forecast(ForecastSettings):
         if name == "processors":
             if not value.isdecimal() or len(value) > 12 or int(value) < 1:
                 raise QuantityError(f"--change {change!r}: a number of processors, at least 1")
-            used = int(outset.state.jobs.processors[outset.state.running].sum())
+            used = outset.state.used
             if int(value) < used:
                 raise QuantityError(
                     f"--change {change!r}: the jobs that run now hold {used:,}; give that at "

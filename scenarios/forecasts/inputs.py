@@ -126,8 +126,7 @@ def state_of_trace(
         jobs = jobs.take(recent)
     state = ClusterState.of(jobs, now, clock, processors or trace.processors, source=trace.source)
     if processors is None:
-        used = int(state.jobs.processors[state.running].sum())
-        state.processors = max(state.processors, used)
+        state.processors = max(state.processors, state.used)
     check_state(state)
     return state
 
