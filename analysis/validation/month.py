@@ -404,7 +404,7 @@ def judge(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Judgement:
-    """Judge sources by the days after each origin.
+    """Judge sources by the days after each origin; those with too few days are left out.
 
     Parameters
     ----------
@@ -422,19 +422,24 @@ def judge(
     Raises
     ------
     HpcrowdError
-        If a name is not known, a model cannot be fitted, or the log is too short.
+        If a name is not known, a model cannot be fitted, or the log is too short for all origins.
     """
     names = list(dict.fromkeys((REPEATED, *sources)))
     for name in names:
         if name not in SOURCES:
             raise QuantityError(f"users {name!r}: {not_one_of(name, SOURCES)}")
-    cuts = [
-        Cut.at(jobs, clock, processors, share, rules.days, rules.scheduler)
-        for share in rules.origins
-    ]
+    cuts: list[Cut] = []
+    short: list[str] = []
+    for share in rules.origins:
+        try:
+            cuts.append(Cut.at(jobs, clock, processors, share, rules.days, rules.scheduler))
+        except TraceError as error:
+            short.append(str(error))
+            if len(short) == len(rules.origins):
+                raise
     settings = {
         "origins": list(rules.origins), "days": rules.days, "scheduler": rules.scheduler,
-        "draws": rules.month_draws, "seed": seed, "processors": processors,
+        "draws": rules.month_draws, "seed": seed, "processors": processors, "left_out": short,
     }  # fmt: skip
     found = Judgement(clock, [cut.now for cut in cuts], settings)
     for place, cut in enumerate(cuts):

@@ -250,6 +250,8 @@ def show_month(found: Judgement, title: str) -> None:
 
     console = standard_output()
     console.print(title, soft_wrap=True)
+    for why in found.settings["left_out"]:
+        console.print(f"  left out: {why}", soft_wrap=True, highlight=False)
     heads, ratios = report.headings(found), report.ratio_headings(found)
     for heading, columns, rows, words in (
         ("CRPS", heads, report.score_rows(found), 1),

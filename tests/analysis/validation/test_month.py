@@ -114,5 +114,8 @@ def test_what_cannot_be_judged(make_jobs):
     with pytest.raises(QuantityError, match=r"users 'learnd': .*learned"):
         judge(jobs, Clock(), 8, RULES, ["learnd"])
     with pytest.raises(TraceError, match=r"origin 0.9: the log has .* 14 are needed on both sides"):
-        Cut.at(jobs, Clock(), 8, 0.9, 14)
+        judge(jobs, Clock(), 8, replace(RULES, origins=(0.9,)), ["rigid"])
+    found = judge(jobs, Clock(), 8, replace(RULES, origins=(0.6, 0.9), month_draws=2), ["rigid"])
+    assert len(found.origins) == len(found.record) == 1
+    assert "origin 0.9" in found.settings["left_out"][0]
     assert REPEATED == SOURCES[0]
