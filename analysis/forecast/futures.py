@@ -167,7 +167,7 @@ class Outset:
 
     @cached_property
     def _stretches(self) -> Stretches | None:
-        """What users do after the first block, if that is not each one's own affair."""
+        """What users do after the first block; None if each goes on by itself."""
         from hpcrowd.agents.populations.turnover import Stretches
 
         begin = self.state.now + self.past.likeness.block * DAY

@@ -153,7 +153,7 @@ class Seen:
 
 
 def moments_of(question: Question, most: int) -> list[Moment]:
-    """Return the largest events, at most so many of each kind, each with its ordinary moment.
+    """Return the largest events, ``most`` of each kind, each with its ordinary moment.
 
     Events without a month before them, a fortnight after them, or an ordinary moment are left out;
     a QuantityError is raised if none is left.
@@ -674,13 +674,13 @@ def conclusion(one: Verdict) -> str:
     """Return in a sentence what a verdict says."""
     what = f"{one.measure}, days {one.days}, {plural(one.events, 'event')}, {one.machine}"
     if np.isnan(one.gain.low):
-        said = f"the log cannot tell; at least {FEWEST} events are needed for an interval"
+        said = f"the log does not show; at least {FEWEST} events are needed for an interval"
     elif one.gain.low > 0:
         said = "feedback helps"
     elif one.gain.high < 0:
         said = "feedback makes it worse"
     else:
-        said = "the log cannot tell whether feedback helps"
+        said = "the log does not show whether feedback helps"
     known = [power for power in one.power_here if not np.isnan(power)]
     if known:
         said += f"; it would find full feedback with probability {max(known):.2f}"

@@ -134,12 +134,11 @@ class SiteFit:
             score = one.score.at(self.held_out)
             return "  ".join(f"{share:6.1%}" for share in score.shares)
 
-        width = max(len("best single policy"), 1)
         found = [
             f"fitted scheduler: {self.text}",
-            "starts of waiting jobs at the later moments, held out: within 1 min, 10 min, 1 h",
-            f"  {'best single policy':{width}}  {shares(self.single)}  {self.single.text}",
-            f"  {'fitted':{width}}  {shares(self.best)}",
+            "starts of waiting jobs at the later moments: within 1 min, 10 min, 1 h",
+            f"  best single policy  {shares(self.single)}  {self.single.text}",
+            f"  fitted              {shares(self.best)}",
         ]
         sure = [f"{what} {share:.0%}" for what, share in self.agreement().items()]
         found.append(f"confidence, from moments drawn again: {', '.join(sure)}")

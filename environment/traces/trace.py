@@ -253,7 +253,7 @@ def all_columns(told: Mapping[str, NDArray[Any] | None], jobs: int) -> dict[str,
 #: Status of a job that was cancelled, in the Standard Workload Format.
 CANCELLED = 5
 
-#: What may become of jobs that were given up in the queue.
+#: What is done with jobs that were given up in the queue.
 GIVEN_UP = ("recorded", "drop")
 
 
@@ -287,7 +287,7 @@ class Conversion:
     seed
         Seed of random numbers; the same as that of the run.
     given_up
-        What becomes of jobs that their users gave up in the queue, see :func:`gave_up`.
+        For jobs that their users gave up in the queue, see :func:`gave_up`.
         ``recorded`` keeps them, with a run time of 0 s at the end of their wait. ``drop`` leaves
         out those without a run time; where the log has a run time of 0 s, they are jobs as others.
     """

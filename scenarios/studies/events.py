@@ -120,7 +120,7 @@ def look_at(path: Path, tried: Iterable[UserModel] = (), progress: Any = None) -
 def see_all(question: Question, most: int, progress: Any) -> list[Seen]:
     """Return what is foreseen after the largest events of a log, and at ordinary moments.
 
-    Of each kind at most so many events; all cores share the work.
+    At most ``most`` events of each kind; all cores share the work.
     """
     moments = feedback.moments_of(question, most)
     found: dict[int, Seen] = {}

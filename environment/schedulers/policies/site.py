@@ -2,7 +2,7 @@
 
 Logs show them: jobs that would fit into the free processors of the machine wait, since those are in
 another partition, since their user is at a limit, or since long jobs may only start at night.
-``hpcrowd.analysis.forecast.fitted`` finds those of a site in its record.
+``hpcrowd.environment.state.site_fit`` finds those of a site in its record.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Site(Scheduler):
     others start while they fit into their partition; the first that does not is the head there,
     and gets a reservation as in EASY. Later ones start if they do not delay it.
 
-    Such rules are common; there is no single source. Our reading: all queues that are not in
+    Such rules are common; no one source has them all. Our reading: all queues that are not in
     ``partitions`` are one partition; a job larger than its partition, or than a limit on
     processors, runs if nothing else does there, or of its user; what is left out holds nothing.
 

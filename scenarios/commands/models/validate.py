@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.validation.models import UserModel
     from hpcrowd.analysis.validation.month import Judgement
     from hpcrowd.analysis.validation.validation import Protocol, Validation
+    from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.traces.trace import Trace
 
 
@@ -136,11 +137,9 @@ def command(
     hpcrowd validate KTH-SP2-1996-2.1-cln.swf.gz --month --users learned,lublin
     """
     from hpcrowd.agents.presets import PRESETS
-    from hpcrowd.analysis.models.learned import with_waits
     from hpcrowd.analysis.validation.validation import validate
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.output.guard import check_replaceable
-    from hpcrowd.environment.traces.trace import jobs_from_trace
 
     check_choice("pauses", pauses, PAUSES)
     shares = None if origins is None else parse_shares(origins)
@@ -161,9 +160,7 @@ def command(
     notes: dict[str, str] = {}
     with progress_bar() as progress:
         for name, log in logs.items():
-            jobs, notes[name] = with_waits(
-                jobs_from_trace(log).jobs, log["wait"], log.processors, rules.scheduler
-            )
+            jobs, notes[name] = _jobs(log, rules.scheduler)
             others = [other for other in logs.values() if other is not log]
             tested = [*models, fitted_elsewhere(others, seed)] if elsewhere else models
             found[name] = validate(
@@ -196,6 +193,14 @@ def _finish(
         show_all(found, notes, across)
 
 
+def _jobs(log: Trace, scheduler: str) -> tuple[JobTable, str]:
+    """Return the jobs of a log with waits, and a note on where these come from."""
+    from hpcrowd.analysis.models.learned import with_waits
+    from hpcrowd.environment.traces.trace import jobs_from_trace
+
+    return with_waits(jobs_from_trace(log).jobs, log["wait"], log.processors, scheduler)
+
+
 def judge_month(
     traces: Sequence[Path],
     how: dict[str, Any],
@@ -207,12 +212,10 @@ def judge_month(
     as_json: bool,
 ) -> None:
     """Judge models by the days after each origin as a whole."""
-    from hpcrowd.analysis.models.learned import with_waits
     from hpcrowd.analysis.validation import month_report as report
     from hpcrowd.analysis.validation.month import SOURCES, judge
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.output.guard import check_replaceable
-    from hpcrowd.environment.traces.trace import jobs_from_trace
 
     names = SOURCES if users is None else tuple(map(str.strip, users.split(",")))
     if out is not None:
@@ -222,9 +225,7 @@ def judge_month(
     notes: dict[str, str] = {}
     with progress_bar() as progress:
         for name, log in logs.items():
-            jobs, notes[name] = with_waits(
-                jobs_from_trace(log).jobs, log["wait"], log.processors, rules.scheduler
-            )
+            jobs, notes[name] = _jobs(log, rules.scheduler)
             found[name] = judge(
                 jobs, Clock.of(log.header), log.processors, rules, names, seed=seed,
                 progress=partial(_labelled, progress, name),

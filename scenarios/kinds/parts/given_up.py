@@ -1,4 +1,4 @@
-"""The setting of what becomes of jobs that their users gave up in the queue."""
+"""The setting for jobs that their users gave up in the queue."""
 
 from __future__ import annotations
 

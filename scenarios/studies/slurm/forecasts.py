@@ -311,7 +311,7 @@ def forecasts_of(
 
     Runs without samples of ``squeue --start`` are left out. Progress is called before the first
     part of a run and after each. Where all runs have the same plan, none is the week before
-    another, and only the fresh forecaster is judged. Raises TraceError if there is no such run.
+    another, and only the fresh forecaster is judged. Raises TraceError without such a run.
     """
     runs, before = weeks_before(records)
     judged = [

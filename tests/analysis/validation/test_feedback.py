@@ -195,7 +195,7 @@ def test_a_small_answer_cannot_be_found():
     assert np.mean([one.power_here[0] for one in found]) < 0.4
     assert np.nanmedian([one.needed[1] for one in found]) > 9
     unsure = next(one for one in found if one.gain.low < 0 < one.gain.high)
-    assert "cannot tell" in F.conclusion(unsure)
+    assert "does not show" in F.conclusion(unsure)
 
 
 def test_an_answer_at_ordinary_moments_is_seen():
@@ -232,7 +232,7 @@ def test_the_command_says_whether_feedback_helps(call, tmp_path):
     code, out, err = call(*words)
     assert (0, "") == (code, err)
     assert "1 event, machine: recorded waits" in out
-    assert "jobs, days all, 1 event, easy: the log cannot tell; at least 5 events" in out
+    assert "jobs, days all, 1 event, easy: the log does not show; at least 5 events" in out
     code, _, err = call(*words, "--csv")
     assert 2 == code
     assert "--csv, --feedback: both given" in err

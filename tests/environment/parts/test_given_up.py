@@ -104,7 +104,7 @@ LOG = """; MaxProcs: 8
 
 
 def test_which_jobs_were_given_up():
-    """Status 5, no run, a known wait; whoever ran was stopped, and is no such job."""
+    """Status 5, no run, a known wait; jobs that ran were stopped, not given up."""
     trace = parse_swf(LOG)
     assert gave_up(trace).tolist() == [False, True, False, False, True, False]
     assert jobs_from_trace(trace).jobs.number.tolist() == [1, 2, 3, 6]
