@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules, account_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.traces.formats.common.site_columns import EarlierRun, of_jobs, site_numbers
 from hpcrowd.environment.traces.trace import Trace
 
@@ -26,6 +28,9 @@ SINGLETON = "singleton"
 
 #: The type for which a task of an array waits for the same task of another one.
 CORRESPONDING = "aftercorr"
+
+#: The state in which a preempted run ends.
+PREEMPTED = "PREEMPTED"
 
 #: The type that waits for starts.
 STARTED = "after"
@@ -197,6 +202,25 @@ def recorded_rules(
         for row, runs in of_jobs(trace, source_row).items()
     }
     return rules if rules else None
+
+
+def without_controlled(rules: Rules, requests: Requests | None) -> Rules | None:
+    """Return rules without what Slurm's controller does itself; None if nothing is left.
+
+    That is to keep throttles and earliest starts that jobs ask for, and to run jobs again that it
+    preempted; runs that ended otherwise, such as with their node, are still run again as recorded.
+    """
+    runs = {
+        row: kept
+        for row, found in rules.runs.items()
+        if (kept := tuple(run for run in found if run.state != PREEMPTED))
+    }
+    found = replace(rules, runs=runs)
+    if requests is not None:
+        asked = requests[Ask.BEGIN] != UNKNOWN
+        array = {row: of for row, of in rules.array.items() if requests[Ask.THROTTLE][row] < 0}
+        found = replace(found, delay=np.where(asked, 0, rules.delay), array=array)
+    return found if found else None
 
 
 def as_recorded(trace: Trace, jobs: JobTable, source_row: Int64s) -> dict[str, Any]:

@@ -317,7 +317,12 @@ class SchedulingSettings(Entry):
     full_pass_phase: Seconds = Field(
         0, ge=0, description="s from the first submission to the first full pass"
     )
-    backfill_phase: float = Field(0.0, ge=0, description="s before which no backfill cycle comes")
+    backfill_phase: float = Field(
+        0.0,
+        ge=-1,
+        description="s before which no backfill cycle comes; below 0: the controller has looked "
+        "for work each second before the first submission",
+    )
     calculation_phase: Seconds = Field(
         0, ge=0, description="s until priorities are first computed anew; 0: a whole period"
     )

@@ -324,6 +324,9 @@ class Scheduler(Announced):
         Whether it runs a machine of nodes, which :meth:`on_machine` gives it.
     compiled_only
         Whether it has a compiled form only, so that ``plain=True`` changes nothing.
+    controls
+        Whether it does itself what else a log says of jobs: keeps earliest starts and throttles of
+        arrays, stops jobs at their limits, and runs those again that it preempted.
     stops
         Running jobs that :meth:`select` preempts, before its starts: rows, each with its fate,
         ``requeue`` or ``fail``. Emptied by the engine.
@@ -349,6 +352,7 @@ class Scheduler(Announced):
     compiled: ClassVar[str] = ""
     nodes: ClassVar[bool] = False
     compiled_only: ClassVar[bool] = False
+    controls: ClassVar[bool] = False
     stops: list[tuple[int, str]]
     suspends: list[int]
     resumes: list[int]

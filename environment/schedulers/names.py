@@ -79,6 +79,12 @@ def parse_scheduler(text: str) -> Scheduler | None:
         raise QuantityError(f"scheduler {text!r}: {error}") from None
 
 
+def controls(given: str | Scheduler) -> bool:
+    """Return whether a scheduler does itself what else a log says: see ``Scheduler.controls``."""
+    made = parse_scheduler(given) if isinstance(given, str) else given
+    return made is not None and made.controls
+
+
 def scheduler_for(given: str | Scheduler, names: Names) -> Scheduler | None:
     """Return the scheduler of a run, which knows the names in its trace; None for ``recorded``.
 

@@ -24,6 +24,7 @@ from hpcrowd.environment.limits.numbers import LATEST_MOMENT
 from hpcrowd.environment.requests import WORDS, Ask, Requests
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.traces.trace import Trace
 
 #: The column that has each request. Memory is in MB, and ``begin`` counts from the submission.
@@ -61,6 +62,22 @@ _MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.
 #: A task of an array, ``77_3`` of Slurm and ``77[3].host`` of PBS; the rest of one, ``77_[4-9]``.
 _TASK = re.compile(r"(\d{1,18})(?:_(?:(\d{1,18})|\[)|\[(\d{1,18})\])", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?", re.ASCII)
+
+
+#: The state of jobs that were stopped at their limit.
+TIMED_OUT = "TIMEOUT"
+
+
+def outrun_limits(jobs: JobTable, trace: Trace, rows: Int64s, later: int) -> None:
+    """Let jobs that were stopped at their limit need more than that.
+
+    A log does not say for how long they would have run. ``rows`` are those of the jobs in the
+    trace, and limits are checked every ``later`` s, so that a job runs on for less than that.
+    """
+    if "final_state" in trace.extra:
+        stopped = (trace.extra["final_state"][rows] == TIMED_OUT) & (jobs.requested_time > 0)
+        longest = jobs.requested_time[stopped] + later
+        jobs.run_time[stopped] = np.maximum(jobs.run_time[stopped], longest)
 
 
 def requests_of(trace: Trace, rows: Int64s, *, always: bool = False) -> Requests | None:

@@ -153,7 +153,7 @@ class ReplayConfig(TraceScenario):
         casting = Casting.of(record, behaviour, Streams(self.seed))
         jobs, work = casting.jobs, casting.replayed
         clusters = {HOME: self.cluster(trace), **others}
-        overrun = trace.header.overrun(self.overrun)
+        overrun = self.overruns(trace)
         of = _source_row(converted.source_row[casting.rows], len(jobs))
         begins = Beginning(jobs, clusters, clock, trace, of)
         model = self.simulation(begins, overrun=overrun)

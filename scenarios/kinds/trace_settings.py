@@ -366,6 +366,10 @@ class TraceScenario(TraceReading, Scenario):
         told = assumed(self.size_note(trace), Clock.of(trace.header).note)
         return [*converted.notes, *told, *self.limits(trace, converted.jobs)]
 
+    def overruns(self, trace: Trace) -> str:
+        """Return ``keep`` or ``kill`` for jobs that exceed their requested time."""
+        return trace.header.overrun(self.overrun)
+
     def limits(self, trace: Trace, jobs: JobTable) -> list[str]:
         """Return what the trace says about jobs that exceed their requested time, in a line."""
         over = int((jobs.run_time > jobs.requested_time).sum())

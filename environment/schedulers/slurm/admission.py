@@ -82,14 +82,14 @@ class SiteRules:
         Usage was computed last at the end of a calculation period.
         """
         period, phase = self.priorities.settings.calculation_period, self.settings.calculation_phase
-        first = -(-phase % period)
+        first, looked = -(-phase % period), self.settings.backfill_phase
         return Phases(
             calculated=first + (now - first) // period * period,
             last_main=-(2**40),
             next_full=now,
             looked_at_all=-1,
             last_backfill=0,
-            next_backfill=max(float(now), self.settings.backfill_phase),
+            next_backfill=max(now + min(looked, 0), looked),
             changed=now,
         )
 

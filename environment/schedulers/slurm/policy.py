@@ -60,6 +60,7 @@ class Slurm(Scheduler):
     nodes = True
     drains = True
     compiled_only = True
+    controls = True
     compiled: ClassVar[str] = "hpcrowd.environment.engine.passes.slurm.compiled_pass:SlurmPass"
     machine: Machine | None = None
     book: SlurmBook | None = None

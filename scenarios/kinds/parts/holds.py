@@ -44,11 +44,14 @@ class RecordedHolds(TraceScenario):
         super().attach(model, begins)
         jobs, trace, rows, rules = begins.jobs, begins.trace, begins.rows, None
         if trace is not None and rows is not None and trace.extra:
-            from hpcrowd.environment.holds.recorded import recorded_rules
+            from hpcrowd.environment.holds.recorded import recorded_rules, without_controlled
 
             held = self.holds == "recorded" and self.scheduler != RECORDED
             run_time = self.conversion().run_time
             rules = recorded_rules(trace, jobs, rows, held=held, run_time=run_time)
+            policy = model.cluster.engine.scheduler
+            if rules is not None and policy is not None and policy.controls:
+                rules = without_controlled(rules, jobs.requests)
         if rules is not None or len(model.parts):
             from hpcrowd.environment.holds.held import hold
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, override
 from pydantic import Field, PlainSerializer, ValidationInfo, field_validator
 
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.schedulers.names import controls
 from hpcrowd.scenarios.kinds.base import Beginning, Scenario
 from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
@@ -106,6 +108,10 @@ class MachineSettings(Scenario):
         if (site := self.site()) is not None:
             from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 
+            if controls(next(iter(begins.clusters.values())).scheduler):
+                from hpcrowd.environment.schedulers.slurm.timers import drawn_timers
+
+                site = drawn_timers(site, self.seed).on(site)
             found.append(MachineInUse(site))
         return found
 
@@ -138,10 +144,23 @@ class MachineOfTrace(MachineSettings, TraceScenario):
 
     @override
     def ask(self, jobs: JobTable, trace: Trace, rows: Int64s) -> None:
-        if self.machine is not None and jobs.requests is None:
-            from hpcrowd.environment.traces.requests import requests_of
+        if (site := self.site()) is None:
+            return
+        from hpcrowd.environment.requests import Ask
+        from hpcrowd.environment.traces.requests import outrun_limits, requests_of
 
+        if jobs.requests is None:
             jobs.requests = requests_of(trace, rows)
+        if jobs.requests is not None and not site.qos:
+            jobs.requests[Ask.QOS][:] = UNKNOWN  # a slurm.conf alone does not say which there are
+        if self.overruns(trace) == "kill":
+            outrun_limits(jobs, trace, rows, site.scheduling.time_limit_period)
+
+    @override
+    def overruns(self, trace: Trace) -> str:
+        if self.overrun == "given" and self.machine is not None and controls(self.scheduler):
+            return "kill"
+        return super().overruns(trace)
 
 
 #: The settings by kind of run.

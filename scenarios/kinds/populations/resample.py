@@ -240,7 +240,7 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
             from hpcrowd.environment.requests import Requests
 
             jobs.requests = Requests()
-        overrun = prepared.header.overrun(self.overrun)
+        overrun = self.overruns(prepared)
         home = {HOME: self.cluster(prepared)}
         begins = Beginning(jobs, home, people.clock, prepared)
         simulation = self.simulation(begins, overrun=overrun)

@@ -1,7 +1,7 @@
 """How near simulations of a plan come, given how much recorded runs of it differ.
 
 A plan is simulated several times, with other phases each time, see
-:func:`~hpcrowd.scenarios.studies.slurm.schedules.drawn_phases`. Every figure is the median over
+:func:`~hpcrowd.environment.schedulers.slurm.timers.drawn_timers`. Every figure is the median over
 these draws.
 """
 
@@ -20,6 +20,7 @@ from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.schedulers.slurm.timers import drawn_timers
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.measures import (
     Comparison,
@@ -40,7 +41,6 @@ from hpcrowd.scenarios.studies.slurm.schedules import (
     TOTAL,
     Simulated,
     Workload,
-    drawn_phases,
     schedule_of,
     workload_of,
 )
@@ -443,11 +443,11 @@ def _figures(
     runs, mechanism, number = plans[task[0]], mechanisms[task[1]], task[2]
     first = runs[0]
     machine = machine_of(first)
-    phases = drawn_phases(machine, number, seed)
-    workload = workload_of(first, phases.arrived)
+    timers = drawn_timers(machine, number, seed)
+    workload = workload_of(first, timers.arrived)
     if mechanism.workload is not None:
         workload = mechanism.workload(workload)
-    machine = mechanism.without(phases.on(machine))
+    machine = mechanism.without(timers.on(machine))
     found = schedule_on(first, workload, machine, mechanism.placement)
     starts = [compare(found, schedule_of(run), first.plan, first.compared).starts for run in runs]
     return (

@@ -12,13 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcrowd.environment.engine.kernel.nodes.site import LOOK_EVERY
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Parent, Rules
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
-from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.requests import Ask, Requests
-from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.schedulers.slurm.timers import ARRIVED
 from hpcrowd.scenarios.studies.slurm.records import (
     Key,
     Record,
@@ -294,11 +292,6 @@ def nearest(moments: Mapping[int, object], moment: int) -> int:
 # What a simulation of a recorded plan needs; nothing of it is a start that was recorded. One row
 # per job, that is, per task of an array, in the order of the submissions.
 
-#: Share of the time that sbatch takes until the controller has the job: with it, 2,902 of 3,007
-#: submissions of five recorded runs have the second that the controller says, the others one
-#: before or after.
-ARRIVED = 0.7
-
 
 @dataclass(frozen=True)
 class Workload:
@@ -429,55 +422,3 @@ def _rules(lines: list[Submission], row_of: Mapping[Key, int], submitted: Float6
             array |= dict.fromkeys(rows, rows[0])
             throttle[rows[0]] = line.throttle
     return Rules(delay=delay, failed=failed, parents=parents, array=array, throttle=throttle)
-
-
-# ---- phases ----------------------------------------------------------------------------------
-# Passes over the whole queue come every 60 s, time limits are checked every 30 s, priorities are
-# computed every few minutes, and a submission reaches the controller at some moment while sbatch
-# runs. Backfill cycles come every 30 s; the first submission to an idle controller, which looks for
-# work every second, sets their rhythm, within that second. None of this is in a plan or a
-# configuration, two runs of one plan differ in it, and a second more or less
-# decides who gets a node that has just become free. A simulated run with phases drawn at random is
-# one draw of what Slurm could have done; the study looks at several.
-
-#: Half the width of the range around :data:`ARRIVED` in which a submission arrives.
-AROUND = 1 - ARRIVED
-
-
-class Phases(NamedTuple):
-    """The phases of a run."""
-
-    backfill: float  #: s before the first look of the backfill scheduler
-    limit_check: int  #: second of the first check of time limits
-    calculation: int  #: s until priorities are first computed anew; 0 for a whole period
-    arrived: float  #: share of the time that sbatch takes until the controller has a job
-    full_pass: int  #: s from the first submission to the first pass over the whole queue
-
-    def on(self, machine: Machine) -> Machine:
-        """Return a machine whose controller has these phases."""
-        scheduling = machine.scheduling.model_copy(
-            update={
-                "backfill_phase": self.backfill,
-                "limit_check_phase": self.limit_check,
-                "calculation_phase": self.calculation,
-                "full_pass_phase": self.full_pass,
-            }
-        )
-        return machine.model_copy(update={"scheduling": scheduling})
-
-
-def drawn_phases(machine: Machine, number: int, seed: int = 0) -> Phases:
-    """Return the phases of a draw: each is anywhere in its period, all equally likely.
-
-    The settings of the machine are the periods. A draw, by its number from 0, is the same however
-    many there are.
-    """
-    random = Streams(seed).generator("slurm", "phases", number)
-    scheduling, priority = machine.scheduling, machine.priority
-    return Phases(
-        backfill=round(random.uniform(0, LOOK_EVERY), 3),
-        limit_check=int(random.integers(scheduling.time_limit_period)),
-        calculation=int(random.integers(priority.calculation_period)),
-        arrived=round(random.uniform(ARRIVED - AROUND, ARRIVED + AROUND), 3),
-        full_pass=int(random.integers(max(scheduling.sched_interval, 1))),
-    )

@@ -32,6 +32,7 @@ from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.schedulers.slurm.queue import Factors
 from hpcrowd.environment.schedulers.slurm.shares import Shares
+from hpcrowd.environment.schedulers.slurm.timers import drawn_timers
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
 from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
@@ -42,7 +43,6 @@ from hpcrowd.scenarios.studies.slurm.schedules import (
     Schedule,
     Simulated,
     Workload,
-    drawn_phases,
     schedule_of,
     workload_of,
 )
@@ -136,14 +136,14 @@ def machine_of(record: Record) -> Machine:
 
 
 def replay(record: Record, number: int = 0, seed: int = 0) -> Simulated:
-    """Simulate the plan of a recorded run, with phases drawn at random: see ``drawn_phases``.
+    """Simulate the plan of a recorded run, with phases drawn at random: see ``drawn_timers``.
 
     Only the first draw has priorities on the record, as they hardly depend on phases.
     """
     machine = machine_of(record)
-    phases = drawn_phases(machine, number, seed)
-    machine = phases.on(machine)
-    workload = workload_of(record, phases.arrived)
+    timers = drawn_timers(machine, number, seed)
+    machine = timers.on(machine)
+    workload = workload_of(record, timers.arrived)
     return Simulated(
         schedule_on(record, workload, machine), None if number else on_record(record, machine)
     )

@@ -266,11 +266,11 @@ def reproduce_slurm(
     """Simulate the plans of recorded runs of a real Slurm, and set the starts beside Slurm's.
 
     Records are folders of runs, or folders with such folders in them; runs with the same plan are
-    compared with each other too. Phases are drawn at random, see
-    :func:`~hpcrowd.scenarios.studies.slurm.schedules.drawn_phases`; 20 futures at each sample take
-    some minutes. Raises QuantityError if a number is too small, and TraceError if a folder holds no
-    recorded run, something is missing or malformed, or, for forecasts, no run has samples of
-    ``squeue --start``.
+    compared with each other too. Timers are drawn at random, see
+    :func:`~hpcrowd.environment.schedulers.slurm.timers.drawn_timers`; 20 futures at each sample
+    take some minutes. Raises QuantityError if a number is too small, and TraceError if a folder
+    holds no recorded run, something is missing or malformed, or, for forecasts, no run has samples
+    of ``squeue --start``.
     """
     from hpcrowd.scenarios.studies.slurm.simulated import replay
 

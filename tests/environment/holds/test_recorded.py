@@ -144,6 +144,35 @@ def test_replays(users, tmp_path):
     assert [0, 1, 2, 3] == free.jobs.start.tolist()
 
 
+def test_what_the_controller_of_slurm_does_itself(tmp_path):
+    """It stops jobs at limits, keeps earliest starts, and preempts: nothing of it is replayed."""
+    again = {"Submit": at(70), "Eligible": at(70)}
+    trace = parse_sacct(
+        text(
+            job("1", 0, 0, 65, TimelimitRaw="1", State="TIMEOUT"),
+            job("2", 1, 1, 60, State="PREEMPTED"),
+            job("2", 1, 190, 200) | again,
+            job("3", 2, 2, 60, State="NODE_FAIL"),
+            job("3", 2, 80, 90) | again,
+            job("4", 3, 123, 130, "--begin=now+120", Eligible=at(123)),
+        ),
+        options=UTC,
+    )
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("NodeName=n1 CPUs=4 RealMemory=64000\nPartitionName=long Nodes=n1\n")
+    settings = {"machine": str(conf), "users": "rigid"}
+    runs = [replay(trace, scheduler="slurm", seed=seed, **settings) for seed in range(4)]
+    for run in runs:
+        assert (1, 3) == tuple(run.metrics[f"jobs_{how}"] for how in ("killed", "completed"))
+        assert [2] == [one.row for one in run.attempts]
+        assert 123 <= run.jobs.start[3] < 200
+    ends = [run.jobs.end[0] - run.jobs.start[0] for run in runs]
+    assert 60 <= min(ends) < max(ends) < 90  # limits are checked every 30 s, from any second on
+    other = replay(trace, scheduler="easy", **settings)
+    assert 0 == other.metrics["jobs_killed"]
+    assert [1, 2] == [one.row for one in other.attempts]
+
+
 def test_logs_as_runs(call, tmp_path):
     """Recorded schedules have both waits too; the command says how many, how long and why."""
     file = tmp_path / "sacct.txt"

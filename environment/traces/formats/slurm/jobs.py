@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.header import MOST_IN_USE, decode, most_in_use
-from hpcrowd.environment.holds.recorded import JobIds, preceding_by_dependency
+from hpcrowd.environment.holds.recorded import JobIds, job_id, preceding_by_dependency
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
@@ -221,7 +221,8 @@ def find_jobs(
     if leaders:
         repaired[PARTS] = len(leaders)
     kept = np.flatnonzero(keep)
-    kept = kept[np.lexsort((rows.place[row[kept]], when[kept]))]
+    places, tasks = _in_arrays(rows.place[row[kept]], ids[kept].tolist())
+    kept = kept[np.lexsort((tasks, places, when[kept]))]
     position = np.full(len(keep), -1)
     position[kept] = np.arange(len(kept))
     return Jobs(
@@ -240,6 +241,23 @@ def find_jobs(
         repaired,
         dropped,
     )
+
+
+def _in_arrays(place: Int64s, ids: list[str]) -> tuple[Int64s, Int64s]:
+    """Return the place of each job, that of the first of its tasks for an array, and its task.
+
+    sacct lists tasks by the numbers they get when they start; the last one keeps the array's.
+    """
+    first: dict[int, int] = {}
+    numbers = [job_id(text) for text in ids]
+    for one, where in zip(numbers, place.tolist(), strict=True):
+        if one.task != UNKNOWN:
+            first[one.number] = min(where, first.get(one.number, where))
+    places = [
+        first[one.number] if one.task != UNKNOWN else where
+        for one, where in zip(numbers, place.tolist(), strict=True)
+    ]
+    return np.array(places, np.int64), np.array([one.task for one in numbers], np.int64)
 
 
 def _earlier_runs(rows: Rows, states: list[str], times: Times, order: Int64s) -> Runs:

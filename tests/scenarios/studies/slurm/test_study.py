@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.features.series import pearson, spearman
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.machine import model
-from hpcrowd.environment.machine.model import Machine, NodeType, PrioritySettings
 from hpcrowd.scenarios.studies.slurm import measures
 from hpcrowd.scenarios.studies.slurm.measures import by_cause, differences, mean, parting
 from hpcrowd.scenarios.studies.slurm.outcomes import (
@@ -24,7 +22,7 @@ from hpcrowd.scenarios.studies.slurm.outcomes import (
 )
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
 from hpcrowd.scenarios.studies.slurm.records import Key, Submission, Try, load
-from hpcrowd.scenarios.studies.slurm.schedules import Schedule, Simulated, drawn_phases, schedule_of
+from hpcrowd.scenarios.studies.slurm.schedules import Schedule, Simulated, schedule_of
 from hpcrowd.scenarios.studies.slurm.simulated import replay
 from hpcrowd.scenarios.studies.slurm.study import compare_records, load_all, reproduce_slurm
 
@@ -235,28 +233,8 @@ def made(input_of):
     return input_of("slurm")
 
 
-def test_phases_are_anywhere_in_their_periods():
-    """Seed and number alone decide; a spread is the median and the range of what is known."""
-    site = Machine(
-        nodes=(NodeType(name="n1", cores=1),),
-        scheduling=model.SchedulingSettings(bf_interval=10, time_limit_period=7),
-        priority=PrioritySettings(calculation_period=100),
-    )
-    draws = [drawn_phases(site, number) for number in range(300)]
-    assert drawn_phases(site, 7) == draws[7]
-    assert drawn_phases(site, 7, seed=1) != draws[7]
-    assert {*range(7)} == {one.limit_check for one in draws}
-    for name, most in (("backfill", 1), ("calculation", 100), ("full_pass", 60)):
-        values = [getattr(one, name) for one in draws]
-        assert 0 <= min(values) < 0.05 * most
-        assert 0.95 * most < max(values) < most
-    assert 0.4 <= min(one.arrived for one in draws) < 0.45
-    assert 0.95 < max(one.arrived for one in draws) <= 1
-    scheduling = draws[3].on(site).scheduling
-    assert draws[3].full_pass == scheduling.full_pass_phase
-    assert draws[3][:3] == (
-        scheduling.backfill_phase, scheduling.limit_check_phase, scheduling.calculation_phase,
-    )  # fmt: skip
+def test_a_spread_is_the_median_and_the_range_of_what_is_known():
+    """Of what is known; the median first."""
     found = Spread.of([3.0, 1.0, math.nan, 10.0])
     assert (3, 1, 10) == found
     assert "3 (1 to 10)" == found.text()

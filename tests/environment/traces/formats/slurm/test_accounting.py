@@ -412,6 +412,9 @@ ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dic
       for run in ({"State": "NODE_FAIL"}, LATER) for part in (0, 1)],
      {"allocated_processors": [8], "wait": [4200], "run": [60],
       "runs": ["300:900:3600:8:NODE_FAIL"]}, {PARTS: 1}, {}),
+    # sacct lists tasks by the numbers that they got when they started, the last one first
+    ([{"JobID": "7_2"}, {"JobID": "8"}, {"JobID": "7_0"}, {"JobID": "7_1"}],
+     {"job_id": ["7_0", "7_1", "7_2", "8"]}, {}, {}),
     # a job that was cancelled while it was held may have a start, but no nodes
     ([{"JobID": "1", "NodeList": "None assigned"} | HELD, {"JobID": "2", "NodeList": "n1"} | HELD],
      {"run": [-1, 0], "allocated_processors": [0, 1]}, {}, {}),
