@@ -29,6 +29,9 @@ SINGLETON = "singleton"
 #: The type for which a task of an array waits for the same task of another one.
 CORRESPONDING = "aftercorr"
 
+#: s after a submission until Slurm notes that a job is eligible.
+NOTED = 1
+
 #: The state in which a preempted run ends.
 PREEMPTED = "PREEMPTED"
 
@@ -217,7 +220,7 @@ def without_controlled(rules: Rules, requests: Requests | None) -> Rules | None:
     }
     found = replace(rules, runs=runs)
     if requests is not None:
-        asked = requests[Ask.BEGIN] != UNKNOWN
+        asked = (requests[Ask.BEGIN] != UNKNOWN) | (rules.delay <= NOTED)
         array = {row: of for row, of in rules.array.items() if requests[Ask.THROTTLE][row] < 0}
         found = replace(found, delay=np.where(asked, 0, rules.delay), array=array)
     return found if found else None

@@ -22,7 +22,7 @@ from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
 from hpcrowd.environment.header import MEASURED, Header, MachineSize, machine_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
-from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
+from hpcrowd.environment.quantities import notebook_table, parse_duration, plural, round_half_up
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 
 if TYPE_CHECKING:
@@ -257,6 +257,21 @@ CANCELLED = 5
 GIVEN_UP = ("recorded", "drop")
 
 
+#: Words for what is done with jobs that had not ended when the log was written.
+UNFINISHED = ("drop", "limit")
+
+
+def not_ended(trace: Trace) -> NDArray[np.bool_]:
+    """Return which jobs had not ended when Slurm's accounting was written, shape (jobs,).
+
+    They have a state, but no status.
+    """
+    if "final_state" not in trace.extra:
+        return np.zeros(len(trace), bool)
+    found: NDArray[np.bool_] = (trace.extra["final_state"] != "") & (trace["status"] == UNKNOWN)
+    return found
+
+
 def gave_up(trace: Trace) -> NDArray[np.bool_]:
     """Return which jobs were cancelled while they waited, after a known wait; shape (jobs,).
 
@@ -290,6 +305,10 @@ class Conversion:
         For jobs that their users gave up in the queue, see :func:`gave_up`.
         ``recorded`` keeps them, with a run time of 0 s at the end of their wait. ``drop`` leaves
         out those without a run time; where the log has a run time of 0 s, they are jobs as others.
+    unfinished
+        For jobs that had not ended when the log was written, see :func:`not_ended`. ``limit``: they
+        run until their limit, or for what they had run so far if that is more; a time such as
+        ``2h``: for that, but not beyond the limit. ``drop`` leaves them out.
     """
 
     job_processors: Literal["requested", "allocated"] = "requested"
@@ -297,12 +316,25 @@ class Conversion:
     speed: float = 1.0
     seed: int = 0
     given_up: Literal["drop", "recorded"] = "drop"
+    unfinished: str = "drop"
 
     def __post_init__(self) -> None:
         check_choice("job-processors", self.job_processors, ("requested", "allocated"))
         check_choice("given-up", self.given_up, GIVEN_UP)
+        if self.unfinished not in UNFINISHED:
+            self.expected(np.zeros(0, np.int64), np.zeros(0, np.int64))
         check_within("speed", self.speed, LEAST_SPEED, MOST_SPEED)
         RequestedTimes.parse(self.requested)
+
+    def expected(self, so_far: Int64s, limit: Int64s) -> Int64s:
+        """Return how long jobs run that had not ended, given how long they had run, and limits."""
+        if self.unfinished == "limit":
+            return np.maximum(so_far, limit)
+        try:
+            least = parse_duration(self.unfinished)
+        except QuantityError as error:
+            raise QuantityError(f"unfinished: {error}, or one of {', '.join(UNFINISHED)}") from None
+        return np.maximum(so_far, np.where(limit > 0, np.minimum(least, limit), least))
 
     def run_time(self, recorded: Int64s) -> Int64s:
         """Return the run times that jobs need at the speed of the nodes, s."""
@@ -381,9 +413,15 @@ def jobs_from_trace(
     repair = partial(tally, repaired)
 
     kept = gave_up(trace) & (conversion.given_up == "recorded")
+    going, limits = not_ended(trace), trace["requested_time"].astype(np.int64)
+    if conversion.unfinished == "drop":
+        drop("had not ended", going)
+    elif conversion.unfinished == "limit":
+        drop("had not ended, no limit to run to", going & (limits <= 0))
+    kept |= going
     drop("no submit time", trace["submit"] < 0)
     drop("no run time (never ran)", (trace["run"] < 0) & ~kept)
-    unasked = kept & (processors <= 0)
+    unasked = kept & ~going & (processors <= 0)
     processors[unasked] = 1
     repair("given up, no processors: 1 assumed", unasked)
     if runnable:
@@ -419,6 +457,11 @@ def jobs_from_trace(
     repair("no user: all such jobs assigned to one user", jobs.user < 0)
 
     submit, run, wait = whole("submit"), np.maximum(whole("run"), 0), whole("wait")
+    going = going[rows]
+    if going.any():
+        run[going] = conversion.expected(run[going], limits[rows][going])
+        repair("had not ended: an end assumed, see --unfinished", going)
+        wait[going] = np.maximum(wait[going], 0)
     if not any(UNSCHEDULED.encode() in line for line in trace.header.lines):
         repair("no wait time: taken as 0", wait < 0)
     wait = np.maximum(wait, 0)

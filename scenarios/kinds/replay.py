@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 
 import numpy as np
@@ -20,7 +21,7 @@ from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.registry import or_your_own
 from hpcrowd.environment.traces.requested_times import RequestedTimes
-from hpcrowd.environment.traces.trace import Conversions, Trace
+from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace
 from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
 from hpcrowd.scenarios.kinds.fields import FileConfig, checked_users
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.units import Units
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
 
 #: Behaviours by name.
@@ -66,7 +68,8 @@ class ReplayConfig(TraceScenario):
     """Replay a trace with users who react to the scheduler."""
 
     PREPARED_FROM: ClassVar[tuple[str, ...]] = (
-        "trace", "job_processors", "requested", "given_up", "sessions", "strict", *READING,
+        "trace", "job_processors", "requested", "given_up", "unfinished", "sessions", "strict",
+        *READING,
     )  # fmt: skip
 
     kind: Literal["replay"] = Field("replay", description="a recorded trace, with users who react")
@@ -76,6 +79,17 @@ class ReplayConfig(TraceScenario):
         "fitted; a population from FILE.toml, or your own as FILE.py:NAME. "
         "`hpcrowd behaviours` describes them",
     )
+
+    unfinished: str = Field(
+        "limit",
+        description="jobs of an accounting that had not ended when it was written: limit (they run "
+        "until their limit), a time such as 2h (so long, but not beyond the limit), or drop",
+    )
+
+    @field_validator("unfinished")
+    @classmethod
+    def _known_unfinished(cls, unfinished: str) -> str:
+        return Conversion(unfinished=unfinished).unfinished
 
     @field_validator("users", mode="before")
     @classmethod
@@ -94,6 +108,14 @@ class ReplayConfig(TraceScenario):
         if not isinstance(users, str):
             return users
         raise ValueError(f"{not_one_of(users, BEHAVIOURS)}, {or_your_own(users)}")
+
+    @override
+    def conversion(self) -> Conversion:
+        return replace(super().conversion(), unfinished=self.unfinished)
+
+    @override
+    def reading(self, folder: Path) -> FormatOptions:
+        return replace(super().reading(folder), unfinished=self.unfinished != "drop")
 
     @override
     def label(self) -> str:

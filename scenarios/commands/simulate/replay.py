@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 GANTT = "hpcrowd.scenarios.commands.look.gantt:GanttOption"
 
 
+#: What replays with several seeds.
+RANGES = "hpcrowd.scenarios.commands.simulate.seeds:tell_ranges"
+
 #: What fits ``--scheduler fitted``.
 FITTED = "hpcrowd.scenarios.forecasts.fitting:with_found"
 
@@ -45,6 +48,10 @@ def command(
             help="Time window of the Gantt picture; the busiest day unless given.",
         ),
     ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(min=1, help="Replay with so many seeds, from --seed on, and print ranges."),
+    ] = 1,
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,
 ) -> None:
@@ -54,6 +61,11 @@ def command(
     config = ReplayConfig.configure(**settings)
     if gantt is None and window is not None:
         raise QuantityError(f"window {window!r}: is for the picture of --gantt; give --gantt FILE")
+    if seeds > 1 and (out, gantt, log_decisions) != (None, None, False):
+        raise QuantityError(
+            f"seeds {seeds}: --out, --gantt and --log-decisions are for one run; `hpcrowd sweep` "
+            "keeps the results of many"
+        )
     picture = None if gantt is None else imported(GANTT).of(gantt, window)
 
     def read() -> Trace:
@@ -65,6 +77,9 @@ def command(
     if str(config.scheduler).partition(":")[0] == "fitted":
         begin = read()
         config, read = imported(FITTED)(config, begin), lambda: begin
+    if seeds > 1:
+        imported(RANGES)(config, read, seeds, as_json=as_json)
+        return
     carry_out(
         config,
         read,

@@ -177,6 +177,8 @@ class FormatOptions:
         Give users, groups and programs numbers in place of names when a trace is read.
     strict
         Refuse accounting with values that cannot be read, which otherwise are unknown and counted.
+    unfinished
+        Keep jobs of Slurm's accounting that had not ended; they have the status -1.
     """
 
     zone: str | None = None
@@ -185,6 +187,7 @@ class FormatOptions:
     format: str | None = None
     anonymise: bool = False
     strict: bool = False
+    unfinished: bool = False
 
 
 @dataclass

@@ -393,14 +393,15 @@ def trace_of_queue(jobs: Sequence[Queued], source: str, options: FormatOptions) 
 def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: bool = False) -> Trace:
     """Return the trace of the rows of Slurm's accounting.
 
-    If ``unfinished``, jobs that have not ended are kept. Raises TraceError if no job has ended.
+    If ``unfinished``, here or in the options, jobs that have not ended are kept. Raises TraceError
+    if no job has ended.
     """
     zone = parse_zone(options.zone)
     states = [parse_state(word) for word in rows.words["state"][1]]
     times = Times(rows, zone)
     counts = copies(rows, states, times)
     memory, energy, alone = with_steps(rows, counts)
-    jobs = find_jobs(rows, states, times, counts, unfinished=unfinished)
+    jobs = find_jobs(rows, states, times, counts, unfinished=unfinished or options.unfinished)
     if alone:
         jobs.dropped[STEPS_ALONE] = alone
     if rows.mended is not None:
