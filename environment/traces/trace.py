@@ -22,8 +22,9 @@ from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
 from hpcrowd.environment.header import MEASURED, Header, MachineSize, machine_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
-from hpcrowd.environment.quantities import notebook_table, parse_duration, plural, round_half_up
+from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.requested_times import RequestedTimes
+from hpcrowd.environment.traces.unfinished import check_unfinished, lengths, not_ended
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,21 +258,6 @@ CANCELLED = 5
 GIVEN_UP = ("recorded", "drop")
 
 
-#: Words for what is done with jobs that had not ended when the log was written.
-UNFINISHED = ("drop", "limit")
-
-
-def not_ended(trace: Trace) -> NDArray[np.bool_]:
-    """Return which jobs had not ended when Slurm's accounting was written, shape (jobs,).
-
-    They have a state, but no status.
-    """
-    if "final_state" not in trace.extra:
-        return np.zeros(len(trace), bool)
-    found: NDArray[np.bool_] = (trace.extra["final_state"] != "") & (trace["status"] == UNKNOWN)
-    return found
-
-
 def gave_up(trace: Trace) -> NDArray[np.bool_]:
     """Return which jobs were cancelled while they waited, after a known wait; shape (jobs,).
 
@@ -306,9 +292,8 @@ class Conversion:
         ``recorded`` keeps them, with a run time of 0 s at the end of their wait. ``drop`` leaves
         out those without a run time; where the log has a run time of 0 s, they are jobs as others.
     unfinished
-        For jobs that had not ended when the log was written, see :func:`not_ended`. ``limit``: they
-        run until their limit, or for what they had run so far if that is more; a time such as
-        ``2h``: for that, but not beyond the limit. ``drop`` leaves them out.
+        How long jobs run that had not ended when the log was written, as
+        :func:`~hpcrowd.environment.traces.unfinished.lengths` has it; ``drop`` leaves them out.
     """
 
     job_processors: Literal["requested", "allocated"] = "requested"
@@ -321,20 +306,9 @@ class Conversion:
     def __post_init__(self) -> None:
         check_choice("job-processors", self.job_processors, ("requested", "allocated"))
         check_choice("given-up", self.given_up, GIVEN_UP)
-        if self.unfinished not in UNFINISHED:
-            self.expected(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        check_unfinished(self.unfinished)
         check_within("speed", self.speed, LEAST_SPEED, MOST_SPEED)
         RequestedTimes.parse(self.requested)
-
-    def expected(self, so_far: Int64s, limit: Int64s) -> Int64s:
-        """Return how long jobs run that had not ended, given how long they had run, and limits."""
-        if self.unfinished == "limit":
-            return np.maximum(so_far, limit)
-        try:
-            least = parse_duration(self.unfinished)
-        except QuantityError as error:
-            raise QuantityError(f"unfinished: {error}, or one of {', '.join(UNFINISHED)}") from None
-        return np.maximum(so_far, np.where(limit > 0, np.minimum(least, limit), least))
 
     def run_time(self, recorded: Int64s) -> Int64s:
         """Return the run times that jobs need at the speed of the nodes, s."""
@@ -413,11 +387,13 @@ def jobs_from_trace(
     repair = partial(tally, repaired)
 
     kept = gave_up(trace) & (conversion.given_up == "recorded")
-    going, limits = not_ended(trace), trace["requested_time"].astype(np.int64)
+    going = not_ended(trace.columns, trace.extra)
     if conversion.unfinished == "drop":
         drop("had not ended", going)
-    elif conversion.unfinished == "limit":
-        drop("had not ended, no limit to run to", going & (limits <= 0))
+    else:
+        expected = np.full(len(trace), UNKNOWN)
+        expected[going] = lengths(trace.columns, going, conversion.unfinished)
+        drop("had not ended, no limit to run to", going & (expected < 0))
     kept |= going
     drop("no submit time", trace["submit"] < 0)
     drop("no run time (never ran)", (trace["run"] < 0) & ~kept)
@@ -459,7 +435,7 @@ def jobs_from_trace(
     submit, run, wait = whole("submit"), np.maximum(whole("run"), 0), whole("wait")
     going = going[rows]
     if going.any():
-        run[going] = conversion.expected(run[going], limits[rows][going])
+        run[going] = expected[rows][going]
         repair("had not ended: an end assumed, see --unfinished", going)
         wait[going] = np.maximum(wait[going], 0)
     if not any(UNSCHEDULED.encode() in line for line in trace.header.lines):

@@ -81,9 +81,10 @@ class ReplayConfig(TraceScenario):
     )
 
     unfinished: str = Field(
-        "limit",
-        description="jobs of an accounting that had not ended when it was written: limit (they run "
-        "until their limit), a time such as 2h (so long, but not beyond the limit), or drop",
+        "typical",
+        description="jobs of an accounting that had not ended when it was written: typical (they "
+        "use as much of their limits as others that had run as long), limit (they run until then), "
+        "a time such as 2h (so long, but not beyond the limit), or drop",
     )
 
     @field_validator("unfinished")

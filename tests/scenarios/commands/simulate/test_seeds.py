@@ -55,7 +55,8 @@ def test_ranges(call, log):
 
 
 @pytest.mark.parametrize(("unfinished", "runs"), [
-    ("limit", [65, 60, 300]), ("2m", [65, 60, 120]), ("1m", [65, 60, 100]), ("drop", [65, 60]),
+    ("limit", [65, 60, 300]), ("typical", [65, 60, 300]), ("2m", [65, 60, 120]),
+    ("1m", [65, 60, 100]), ("drop", [65, 60]),
 ])  # fmt: skip
 def test_jobs_that_had_not_ended(log, unfinished, runs):
     """They run until their limit or for a time, but as long as they had run so far."""
