@@ -27,7 +27,7 @@ GANTT = "hpcrowd.scenarios.commands.look.gantt:GanttOption"
 
 
 #: What replays with several seeds.
-RANGES = "hpcrowd.scenarios.commands.simulate.seeds:tell_ranges"
+RANGES = "hpcrowd.scenarios.commands.seeds:tell_ranges"
 
 #: What fits ``--scheduler fitted``.
 FITTED = "hpcrowd.scenarios.forecasts.fitting:with_found"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.commands.simulate.seeds import ranges_of
+from hpcrowd.scenarios.commands.seeds import ranges_of
 from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.support.sacct import text
