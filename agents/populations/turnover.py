@@ -64,8 +64,8 @@ class Turnover:
         Fewest stretches, one for each day, that a record must have.
     """
 
-    memory: float = 14.0
-    power: float = 1.5
+    memory: float = 7.0
+    power: float = 1.0
     weekend: float = 0.4
     drawn: float = 0.5
     shape: float = 0.5

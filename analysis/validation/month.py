@@ -86,6 +86,9 @@ WAIT_LEVELS = (0.5, 0.9)
 #: or not known yet; and the least silence of each, s.
 STATES = {"active": 0, "silent": WEEK, "long silent": 4 * WEEK, "new": 10**12}
 
+#: Share of the time of a log before the first of the origins that are evenly spaced (our choice).
+FIRST = 0.25
+
 #: Ends of the interval whose coverage is counted.
 INTERVAL = (0.05, 0.95)
 
@@ -161,27 +164,6 @@ class Cut:
     now: int  #: s; the origin.
     days: int
     scheduler: str = "easy"
-
-    @classmethod
-    def at(
-        cls,
-        jobs: JobTable,
-        clock: Clock,
-        processors: int,
-        share: float,
-        days: int,
-        scheduler: str = "easy",
-    ) -> Cut:
-        """Cut at the submission of a share of the jobs; a TraceError if too few days follow."""
-        submit = np.sort(jobs.recorded_submit)
-        now = int(submit[min(math.ceil(share * len(submit)), len(submit) - 1)])
-        after = (int(submit[-1]) - now) / DAY
-        if after < days or (now - int(submit[0])) / DAY < days:
-            raise TraceError(
-                f"origin {share:g}: the log has {(now - int(submit[0])) / DAY:.0f} days before it "
-                f"and {after:.0f} after it; {days} are needed on both sides"
-            )
-        return cls(jobs, clock, processors, now, days, scheduler)
 
     @property
     def until(self) -> int:
@@ -306,6 +288,44 @@ class _Nobody:
         """Do nothing."""
 
 
+def cuts_of(
+    jobs: JobTable, clock: Clock, processors: int, rules: Protocol
+) -> tuple[list[Cut], list[str]]:
+    """Return a log at each origin of the rules, and why others are left out.
+
+    Raises
+    ------
+    TraceError
+        If no origin has as many days before it, and after it, as models foresee.
+    """
+    submit = np.sort(jobs.recorded_submit)
+    begin, end = int(submit[0]), int(submit[-1])
+    if rules.apart is None:
+        rank = [min(math.ceil(share * len(submit)), len(submit) - 1) for share in rules.origins]
+        places = [
+            (f"{share:g}", int(at)) for share, at in zip(rules.origins, submit[rank], strict=True)
+        ]
+    else:
+        first = begin + round(FIRST * (end - begin))
+        places = [
+            (f"day {(at - begin) // DAY}", at)
+            for at in range(first, max(end - rules.days * DAY, first) + 1, rules.apart * DAY)
+        ]
+    found, short = [], []
+    for name, now in places:
+        before, after = (now - begin) / DAY, (end - now) / DAY
+        if min(before, after) >= rules.days:
+            found.append(Cut(jobs, clock, processors, now, rules.days, rules.scheduler))
+        else:
+            short.append(
+                f"origin {name}: the log has {before:.0f} days before it and {after:.0f} after it; "
+                f"{rules.days} are needed on both sides"
+            )
+    if not found:
+        raise TraceError(short[-1])
+    return found, short
+
+
 def draws(cut: Cut, source: str, count: int, seed: int = 0) -> Iterator[Month]:
     """Draw the days after an origin from a source, one of :data:`SOURCES`, with waits.
 
@@ -382,6 +402,11 @@ class Judgement:
             for record, drawn in pairs
         ])  # fmt: skip
 
+    def whole(self, source: str, measure: str) -> float:
+        """Return the sum of the means over the draws by the sum of what was recorded."""
+        drawn = sum(float(one[source][measure].mean()) for one in self.drawn)
+        return drawn / max(sum(float(one[measure].mean()) for one in self.record), 1e-9)
+
     def gain(self, source: str, measure: str, rival: str = REPEATED) -> Estimate:
         """Return a source's mean CRPS minus a rival's, as :meth:`score`, with its interval.
 
@@ -411,7 +436,7 @@ def judge(
     jobs, clock, processors
         The log with recorded times, local time, and the size of the machine.
     rules
-        Origins, days, scheduler, and ``month_draws``.
+        Origins or the days between them, days, scheduler, and ``month_draws``.
     sources
         Some of :data:`SOURCES`; :data:`REPEATED` is always added.
     seed
@@ -428,17 +453,10 @@ def judge(
     for name in names:
         if name not in SOURCES:
             raise QuantityError(f"users {name!r}: {not_one_of(name, SOURCES)}")
-    cuts: list[Cut] = []
-    short: list[str] = []
-    for share in rules.origins:
-        try:
-            cuts.append(Cut.at(jobs, clock, processors, share, rules.days, rules.scheduler))
-        except TraceError as error:
-            short.append(str(error))
-            if len(short) == len(rules.origins):
-                raise
+    cuts, short = cuts_of(jobs, clock, processors, rules)
     settings = {
-        "origins": list(rules.origins), "days": rules.days, "scheduler": rules.scheduler,
+        "origins": list(rules.origins) if rules.apart is None else "months",
+        "apart": rules.apart, "days": rules.days, "scheduler": rules.scheduler,
         "draws": rules.month_draws, "seed": seed, "processors": processors, "left_out": short,
     }  # fmt: skip
     found = Judgement(clock, [cut.now for cut in cuts], settings)

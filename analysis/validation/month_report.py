@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Marks of a score that is better, or worse, than that of the weeks before, with confidence.
 BETTER, WORSE = "+", "-"
 
+#: Most origins that a table has columns for.
+MOST = 6
+
 #: Columns of ``month.csv``.
 COLUMNS = ("source", "measure", "origin", "recorded", "mean", "low", "high", "crps")
 
@@ -27,7 +30,8 @@ NOTE = (
     "CRPS: mean over values and origins, as a share of the recorded mean; 0 is perfect. "
     f"{BETTER}: better than '{REPEATED}' beyond the 95 % interval, {WORSE}: worse; only measures "
     "by day have intervals. covered: share of recorded values in the 90 % interval of the draws. "
-    "ratio: mean of the draws by the record, median over the origins."
+    "ratio: mean of the draws by the record, median over the origins; in all: the sum over the "
+    "origins by that of the record."
 )
 
 
@@ -72,17 +76,15 @@ def coverage_rows(found: Judgement) -> list[list[str]]:
 
 
 def ratio_rows(found: Judgement) -> list[list[str]]:
-    """Return a row for each source and total: ratios at the origins, and their median."""
-    return [
-        [
-            source,
-            measure.replace("_", " "),
-            *(f"{one:.2f}" for one in found.ratios(source, measure)),
-            f"{np.median(found.ratios(source, measure)):.2f}",
-        ]
-        for source in found.sources
-        for measure in TOTALS
-    ]
+    """Return a row for each source and total: ratios at the origins, their median, and in all."""
+    rows = []
+    for source in found.sources:
+        for measure in TOTALS:
+            ratios = found.ratios(source, measure)
+            shown = ratios if len(ratios) <= MOST else (ratios.min(), ratios.max())
+            numbers = (*shown, np.median(ratios), found.whole(source, measure))
+            rows.append([source, measure.replace("_", " "), *(f"{one:.2f}" for one in numbers)])
+    return rows
 
 
 def account_rows(found: Judgement) -> list[list[str]]:
@@ -125,10 +127,10 @@ def headings(found: Judgement) -> list[str]:
 
 def ratio_headings(found: Judgement) -> list[str]:
     """Return the headings of the rows of ratios."""
-    return [
-        "source", "ratio of",
-        *(f"{found.clock.local(one):%d %b %Y}" for one in found.origins), "median",
-    ]  # fmt: skip
+    origins = [f"{found.clock.local(one):%d %b %Y}" for one in found.origins]
+    if len(origins) > MOST:
+        origins = [f"lowest of {len(origins)} origins", "highest"]
+    return ["source", "ratio of", *origins, "median", "in all"]
 
 
 def plain(found: Judgement) -> dict[str, Any]:
@@ -141,7 +143,10 @@ def plain(found: Judgement) -> dict[str, Any]:
         }
         if measure in TOTALS:
             ratios = found.ratios(source, measure)
-            row |= {"ratios": ratios.tolist(), "ratio_median": float(np.median(ratios))}
+            row |= {
+                "ratios": ratios.tolist(), "ratio_median": float(np.median(ratios)),
+                "ratio_in_all": found.whole(source, measure),
+            }  # fmt: skip
         if measure in DAILY and source != REPEATED:
             gain = found.gain(source, measure)
             row["less_weeks_before"] = {

@@ -71,6 +71,10 @@ def test_judged_by_the_month(call, trace, tmp_path):
     assert 0 == code
     for title in ("CRPS", "Covered by", "Mean of the draws", "Account"):
         assert f"\n{title}" in out
+    code, out, _ = call("validate", *words[:-1], "months", "--seeds", "2", "--json")
+    assert (0, 7) == (code, json.loads(out)["settings"]["apart"])
+    code, _, err = call("validate", trace, "--origins", "months")
+    assert (2, True) == (code, "with --month also months" in err)
     for more, told in (("--elsewhere", "not with --month"), ("--pauses=recorded", "--month")):
         code, _, err = call("validate", *words, more)
         assert (2, True) == (code, told in err)
