@@ -43,6 +43,7 @@ from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
 from hpcrowd.analysis.curves import Floats, log_minutes
 from hpcrowd.analysis.forecast.futures import USERS, Outset
 from hpcrowd.analysis.forecast.scores import crps, mean_difference
+from hpcrowd.analysis.validation.chance import FIRST, Chance, by_chance
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -85,9 +86,6 @@ WAIT_LEVELS = (0.5, 0.9)
 #: What users were at the origin: active within a week, silent for longer, for more than four weeks,
 #: or not known yet; and the least silence of each, s.
 STATES = {"active": 0, "silent": WEEK, "long silent": 4 * WEEK, "new": 10**12}
-
-#: Share of the time of a log before the first of the origins that are evenly spaced (our choice).
-FIRST = 0.25
 
 #: Ends of the interval whose coverage is counted.
 INTERVAL = (0.05, 0.95)
@@ -356,6 +354,7 @@ class Judgement:
     #: By origin: of the record by measure, shape (values,); of each source, shape (draws, values).
     record: list[dict[str, Floats]] = field(default_factory=list)
     drawn: list[dict[str, dict[str, Floats]]] = field(default_factory=list)
+    chance: dict[str, Chance] = field(default_factory=dict)  #: By measure; see :mod:`.chance`.
 
     @property
     def sources(self) -> list[str]:
@@ -460,6 +459,7 @@ def judge(
         "draws": rules.month_draws, "seed": seed, "processors": processors, "left_out": short,
     }  # fmt: skip
     found = Judgement(clock, [cut.now for cut in cuts], settings)
+    found.chance = by_chance(jobs, rules, Streams(seed).generator("month", "chance"))
     for place, cut in enumerate(cuts):
 
         def summary(month: Month, cut: Cut = cut) -> dict[str, Floats]:

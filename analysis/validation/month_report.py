@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.results import write_csv, write_json, write_origin
+from hpcrowd.analysis.validation.chance import NEAR
 from hpcrowd.analysis.validation.month import DAILY, REPEATED, STATES, TOTALS, Judgement
 from hpcrowd.environment.output.whole import whole_folder
 
@@ -87,6 +88,16 @@ def ratio_rows(found: Judgement) -> list[list[str]]:
     return rows
 
 
+def chance_lines(found: Judgement) -> list[str]:
+    """Return a line for each total: what chance alone does to the median of its ratio."""
+    return [
+        f"A model that knew the mean {measure.replace('_', ' ')} of the log would have a median "
+        f"ratio of {one.low:.2f} to {one.high:.2f} (90 %), within {NEAR:g} of 1 in "
+        f"{one.near:.0%}, if its months came in any order."
+        for measure, one in found.chance.items()
+    ]
+
+
 def account_rows(found: Judgement) -> list[list[str]]:
     """Return the account of the record, then of each source: what its jobs and hours come from.
 
@@ -159,6 +170,7 @@ def plain(found: Judgement) -> dict[str, Any]:
         "clock_note": found.clock.note,
         "origins": [found.clock.local(one).isoformat() for one in found.origins],
         "account": [dict(zip(ACCOUNT, row, strict=True)) for row in account_rows(found)],
+        "chance": {measure: one._asdict() for measure, one in found.chance.items()},
         "recorded": [
             {name: values.tolist() for name, values in one.items()} for one in found.record
         ],

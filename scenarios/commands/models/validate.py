@@ -269,7 +269,8 @@ def show_month(found: Judgement, title: str) -> None:
     ):
         console.print(plain_table(*columns, rows=rows, words=words, whole=words, title=heading))
         console.print()
-    console.print(report.NOTE, highlight=False)
+    for line in (*report.chance_lines(found), report.NOTE):
+        console.print(line, highlight=False)
 
 
 def _rules(**given: Any) -> Protocol:
