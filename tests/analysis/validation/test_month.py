@@ -11,6 +11,7 @@ from hpcrowd.analysis.validation.month import (
     Cut,
     Month,
     autocorrelation,
+    cuts_of,
     draws,
     judge,
     measured,
@@ -102,6 +103,17 @@ def test_origins_of_all_months(make_jobs):
     heads, rows = ratio_headings(found), ratio_rows(found)
     assert f"lowest of {len(found.origins)} origins" in heads
     assert all(len(heads) == len(row) for row in rows)
+
+
+def test_all_origins_share_the_model_of_the_first(make_jobs):
+    """Learned pauses are fitted once, to what comes before the first origin."""
+    pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
+    jobs, rules = weekly(make_jobs), replace(RULES, origins=(0.5, 0.6))
+    (first, second), _ = cuts_of(jobs, Clock(), 8, rules)
+    assert first.now < second.now
+    assert first.learned is second.learned
+    alone = cuts_of(jobs, Clock(), 8, replace(rules, origins=(0.5,)))[0][0].learned
+    assert np.array_equal(alone.forest.pause, first.learned.forest.pause)
 
 
 def test_nobody_knows_what_comes_after_the_origin(make_jobs):
