@@ -132,27 +132,27 @@ class GoingOnUser(RepeatingUser):
 
     def turn(self, after: int) -> None:
         """Go on from another moment of the record, as from second ``after``."""
-        past = self.past
-        if self.later is not None:
-            self.place = self.later.place
+        past, later = self.past, self.later
+        if later is not None and after >= later.begin:
+            self.place = later.place
             if self.place == UNKNOWN:
-                self._be_silent()
+                self._be_silent(self.horizon)
             else:
-                moment = self.later.moment + after - self.later.begin
-                self._go_on_from(moment, self.horizon - after)
+                self._go_on_from(later.moment + after - later.begin, self.horizon - after)
             return
         before = int(past.submits[past.jobs_of[self.place + 1] - 1])
         last = next(reversed(self.asked.values()), before)
         found = past.next_moment(self.place, after, max(after - last, 0), self.stream)
         if found is None:
-            self._be_silent()
+            self._be_silent(self.horizon if later is None else later.begin)
         else:
-            self._go_on_from(found, past.likeness.block * DAY)
+            block = past.likeness.block * DAY
+            self._go_on_from(found, block if later is None else min(block, later.begin - after))
 
-    def _be_silent(self) -> None:
-        """Submit nothing any more."""
+    def _be_silent(self, until: int) -> None:
+        """Submit nothing up to a second."""
         self.take_up([])
-        self.until = self.horizon
+        self.until = until
 
 
 class OnAsRecorded(Behaviour[GeneratedUser]):

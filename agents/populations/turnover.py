@@ -17,6 +17,11 @@ for some of the users it is drawn how often somebody like them is there, not at 
 often: a bootstrap of users, whose numbers are Poisson with a mean that itself is drawn from a gamma
 distribution with mean 1, as rates of arrival are not known. Each further one takes its work from
 another stretch, and comes in the place of one who is not there, if there is one.
+
+The users of the first days and those of a stretch would mostly be different ones, and more in all
+than ever. But most users of a week are there in the next as well. So whoever had been there just
+before the stretch, as long as the first days last, is somebody of the first days who otherwise
+would fall silent.
 """
 
 from __future__ import annotations
@@ -30,6 +35,8 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from numpy.typing import NDArray
 
     from hpcrowd.agents.populations.past import Past
@@ -57,8 +64,8 @@ class Turnover:
         Fewest stretches, one for each day, that a record must have.
     """
 
-    memory: float = 14.0
-    power: float = 1.5
+    memory: float = 7.0
+    power: float = 1.0
     weekend: float = 0.4
     drawn: float = 0.5
     shape: float = 0.5
@@ -109,8 +116,18 @@ class Stretches:
         """Whether the record is long enough."""
         return self.span > 0 and len(self) >= self.turnover.least
 
-    def draw(self, stream: np.random.Generator) -> tuple[dict[int, Later], list[Later]]:
-        """Draw who is there: what known users do, by place, and what new ones do."""
+    def draw(
+        self, stream: np.random.Generator, before: AbstractSet[int] = frozenset()
+    ) -> tuple[dict[int, Later], list[Later]]:
+        """Draw who is there: what known users do, by place, and what new ones do.
+
+        Parameters
+        ----------
+        stream
+            For all that is drawn.
+        before
+            Places of the users who submit in the first days.
+        """
         rules, users = self.turnover, len(self.past.users)
         first = self.past.starts[self.past.units.user_first[:-1]]
         drawn = stream.random((2, users)) < rules.drawn  # of known users, and of new ones like them
@@ -136,7 +153,47 @@ class Stretches:
                     known[itself] = Later(place, moment, self.begin)
             if not copy:
                 stream.shuffle(absent)
+        self._continue(known, before, stream)
         return known, others
+
+    def _continue(
+        self, known: dict[int, Later], before: AbstractSet[int], stream: np.random.Generator
+    ) -> None:
+        """Give the work of who was there before the stretch to users of the first days."""
+        silent = [place for place in before if place not in known]
+        stay = [
+            place
+            for place, later in known.items()
+            if place not in before
+            and self._submits(later.place, later.moment - (self.begin - self.past.now))
+        ]
+        stream.shuffle(silent)
+        stream.shuffle(stay)
+        for place, other in zip(silent, stay, strict=False):
+            known[place] = known.pop(other)
+
+    def submit_before(self, whose: Int64s, when: Int64s) -> set[int]:
+        """Return the places of users who submit in the first days.
+
+        Parameters
+        ----------
+        whose, when
+            With whose record each begins and from which second, as from
+            :meth:`~hpcrowd.agents.populations.past.Past.first_moments`.
+        """
+        begins = enumerate(zip(whose.tolist(), when.tolist(), strict=True))
+        return {
+            place
+            for place, (record, moment) in begins
+            if record != UNKNOWN and self._submits(record, moment)
+        }
+
+    def _submits(self, place: int, moment: int) -> bool:
+        """Return whether a user submits in a time as long as the first days, from a moment on."""
+        a, b = self.past.by_user[place : place + 2]
+        span = self.begin - self.past.now
+        first, last = self.past.starts[a:b].searchsorted((moment, moment + span), side="right")
+        return bool(first < last)
 
     def _moment(self, stream: np.random.Generator) -> int:
         """Draw the beginning of a stretch, s."""

@@ -368,7 +368,8 @@ class Outset:
         others: list[Later] = []
         first, nobody_later = until, None
         if stretches is not None:
-            known, others = stretches.draw(streams.generator("stretches"))
+            before = stretches.submit_before(whose, when)
+            known, others = stretches.draw(streams.generator("stretches"), before)
             first, nobody_later = stretches.begin, stretches.nobody()
         members: list[tuple[int, int, int | None, Later | None]] = [
             (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.results import write_csv, write_json, write_origin
+from hpcrowd.analysis.validation.chance import NEAR
 from hpcrowd.analysis.validation.month import DAILY, REPEATED, STATES, TOTALS, Judgement
 from hpcrowd.environment.output.whole import whole_folder
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 #: Marks of a score that is better, or worse, than that of the weeks before, with confidence.
 BETTER, WORSE = "+", "-"
 
+#: Most origins that a table has columns for.
+MOST = 6
+
 #: Columns of ``month.csv``.
 COLUMNS = ("source", "measure", "origin", "recorded", "mean", "low", "high", "crps")
 
@@ -27,7 +31,8 @@ NOTE = (
     "CRPS: mean over values and origins, as a share of the recorded mean; 0 is perfect. "
     f"{BETTER}: better than '{REPEATED}' beyond the 95 % interval, {WORSE}: worse; only measures "
     "by day have intervals. covered: share of recorded values in the 90 % interval of the draws. "
-    "ratio: mean of the draws by the record, median over the origins."
+    "ratio: mean of the draws by the record, median over the origins; in all: the sum over the "
+    "origins by that of the record."
 )
 
 
@@ -72,16 +77,24 @@ def coverage_rows(found: Judgement) -> list[list[str]]:
 
 
 def ratio_rows(found: Judgement) -> list[list[str]]:
-    """Return a row for each source and total: ratios at the origins, and their median."""
+    """Return a row for each source and total: ratios at the origins, their median, and in all."""
+    rows = []
+    for source in found.sources:
+        for measure in TOTALS:
+            ratios = found.ratios(source, measure)
+            shown = ratios if len(ratios) <= MOST else (ratios.min(), ratios.max())
+            numbers = (*shown, np.median(ratios), found.whole(source, measure))
+            rows.append([source, measure.replace("_", " "), *(f"{one:.2f}" for one in numbers)])
+    return rows
+
+
+def chance_lines(found: Judgement) -> list[str]:
+    """Return a line for each total: what chance alone does to the median of its ratio."""
     return [
-        [
-            source,
-            measure.replace("_", " "),
-            *(f"{one:.2f}" for one in found.ratios(source, measure)),
-            f"{np.median(found.ratios(source, measure)):.2f}",
-        ]
-        for source in found.sources
-        for measure in TOTALS
+        f"A model that knew the mean {measure.replace('_', ' ')} of the log would have a median "
+        f"ratio of {one.low:.2f} to {one.high:.2f} (90 %), within {NEAR:g} of 1 in "
+        f"{one.near:.0%}, if its months came in any order."
+        for measure, one in found.chance.items()
     ]
 
 
@@ -125,10 +138,10 @@ def headings(found: Judgement) -> list[str]:
 
 def ratio_headings(found: Judgement) -> list[str]:
     """Return the headings of the rows of ratios."""
-    return [
-        "source", "ratio of",
-        *(f"{found.clock.local(one):%d %b %Y}" for one in found.origins), "median",
-    ]  # fmt: skip
+    origins = [f"{found.clock.local(one):%d %b %Y}" for one in found.origins]
+    if len(origins) > MOST:
+        origins = [f"lowest of {len(origins)} origins", "highest"]
+    return ["source", "ratio of", *origins, "median", "in all"]
 
 
 def plain(found: Judgement) -> dict[str, Any]:
@@ -141,7 +154,10 @@ def plain(found: Judgement) -> dict[str, Any]:
         }
         if measure in TOTALS:
             ratios = found.ratios(source, measure)
-            row |= {"ratios": ratios.tolist(), "ratio_median": float(np.median(ratios))}
+            row |= {
+                "ratios": ratios.tolist(), "ratio_median": float(np.median(ratios)),
+                "ratio_in_all": found.whole(source, measure),
+            }  # fmt: skip
         if measure in DAILY and source != REPEATED:
             gain = found.gain(source, measure)
             row["less_weeks_before"] = {
@@ -154,6 +170,7 @@ def plain(found: Judgement) -> dict[str, Any]:
         "clock_note": found.clock.note,
         "origins": [found.clock.local(one).isoformat() for one in found.origins],
         "account": [dict(zip(ACCOUNT, row, strict=True)) for row in account_rows(found)],
+        "chance": {measure: one._asdict() for measure, one in found.chance.items()},
         "recorded": [
             {name: values.tolist() for name, values in one.items()} for one in found.record
         ],

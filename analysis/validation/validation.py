@@ -453,6 +453,8 @@ class Protocol:
     per_user: int  #: Most forecasts of each kind by user and origin.
     resamples: int  #: Resamples for intervals.
     month_draws: int = 50  #: Draws of the days after an origin, see :mod:`.month`.
+    #: Of months: days between origins, which are evenly spaced then; None for :attr:`origins`.
+    apart: int | None = None
     #: Logs that models were designed on, and those that check them.
     design: tuple[str, ...] = ()
     check: tuple[str, ...] = ()

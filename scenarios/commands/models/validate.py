@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 #: The setting of the protocol that is the number of draws of a month.
 DRAWS = "month_draws"
 
+#: In the place of origins: as many days between them as models foresee.
+MONTHS = "months"
+
 #: Where pauses in the simulated second part come from.
 PAUSES = ("drawn", "recorded")
 
@@ -77,7 +80,8 @@ Origins = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE[,SHARE...]",
-        help="Shares of the submissions that models are fitted to; 0.4 to 0.8 unless given.",
+        help="Shares of the submissions that models are fitted to; 0.4 to 0.8 unless given. With "
+        f"--month also {MONTHS}: one every so many days, from a quarter of the time on.",
     ),
 ]
 
@@ -142,10 +146,13 @@ def command(
     from hpcrowd.environment.output.guard import check_replaceable
 
     check_choice("pauses", pauses, PAUSES)
-    shares = None if origins is None else parse_shares(origins)
+    apart = month and origins == MONTHS
+    shares = None if origins is None or apart else parse_shares(origins)
     rules = _rules(
         origins=shares, days=days, scheduler=scheduler, **{DRAWS if month else "seeds": seeds}
     )
+    if apart:
+        rules = replace(rules, apart=rules.days)
     if month:
         if elsewhere or pauses != "drawn":
             raise QuantityError("elsewhere, pauses recorded: not with --month; leave them out")
@@ -262,7 +269,8 @@ def show_month(found: Judgement, title: str) -> None:
     ):
         console.print(plain_table(*columns, rows=rows, words=words, whole=words, title=heading))
         console.print()
-    console.print(report.NOTE, highlight=False)
+    for line in (*report.chance_lines(found), report.NOTE):
+        console.print(line, highlight=False)
 
 
 def _rules(**given: Any) -> Protocol:
@@ -343,7 +351,8 @@ def parse_shares(text: str) -> tuple[float, ...]:
         return tuple(sorted(float(part) for part in text.split(",")))
     except ValueError:
         raise QuantityError(
-            f"origins {text!r}: shares of the submissions, between 0 and 1, such as 0.4,0.6"
+            f"origins {text!r}: shares of the submissions, between 0 and 1, such as 0.4,0.6; "
+            f"with --month also {MONTHS}"
         ) from None
 
 

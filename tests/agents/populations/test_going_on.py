@@ -280,3 +280,29 @@ def test_learned_users_go_on():
     assert not np.array_equal(first, second)
     assert np.array_equal(first, sent(outset, 0))
     assert ((first >= outset.state.now) & (first <= outset.state.now + 3 * DAY)).all()
+
+
+def test_the_first_days_are_whole():
+    """Who goes on from a moment of the last days goes on until the stretch begins, not for less."""
+    pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
+    from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.analysis.models.learned import Settings, fit_learned
+
+    # User 2 came five days ago: whatever follows its moments is shorter than the first days.
+    now = 20 * WEEK
+    days = {1: range(20 * 7), 2: range(20 * 7 - 5, 20 * 7)}
+    rows = [
+        (day * DAY + at * HOUR + user, day * DAY + at * HOUR + user, day * DAY + 13 * HOUR, 1, user)
+        for user, those in days.items()
+        for day in those
+        for at in (11, 12)
+    ]
+    jobs = table(sorted(rows))
+    model = fit_learned([(Work.of(jobs), CLOCK)], Settings(trees=2, leaf=5))
+    outset = Outset(
+        ClusterState(jobs, now, CLOCK, 4), 4 * WEEK, users="learned", model=model,
+        likeness=Likeness(prior=0.0),
+    )  # fmt: skip
+    for number in range(5):
+        week = np.unique((sent(outset, number, user=2) - now) // DAY)[:7]
+        assert list(range(7)) == week.tolist()

@@ -77,6 +77,32 @@ def test_as_many_users_as_in_the_record_are_there_in_the_mean(make_jobs):
     assert any(place != later.place for each in known for place, later in each.items())
 
 
+def test_who_was_there_before_is_somebody_of_the_first_days(make_jobs):
+    """The work of users who had been there goes to those who would fall silent, one for one."""
+    # Users 1 to 5 were there until week 9, 6 to 8 since week 9; only the latter are there now.
+    weeks = dict.fromkeys(range(1, 6), (0, 9)) | dict.fromkeys(range(6, 9), (9, 12))
+    past = record(make_jobs, weeks)
+    stretches = Stretches(past, BEGIN, UNTIL, Turnover(drawn=0))
+    now = np.arange(5, 8)  # their places
+    whose = np.where(np.isin(np.arange(8), now), np.arange(8), -1)
+    before = stretches.submit_before(whose, np.full(8, NOW - WEEK))
+    assert set(now.tolist()) == before
+    assert set() == stretches.submit_before(whose, np.full(8, NOW))
+    exchanged = 0
+    for number in range(60):
+        plain, others = stretches.draw(np.random.default_rng(number))
+        found, new = stretches.draw(np.random.default_rng(number), before)
+        assert others == new
+        assert sorted(plain.values()) == sorted(found.values())
+        if set(plain) <= set(range(5)) and plain and not others:
+            assert before < set(found)
+            assert 5 == len(found)
+            exchanged += 1
+        elif before & set(plain):
+            assert before & set(plain) <= set(found)
+    assert exchanged > 10
+
+
 def test_a_short_record_has_no_stretches(make_jobs):
     """Users go on from their own moments unless a record is two weeks longer than a stretch."""
     assert record(make_jobs, {1: (0, 12)}).begin == 12 * HOUR + 1

@@ -11,10 +11,12 @@ from hpcrowd.analysis.validation.month import (
     Cut,
     Month,
     autocorrelation,
+    cuts_of,
     draws,
     judge,
     measured,
 )
+from hpcrowd.analysis.validation.month_report import ratio_headings, ratio_rows
 from hpcrowd.analysis.validation.validation import protocol
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError, TraceError
@@ -80,6 +82,38 @@ def test_a_stationary_log_is_foreseen(make_jobs):
         assert found.score(source, "jobs_by_day") < 0.3
     assert found.coverage(REPEATED, "jobs") is None
     assert found.coverage("rigid", "users") == 1
+
+
+def test_origins_of_all_months(make_jobs):
+    """Each day from the first quarter on is judged once; the sums say what is missing in all."""
+    jobs = weekly(make_jobs, weeks=20, busier=2)
+    rules = replace(RULES, apart=RULES.days, month_draws=2)
+    found = judge(jobs, Clock(), 8, rules, ["rigid"])
+    apart = np.diff(found.origins)
+    begin, end = (int(edge(jobs.recorded_submit)) for edge in (np.min, np.max))
+    assert set(apart.tolist()) == {14 * DAY}
+    assert found.origins[0] == begin + round((end - begin) / 4)
+    assert end - 28 * DAY < found.origins[-1] <= end - 14 * DAY
+    recorded, drawn = (
+        sum(float(one["jobs"].mean()) for one in of)
+        for of in (found.record, [one["rigid"] for one in found.drawn])
+    )
+    assert drawn / recorded == pytest.approx(found.whole("rigid", "jobs"))
+    assert found.settings["origins"] == "months"
+    heads, rows = ratio_headings(found), ratio_rows(found)
+    assert f"lowest of {len(found.origins)} origins" in heads
+    assert all(len(heads) == len(row) for row in rows)
+
+
+def test_all_origins_share_the_model_of_the_first(make_jobs):
+    """Learned pauses are fitted once, to what comes before the first origin."""
+    pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
+    jobs, rules = weekly(make_jobs), replace(RULES, origins=(0.5, 0.6))
+    (first, second), _ = cuts_of(jobs, Clock(), 8, rules)
+    assert first.now < second.now
+    assert first.learned is second.learned
+    alone = cuts_of(jobs, Clock(), 8, replace(rules, origins=(0.5,)))[0][0].learned
+    assert np.array_equal(alone.forest.pause, first.learned.forest.pause)
 
 
 def test_nobody_knows_what_comes_after_the_origin(make_jobs):

@@ -63,14 +63,19 @@ def test_judged_by_the_month(call, trace, tmp_path):
     assert 0 <= rigid["load_by_day"]["coverage_90"] <= 1
     assert wire["sources"]["weeks before"]["jobs"]["coverage_90"] is None
     assert ["record", *wire["sources"]] == [row["a day"] for row in wire["account"]]
+    assert {"jobs", "processor_hours"} == set(wire["chance"])
     names = ["month.csv", "month.json", "provenance.json"]
     assert names == sorted(path.name for path in (tmp_path / "a").iterdir())
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     code, out, _ = call("validate", *words, "--seeds", "2")
     assert 0 == code
-    for title in ("CRPS", "Covered by", "Mean of the draws", "Account"):
+    for title in ("CRPS", "Covered by", "Mean of the draws", "Account", "A model that knew"):
         assert f"\n{title}" in out
+    code, out, _ = call("validate", *words[:-1], "months", "--seeds", "2", "--json")
+    assert (0, 7) == (code, json.loads(out)["settings"]["apart"])
+    code, _, err = call("validate", trace, "--origins", "months")
+    assert (2, True) == (code, "with --month also months" in err)
     for more, told in (("--elsewhere", "not with --month"), ("--pauses=recorded", "--month")):
         code, _, err = call("validate", *words, more)
         assert (2, True) == (code, told in err)
