@@ -174,8 +174,8 @@ def _shapes() -> dict[str, tuple[int, ...]]:
 def at_bins(found: Submissions, bins: Int64s) -> Floats:
     """Return the covariates of jobs for one bin each, shape (jobs, ``COVARIATES``)."""
     band, rows, known = band_of(EDGES[bins]), np.arange(len(bins)), found.covariates
-    then = [known[rows, first + band] for first in (3, 3 + len(BANDS))]
-    return np.column_stack([known[:, :3], *then])
+    then = [known[rows, first + band] for first in (2, 2 + len(BANDS))]
+    return np.column_stack([known[:, :2], *then])
 
 
 def band_of(waits: Int64s) -> Int64s:

@@ -217,8 +217,8 @@ def _models(waits: Waits, before: int) -> dict[str, Hazards]:
     for rows in groups(waits.user):
         last = np.searchsorted(rows, len(early)) - 1
         if last >= 0:
-            known[rows] = np.exp(waits.found.covariates[rows[last], 1])
-    so_far = np.exp(waits.found.covariates[:, 1])
+            known[rows] = np.exp(waits.found.covariates[rows[last], 0])
+    so_far = np.exp(waits.found.covariates[:, 0])
     levels = bins(known), bins(so_far)
     fitted = fit_waits([waits], before)
     return {

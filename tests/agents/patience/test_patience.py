@@ -48,21 +48,28 @@ def test_a_user_knows_only_what_has_happened():
         4, submit=[0, 50, 51, 52], wait=[50, -1, -1, -1], gave_up=[True, False, False, False]
     )
     rates = np.exp(found.covariates)
-    once = (1 + PRIOR) / (RATE * np.log1p(50 / SOON) + PRIOR)
-    assert rates[:, 0] == pytest.approx([1, 1, once, once])
+    seen = RATE * np.log1p(50 / SOON)
+    everybody = (1 + PRIOR) / (seen + PRIOR)
+    own = (1 + PRIOR * everybody) / (seen + PRIOR)
     assert rates[:2] == pytest.approx(1)
-    own = (1 + PRIOR * once) / (RATE * np.log1p(50 / SOON) + PRIOR)
-    assert rates[2:, 1] == pytest.approx(own)
-    then = rates[2, 3 : 3 + len(BANDS)]
+    assert rates[2:, 0] == pytest.approx(own)
+    then = rates[2, 2 : 2 + len(BANDS)]
     assert then[0] > own  # it gave up within the first band
     assert then[1:] == pytest.approx(own)  # of which it says nothing about others
+
+
+def test_new_users_are_like_everybody():
+    """The first job of a user has the rate of the others until then."""
+    found = submissions(2, user=[1, 2], submit=[0, 100], wait=[50, 0], gave_up=[True, False])
+    everybody = (1 + PRIOR) / (RATE * np.log1p(50 / SOON) + PRIOR)
+    assert np.exp(found.covariates[1]) == pytest.approx(everybody)
 
 
 def test_patience_is_that_of_its_time():
     """A user who waited for an hour in vain before is not known to give up sooner."""
     found = submissions(3, submit=[0, 5000, 5001], wait=[4000, -1, -1], gave_up=[True, 0, 0])
-    soon, late = (at_bins(found.take([2]), bin_of(np.array([at])))[0, 3] for at in (10, 4000))
-    own = found.covariates[2, 1]
+    soon, late = (at_bins(found.take([2]), bin_of(np.array([at])))[0, 2] for at in (10, 4000))
+    own = found.covariates[2, 0]
     seen = RATE * np.log1p(BANDS[1] / SOON)
     assert np.exp(soon) == pytest.approx(PRIOR_OF_OWN * np.exp(own) / (seen + PRIOR_OF_OWN))
     assert soon < own < late
