@@ -147,25 +147,25 @@ class SiteFit:
         """Return in a few lines what was found."""
 
         def shares(one: Candidate) -> str:
-            return "  ".join(f"{share:6.1%}" for share in one.score.shares)
+            return "  ".join(f"{100 * share:5.1f} %" for share in one.score.shares)
 
         found = [
             f"fitted scheduler: {self.text}",
             "starts of waiting jobs at later moments: within 1 min, 10 min, 1 h",
             f"  best single policy  {shares(self.single)}  {self.single.text}",
             f"  best rules          {shares(self.rules)}  {self.rules.text}",
-            f"rules are better within 10 min in {self.sure:.0%} of the draws of these moments: "
+            f"rules are better within 10 min in {_percent(self.sure)} of draws of these moments: "
             + (
                 "kept"
                 if self.text == self.rules.text
-                else f"below {SURE:.0%}, so the best single policy is taken"
+                else f"below {_percent(SURE)}, so the best single policy is taken"
                 if self.sure < SURE
                 else "but not on the whole, so the best single policy is taken"
             ),
         ]
-        sure = [f"{what} {share:.0%}" for what, share in self.agreement().items()]
+        sure = [f"{what} {_percent(share)}" for what, share in self.agreement().items()]
         found.append(f"confidence, from moments drawn again: {', '.join(sure)}")
-        causes = [f"{what} {share:.0%}" for what, share in self.causes.items()]
+        causes = [f"{what} {_percent(share)}" for what, share in self.causes.items()]
         found.append(f"jobs waited in the record while: {', '.join(causes)}")
         return found
 
@@ -190,6 +190,10 @@ class SiteFit:
             "candidates_tried": self.tried,
             "moments_held_out": len(self.best.score.counts),
         }
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
