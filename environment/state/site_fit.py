@@ -61,11 +61,8 @@ DRAWS, MOST_KEPT = 400, 12
 #: Least share of the jobs that a queue must have to get rules of its own, and most such queues.
 QUEUE_SHARE, MOST_QUEUES = 0.003, 8
 
-#: Most sizes of jobs that get partitions of their own, the most usual of those that waited.
-MOST_SIZES = 5
-
-#: What partitions of sizes are called in the rules of a site.
-SIZE = "size "
+#: Most sizes of jobs that get partitions, the most usual of those that waited; their name there.
+MOST_SIZES, SIZE = 5, "size "
 
 #: Requested times from which on hours are tried, s.
 LONG = (600, 1800, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, 15 * HOUR)
@@ -149,19 +146,15 @@ class SiteFit:
         def shares(one: Candidate) -> str:
             return "  ".join(f"{100 * share:5.1f} %" for share in one.score.shares)
 
+        kept = self.text == self.rules.text
+        outcome = "kept" if kept else "so the best single policy is taken"
         found = [
             f"fitted scheduler: {self.text}",
             "starts of waiting jobs at later moments: within 1 min, 10 min, 1 h",
             f"  best single policy  {shares(self.single)}  {self.single.text}",
             f"  best rules          {shares(self.rules)}  {self.rules.text}",
-            f"rules are better within 10 min in {_percent(self.sure)} of draws of these moments: "
-            + (
-                "kept"
-                if self.text == self.rules.text
-                else f"below {_percent(SURE)}, so the best single policy is taken"
-                if self.sure < SURE
-                else "but not on the whole, so the best single policy is taken"
-            ),
+            f"rules are better within 10 min in {_percent(self.sure)} of draws of these moments, "
+            f"{_percent(SURE)} are needed: {outcome}",
         ]
         sure = [f"{what} {_percent(share)}" for what, share in self.agreement().items()]
         found.append(f"confidence, from moments drawn again: {', '.join(sure)}")
@@ -341,9 +334,15 @@ class _Search:
                 yield from self._divided([*new, *groups[place + 1 :]], USUAL, sizes)
 
     def _by_size(self, now: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield partitions of jobs of a size, one more or one less."""
+        """Yield partitions of jobs of the largest sizes together, or one more or one less."""
         parts = [one for one in now.get("partitions", "").split("/") if one]
-        for least, held in self._held_by_size.items():
+        queues = [one for one in parts if not one.startswith(SIZE)]
+        known = list(self._held_by_size.items())
+        for first in range(len(known) - 1):
+            for place in range(len(known[first][1])):
+                some = [f"{SIZE}{least}:{held[place]}" for least, held in known[first:]]
+                yield {"partitions": "/".join([*queues, *some])}
+        for least, held in known:
             name = f"{SIZE}{least}:"
             others = [one for one in parts if not one.startswith(name)]
             for most in held:
@@ -353,7 +352,10 @@ class _Search:
 
     @cached_property
     def _held_by_size(self) -> dict[int, list[int]]:
-        """Usual sizes of jobs that waited, and what jobs of the size held at once, processors."""
+        """Usual sizes of jobs that waited, with processors to try for jobs of the size.
+
+        These hold one such job at a time, or what such jobs usually held at once.
+        """
         jobs = self.jobs
         waited = jobs.recorded_start - jobs.recorded_submit > WAITED
         numbers, counts = np.unique(jobs.processors[waited], return_counts=True)
@@ -362,11 +364,10 @@ class _Search:
         found = {}
         for least, above in zip(usual, [*usual[1:], NEVER], strict=True):
             mine = ran & (jobs.processors >= least) & (jobs.processors < above)
-            held = busiest(
-                jobs.recorded_start[mine], jobs.recorded_end[mine], jobs.processors[mine],
-                OFTEN_HELD,
-            )  # fmt: skip
-            found[int(least)] = np.unique(held[held > 0]).tolist()
+            (often,) = busiest(
+                jobs.recorded_start[mine], jobs.recorded_end[mine], jobs.processors[mine], (OFTEN,)
+            )
+            found[int(least)] = [int(least), max(int(often), int(least))]
         return found
 
     def _divided(
@@ -475,7 +476,7 @@ def format_hours(long: int) -> str:
 
 #: Shares of the time in which queues hold no more than what is tried as their processors, and in
 #: which jobs of a size do.
-NEARLY_ALWAYS, OFTEN_HELD = (0.99, 0.999, 1.0), (0.8, 0.99)
+NEARLY_ALWAYS, OFTEN = (0.99, 0.999, 1.0), 0.8
 
 #: Place of the share that is tried where only one is.
 USUAL = 1
