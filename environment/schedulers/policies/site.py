@@ -181,9 +181,10 @@ class Site(Scheduler):
 
     def parts_of(self, queues: Int64s, processors: Int64s) -> Int64s:
         """Return the partitions of jobs, shape (jobs,)."""
-        kinds, whose = np.unique(np.stack((queues, processors)), axis=1, return_inverse=True)
-        found = [self.part_of(queue, size) for queue, size in kinds.T.tolist()]
-        return np.array(found, np.int64)[whose.reshape(-1)]
+        step = int(processors.max(initial=0)) + 1
+        kinds, whose = np.unique(queues * step + processors, return_inverse=True)
+        found = [self.part_of(*divmod(kind, step)) for kind in kinds.tolist()]
+        return np.array(found, np.int64)[whose]
 
     def rules_of(self, requested: Int64s, queues: Int64s) -> Int64s:
         """Return which rules of hours hold for jobs, one bit each, shape (jobs,)."""
