@@ -71,6 +71,32 @@ def bench_recorded_order(
 
 
 @pytest.mark.parametrize("log", LOGS)
+def bench_starts(trace_path: Callable[[str], Path], figure: Callable[..., None], log: str) -> None:
+    """When jobs of the first half that waited for more than a minute start."""
+    trace = read_swf(trace_path(log))
+    known = known_jobs(trace)
+    middle = int(np.median(known.recorded_submit))
+    jobs = ClusterState.of(known, middle, Clock.of(trace.header), trace.processors).jobs
+    submit, start, end = jobs.recorded_submit, jobs.recorded_start, jobs.recorded_end
+    ran = (start >= 0) & (end >= start)
+    times = np.concatenate((start[ran], end[ran]))
+    order = np.argsort(times, kind="stable")
+    held = np.concatenate((jobs.processors[ran], -jobs.processors[ran]))[order].cumsum()
+    rows = np.flatnonzero(ran & (start - submit > 60))
+    ends = np.sort(end[ran])
+    since = start[rows] - ends[np.maximum(np.searchsorted(ends, start[rows], "right") - 1, 0)]
+    for limit in (5, 60, 600):
+        share = 100 * (since <= limit).mean()
+        figure(f"{log}: start within {limit} s of the end of another", share, "%", "")
+    for before in (1, 60, 3600):
+        at = np.searchsorted(times[order], start[rows] - before, "left") - 1
+        used = np.where(at >= 0, held[np.maximum(at, 0)], 0)
+        waited = (start - submit)[rows] > before
+        fits = (used + jobs.processors[rows] <= trace.processors)[waited].mean()
+        figure(f"{log}: would have fitted {before} s before", 100 * fits, "%", "")
+
+
+@pytest.mark.parametrize("log", LOGS)
 def bench_fitted(trace_path: Callable[[str], Path], figure: Callable[..., None], log: str) -> None:
     """Fit to the first half of a log, and try what was found in the second."""
     trace = read_swf(trace_path(log))
