@@ -15,6 +15,7 @@ from hpcrowd import Clock
 from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.state.files import write_state
+from hpcrowd.environment.state.fitted import Fitted
 from hpcrowd.environment.state.state import ClusterState
 
 HPC2N = "HPC2N-2002-2.2-cln"
@@ -83,11 +84,23 @@ def bench_week_of_hpc2n(load: Any, figure: Callable[..., None], tmp_path: Any) -
 @pytest.mark.parametrize("users", ["rigid", "think-time", "think-time-windows"])
 def bench_one_future(load: Any, figure: Callable[..., None], users: str) -> None:
     """One future of a week of HPC2N: processor time, and per job that users submit."""
-    outset = Outset(busy_state(load), WEEK, users=users)
+    _one_future(Outset(busy_state(load), WEEK, users=users), users, figure)
+
+
+def bench_one_fitted_future(load: Any, figure: Callable[..., None]) -> None:
+    """The same under the scheduler that the record shows, and its fit."""
+    state, scheduler = busy_state(load), Fitted()
+    began = time.process_time()
+    scheduler.fit_to(state.jobs, state.clock, state.processors)
+    figure(f"fit to {len(state.jobs):,} jobs", time.process_time() - began, "s", "<= 120")
+    _one_future(Outset(state, WEEK, scheduler=scheduler), "fitted scheduler", figure)
+
+
+def _one_future(outset: Outset, name: str, figure: Callable[..., None]) -> None:
     outset.simulate(0)
     began, jobs = time.process_time(), 0
     for number in range(1, 21):
         jobs += len(outset.simulate(number).submit)
     spent = time.process_time() - began
-    figure(f"one future, {users}", spent / 20 * 1e3, "ms", "<= 150")
-    figure(f"one future, {users}, a job", spent / jobs * 1e6, "us", "<= 300")
+    figure(f"one future, {name}", spent / 20 * 1e3, "ms", "<= 150")
+    figure(f"one future, {name}, a job", spent / jobs * 1e6, "us", "<= 300")

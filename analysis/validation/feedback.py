@@ -653,7 +653,7 @@ def rows(found: Sequence[Verdict], kind: str, machine: str) -> list[list[str]]:
             one.measure, one.days, _small(one.gain), _small(one.knowing),
             interval(one.strength), interval(one.strength_ordinary),
             *(
-                " / ".join("-" if np.isnan(power) else f"{power:.0%}" for power in each)
+                " / ".join("-" if np.isnan(power) else f"{100 * power:.0f} %" for power in each)
                 for each in (one.power_gain, one.power_strength, one.power_here)
             ),
             " / ".join("-" if np.isnan(count) else f"{count:,.0f}" for count in one.needed),

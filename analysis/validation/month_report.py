@@ -68,7 +68,7 @@ def coverage_rows(found: Judgement) -> list[list[str]]:
         [
             source,
             *(
-                "" if (share := found.coverage(source, measure)) is None else f"{share:.0%}"
+                "" if (share := found.coverage(source, measure)) is None else f"{100 * share:.0f} %"
                 for measure in measures_of(found)
             ),
         ]

@@ -115,7 +115,7 @@ def score_rows(
                 text(scores.get(measure), measure, digits, interval=intervals)
                 for measure in measures
             ),
-            f"{found.volume[name]:.0%}" if name in found.scores else "",
+            f"{100 * found.volume[name]:.0f} %" if name in found.scores else "",
             f"{found.mean_rank(name):.1f}" if name in found.scores else "",
         ]
         for name, scores in all_scores(found).items()

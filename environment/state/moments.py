@@ -154,7 +154,12 @@ class Score:
     @classmethod
     def of(cls, moments: Sequence[Moment], scheduler: str | Scheduler) -> Score:
         """Return the score of a scheduler."""
-        rows = [_compare(one, one.starts(scheduler)) for one in moments]
+        return cls.of_starts(moments, [one.starts(scheduler) for one in moments])
+
+    @classmethod
+    def of_starts(cls, moments: Sequence[Moment], starts: Sequence[Int64s]) -> Score:
+        """Return the score of starts, as those of :meth:`Moment.starts`."""
+        rows = [_compare(one, made) for one, made in zip(moments, starts, strict=True)]
         waiting, new, counts, log = zip(*rows, strict=True)
         return cls(np.array(waiting), np.array(new), np.array(counts), np.array(log))
 

@@ -5,12 +5,14 @@ Site`, whose rules are tried one after the other: partitions of queues, processo
 which jobs do not start, the order of the queue, limits of users, priorities. What to try is read
 from the record: how many processors queues held at most, at which hours jobs started. A rule is
 kept if starts from moments of the record come nearer to the recorded ones, and if they do so at
-later moments, too.
+later moments, too. In the end the rules are compared with the best single policy, at further
+moments that no search has seen; unless they start more waiting jobs within ten minutes of the
+record, beyond noise, the single policy is what is found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -37,8 +39,12 @@ SINGLES = (
 #: do not last are of no use for what comes).
 MOMENTS, HELD_OUT = 60, 1 / 3
 
-#: Share of the times that moments are drawn again in which a rule must pay (our choice).
+#: Share of the times that moments are drawn again in which a rule must pay, and all rules
+#: together must be better than the best single policy (our choice).
 SURE = 0.95
+
+#: Place of ten minutes in :data:`~hpcrowd.environment.state.moments.WITHIN`.
+TEN_MINUTES = 1
 
 #: Least record that a scheduler is fitted to, s, and least waiting jobs that are compared.
 SHORTEST, LEAST_JOBS = 4 * REACH, 100
@@ -54,6 +60,9 @@ DRAWS, MOST_KEPT = 400, 12
 
 #: Least share of the jobs that a queue must have to get rules of its own, and most such queues.
 QUEUE_SHARE, MOST_QUEUES = 0.003, 8
+
+#: Most sizes of jobs that get partitions, the most usual of those that waited; their name there.
+MOST_SIZES, SIZE = 5, "size "
 
 #: Requested times from which on hours are tried, s.
 LONG = (600, 1800, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, 15 * HOUR)
@@ -79,7 +88,7 @@ class Candidate:
     """A scheduler that was tried."""
 
     text: str  #: as for ``--scheduler``
-    score: Score  #: at all moments
+    score: Score  #: at moments
 
 
 @dataclass(frozen=True)
@@ -88,13 +97,16 @@ class SiteFit:
 
     Attributes
     ----------
-    best, single
-        The fitted scheduler, and the best single policy.
+    best, single, rules
+        The fitted scheduler, the best single policy, and the best rules of a site, with scores at
+        moments of the last third that the search did not use. The fitted scheduler is one of the
+        other two.
     others
         Candidates that do nearly as well, with their weights: how often each is the best when
         moments are drawn again. The fitted scheduler is among them.
-    held_out
-        Which moments the search did not see, shape (moments,).
+    sure
+        Share of the times that these moments are drawn again in which the rules start more waiting
+        jobs within ten minutes of the record than the single policy.
     delays
         By class of :data:`SO_FAR`: how much later than the fitted scheduler the site let waiting
         jobs of the record start, s, 0 for those that it did not; the last is that of new jobs.
@@ -106,8 +118,9 @@ class SiteFit:
 
     best: Candidate
     single: Candidate
+    rules: Candidate
     others: tuple[tuple[Candidate, float], ...]
-    held_out: NDArray[np.bool_]
+    sure: float
     delays: tuple[Int64s, ...]
     causes: dict[str, float]
     tried: int
@@ -131,18 +144,21 @@ class SiteFit:
         """Return in a few lines what was found."""
 
         def shares(one: Candidate) -> str:
-            score = one.score.at(self.held_out)
-            return "  ".join(f"{share:6.1%}" for share in score.shares)
+            return "  ".join(f"{100 * share:5.1f} %" for share in one.score.shares)
 
+        kept = self.text == self.rules.text
+        outcome = "kept" if kept else "so the best single policy is taken"
         found = [
             f"fitted scheduler: {self.text}",
-            "starts of waiting jobs at the later moments: within 1 min, 10 min, 1 h",
+            "starts of waiting jobs at later moments: within 1 min, 10 min, 1 h",
             f"  best single policy  {shares(self.single)}  {self.single.text}",
-            f"  fitted              {shares(self.best)}",
+            f"  best rules          {shares(self.rules)}  {self.rules.text}",
+            f"rules are better within 10 min in {_percent(self.sure)} of draws of these moments, "
+            f"{_percent(SURE)} are needed: {outcome}",
         ]
-        sure = [f"{what} {share:.0%}" for what, share in self.agreement().items()]
+        sure = [f"{what} {_percent(share)}" for what, share in self.agreement().items()]
         found.append(f"confidence, from moments drawn again: {', '.join(sure)}")
-        causes = [f"{what} {share:.0%}" for what, share in self.causes.items()]
+        causes = [f"{what} {_percent(share)}" for what, share in self.causes.items()]
         found.append(f"jobs waited in the record while: {', '.join(causes)}")
         return found
 
@@ -150,23 +166,27 @@ class SiteFit:
         """Return all of it, fit for JSON."""
 
         def plain(one: Candidate) -> dict[str, Any]:
-            score = one.score.at(self.held_out)
             return {
                 "scheduler": one.text,
-                "held_out_within_60_600_3600_s": score.shares.tolist(),
-                "new_jobs_within_60_600_3600_s": score.new_shares.tolist(),
+                "held_out_within_60_600_3600_s": one.score.shares.tolist(),
+                "new_jobs_within_60_600_3600_s": one.score.new_shares.tolist(),
             }
 
         return {
             "fitted": plain(self.best),
             "best_single_policy": plain(self.single),
+            "best_rules": plain(self.rules),
+            "rules_better_within_600_s_share_of_draws": self.sure,
             "weights": {one.text: weight for one, weight in self.others},
             "agreement": self.agreement(),
             "waiting_time_by_cause": self.causes,
             "candidates_tried": self.tried,
-            "moments": len(self.held_out),
-            "moments_held_out": int(self.held_out.sum()),
+            "moments_held_out": len(self.best.score.counts),
         }
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
@@ -230,8 +250,8 @@ class _Search:
         for _ in range(ROUNDS):
             before = dict(now)
             for propose in (
-                self._hours, self._partitions, self._in_use, self._orders, self._users,
-                self._priorities,
+                self._hours, self._partitions, self._by_size, self._in_use, self._orders,
+                self._users, self._priorities,
             ):  # fmt: skip
                 now = self._improved(now, propose)
             if now == before:
@@ -247,7 +267,7 @@ class _Search:
             if better is None:
                 return now
             now = better
-            if propose not in (self._hours, self._partitions, self._users, self._priorities):
+            if propose in (self._in_use, self._orders):
                 return now
 
     # What to try.
@@ -295,7 +315,11 @@ class _Search:
     def _partitions(self, now: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield partitions with one queue more, at first all queues on nodes of other sizes."""
         parts = [one for one in now.get("partitions", "").split("/") if one]
-        groups = [tuple(map(int, one.rpartition(":")[0].split("+"))) for one in parts]
+        groups = [
+            tuple(map(int, one.rpartition(":")[0].split("+")))
+            for one in parts
+            if not one.startswith(SIZE)
+        ]
         taken = {queue for group in groups for queue in group}
         if not groups:
             for some in self._by_grain:
@@ -306,13 +330,54 @@ class _Search:
                 continue
             for place in range(len(groups) + 1):
                 new = [*groups[:place], (*(groups[place : place + 1] or [()])[0], queue)]
-                yield from self._divided([*new, *groups[place + 1 :]], USUAL)
+                sizes = [one for one in parts if one.startswith(SIZE)]
+                yield from self._divided([*new, *groups[place + 1 :]], USUAL, sizes)
 
-    def _divided(self, groups: list[tuple[int, ...]], place: int) -> Iterator[dict[str, Any]]:
+    def _by_size(self, now: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield partitions of jobs of the largest sizes together, or one more or one less."""
+        parts = [one for one in now.get("partitions", "").split("/") if one]
+        queues = [one for one in parts if not one.startswith(SIZE)]
+        known = list(self._held_by_size.items())
+        for first in range(len(known) - 1):
+            for place in range(len(known[first][1])):
+                some = [f"{SIZE}{least}:{held[place]}" for least, held in known[first:]]
+                yield {"partitions": "/".join([*queues, *some])}
+        for least, held in known:
+            name = f"{SIZE}{least}:"
+            others = [one for one in parts if not one.startswith(name)]
+            for most in held:
+                yield {"partitions": "/".join([*others, f"{name}{most}"])}
+            if len(others) < len(parts):
+                yield {"partitions": "/".join(others)}
+
+    @cached_property
+    def _held_by_size(self) -> dict[int, list[int]]:
+        """Usual sizes of jobs that waited, with processors to try for jobs of the size.
+
+        These hold one such job at a time, or what such jobs usually held at once.
+        """
+        jobs = self.jobs
+        waited = jobs.recorded_start - jobs.recorded_submit > WAITED
+        numbers, counts = np.unique(jobs.processors[waited], return_counts=True)
+        usual = np.sort(numbers[np.argsort(-counts, kind="stable")][:MOST_SIZES])
+        ran = (jobs.recorded_start != UNKNOWN) & (jobs.recorded_end > jobs.recorded_start)
+        found = {}
+        for least, above in zip(usual, [*usual[1:], NEVER], strict=True):
+            mine = ran & (jobs.processors >= least) & (jobs.processors < above)
+            (often,) = busiest(
+                jobs.recorded_start[mine], jobs.recorded_end[mine], jobs.processors[mine], (OFTEN,)
+            )
+            found[int(least)] = [int(least), max(int(often), int(least))]
+        return found
+
+    def _divided(
+        self, groups: list[tuple[int, ...]], place: int, sizes: Sequence[str] = ()
+    ) -> Iterator[dict[str, Any]]:
         """Yield partitions of such sizes, with what the other queues use, and without."""
-        text = "/".join(
+        queues = [
             f"{'+'.join(map(str, group))}:{int(self._sizes(group)[place])}" for group in groups
-        )
+        ]
+        text = "/".join([*queues, *sizes])
         yield {"partitions": text}
         others = tuple(set(self._all_queues) - {one for group in groups for one in group})
         rest = int(self._sizes(others)[place])
@@ -409,21 +474,21 @@ def format_hours(long: int) -> str:
     return f"{long // HOUR}h" if long % HOUR == 0 else f"{long // 60}m"
 
 
-#: Shares of the time in which queues hold no more than what is tried as their processors.
-NEARLY_ALWAYS = (0.99, 0.999, 1.0)
+#: Shares of the time in which queues hold no more than what is tried as their processors, and in
+#: which jobs of a size do.
+NEARLY_ALWAYS, OFTEN = (0.99, 0.999, 1.0), 0.8
 
 #: Place of the share that is tried where only one is.
 USUAL = 1
 
 
-def busiest(start: Int64s, end: Int64s, processors: Int64s) -> Int64s:
-    """Return what jobs held at most in shares of the time in which they held any, processors.
-
-    The shares are :data:`NEARLY_ALWAYS`.
-    """
+def busiest(
+    start: Int64s, end: Int64s, processors: Int64s, shares: Sequence[float] = NEARLY_ALWAYS
+) -> Int64s:
+    """Return what jobs held at most in shares of the time in which they held any, processors."""
     times = np.concatenate((start, end))
     if not len(times):
-        return np.zeros(len(NEARLY_ALWAYS), np.int64)
+        return np.zeros(len(shares), np.int64)
     steps = np.concatenate((processors, -processors))
     order = np.argsort(times, kind="stable")
     held = np.cumsum(steps[order])[:-1]
@@ -432,7 +497,7 @@ def busiest(start: Int64s, end: Int64s, processors: Int64s) -> Int64s:
     held, lasts = held[some], lasts[some]
     order = np.argsort(held, kind="stable")
     share = np.cumsum(lasts[order]) / max(int(lasts.sum()), 1)
-    places = np.minimum(np.searchsorted(share, NEARLY_ALWAYS), max(len(held) - 1, 0))
+    places = np.minimum(np.searchsorted(share, shares), max(len(held) - 1, 0))
     found: Int64s = held[order][places]
     return found
 
@@ -493,7 +558,7 @@ def causes_of(search: _Search, text: str) -> dict[str, float]:
         jobs, now = one.jobs, one.now
         first, last = one.running, one.running + one.waiting
         need, queues = jobs.processors, jobs.queue
-        parts = np.array([site.part_of(int(queue)) for queue in queues[:last]], np.int64)
+        parts = site.parts_of(queues[:last], need[:last])
         sizes = [site.processors or one.processors, *(size for _, size in site.parts)]
         held = np.bincount(parts[:first], need[:first], len(sizes))
         free = one.processors - int(need[:first].sum())
@@ -580,7 +645,7 @@ def fit_site(
     QuantityError
         If the record has no waits, or is too short.
     """
-    rows = _rows(jobs, moments)
+    rows, later = _rows(jobs, moments)
     search = _Search(jobs, clock, processors, rows, seed, progress or (lambda done, total: None))
     judged = sum(len(one.judged) for one in search.moments)
     if judged < LEAST_JOBS:
@@ -588,19 +653,29 @@ def fit_site(
             f"scheduler fitted: {judged} jobs wait at {len(search.moments)} moments of the record, "
             f"and {LEAST_JOBS} are needed; name a policy, such as easy"
         )
-    singles = sorted(SINGLES, key=lambda text: -search.seen_value(text))
-    single = search.candidate(singles[0])
-    site = search.best_site()
-    best = site if search.pays(site, single.text) else single.text
-    chosen = search.candidate(best)
+    single, rules = max(SINGLES, key=search.seen_value), search.best_site()
+    unseen = moments_of(jobs, clock, processors, later, seed)
+    single_policy, site = (Candidate(one, Score.of(unseen, one)) for one in (single, rules))
+    sure = _share_better(site.score, single_policy.score, seed)
+    best = site if sure >= SURE and search.pays(rules, single) else single_policy
     return SiteFit(
-        chosen, single, search.weights(best), search.held_out, delays_of(search, best),
-        causes_of(search, best), len(search.seen),
+        best, single_policy, site, search.weights(best.text), sure, delays_of(search, best.text),
+        causes_of(search, best.text), len(search.seen),
     )  # fmt: skip
 
 
-def _rows(jobs: JobTable, moments: int) -> Int64s:
-    """Return the jobs at whose submissions the moments are."""
+def _share_better(score: Score, other: Score, seed: int) -> float:
+    """Return in which share of draws of moments more starts are within ten minutes."""
+    more = score.waiting[:, TEN_MINUTES] - other.waiting[:, TEN_MINUTES]
+    draw = Streams(seed).generator("fitted scheduler", "comparison")
+    return float((more[draw.integers(0, len(more), (DRAWS, len(more)))].sum(axis=1) > 0).mean())
+
+
+def _rows(jobs: JobTable, moments: int) -> tuple[Int64s, Int64s]:
+    """Return the jobs at whose submissions moments are: of the search, and of the comparison.
+
+    As many of the comparison are between those that the search holds out.
+    """
     submit, start = jobs.recorded_submit, jobs.recorded_start
     known = np.flatnonzero((submit >= 0) & (start != UNKNOWN))
     if not len(known) or not (start[known] > submit[known]).any():
@@ -616,4 +691,9 @@ def _rows(jobs: JobTable, moments: int) -> Int64s:
         )
     first = int(np.searchsorted(times, times[0] + REACH))
     last = int(np.searchsorted(times, times[-1] - REACH))
-    return np.unique(order[np.linspace(first, max(last, first), moments).astype(np.int64)])
+    last = max(last, first)
+    rows = np.unique(order[np.linspace(first, last, moments).astype(np.int64)])
+    # The search holds out the last of its moments; half a step later begin those between them.
+    begin = last - (last - first) * HELD_OUT
+    between = np.linspace(begin, last, moments, endpoint=False) + (last - begin) / moments / 2
+    return rows, np.setdiff1d(order[between.astype(np.int64)], rows)

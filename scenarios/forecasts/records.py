@@ -25,12 +25,14 @@ import numpy as np
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.judge import Case, Subject, in_order, situation_at
 from hpcrowd.analysis.forecast.prior import Prior, Seen, fit_prior, written
+from hpcrowd.analysis.forecast.scores import mean_difference
 from hpcrowd.analysis.forecast.site_bounds import SiteBounds
 from hpcrowd.analysis.forecast.verdict import BoundScores, bound_scores
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import format_duration
+from hpcrowd.environment.streams import Streams
 from hpcrowd.scenarios.engines import cores, each_in_processes
 from hpcrowd.scenarios.forecasts.making import hindcasts_of
 
@@ -101,32 +103,73 @@ def recorded(
     return sorted(found, key=lambda one: order[id(one.case)])
 
 
-def scores(found: Sequence[Recorded], prior: Prior | None = None) -> dict[str, BoundScores]:
-    """Return how good the final bounds were, by kind of jobs; kinds without jobs are left out."""
-    said, came, fresh = [], [], []
-    for one in found:
+@dataclass(frozen=True)
+class RecordScores(BoundScores):
+    """How good bounds of waits were, and how sure that is."""
+
+    #: 95 % interval of each share within bounds, from blocks of moments drawn again, as jobs of a
+    #: moment wait for the same processors; None for a few moments.
+    between90: tuple[float, float] | None
+    between50: tuple[float, float] | None
+
+
+def scores(
+    found: Sequence[Recorded], prior: Prior | None = None, seed: int = 0
+) -> dict[str, RecordScores]:
+    """Return how good the final bounds were, by kind of jobs; kinds without jobs are left out.
+
+    Moments are in the order of time; the seed is of the intervals.
+    """
+    said, came, fresh, moments = [], [], [], []
+    for place, one in enumerate(found):
         case = one.case
         there = case.start != UNKNOWN
+        moments.append(np.full(int(there.sum()), place))
         said.append(one.bounds(prior)[there])
         came.append((case.start - case.now)[there].astype(np.float64))
         fresh.append(case.fresh[there])
-    bounds, waits, new = (np.concatenate(each) for each in (said, came, fresh))
+    bounds, waits, new, moment = (np.concatenate(each) for each in (said, came, fresh, moments))
     picked: dict[str, NDArray[np.bool_]] = dict(
         zip(KINDS, (np.ones(len(new), bool), ~new, new), strict=True)
     )
-    return {
-        kind: bound_scores(bounds[which], waits[which])
-        for kind, which in picked.items()
-        if which.any()
-    }
+    result = {}
+    for kind, which in picked.items():
+        if which.any():
+            some, wait, when = bounds[which], waits[which], moment[which]
+            sure = [
+                _interval((some[:, low] <= wait) & (wait <= some[:, -1 - low]), when, seed)
+                for low in (0, 1)
+            ]
+            result[kind] = RecordScores(**vars(bound_scores(some, wait)), between90=sure[0],
+                                        between50=sure[1])  # fmt: skip
+    return result
 
 
-def show(found: dict[str, BoundScores], length: int, console: Console) -> None:
+def _interval(inside: NDArray[np.bool_], moment: Int64s, seed: int) -> tuple[float, float] | None:
+    """Return the interval of a share of jobs, shape (jobs,), by moments drawn again."""
+    jobs = np.bincount(moment)
+    hits, jobs = np.bincount(moment, inside)[jobs > 0], jobs[jobs > 0]
+    share = float(inside.mean())
+    # What a moment moves the share by: first order of the ratio of two sums.
+    moved = share + (hits - share * jobs) / jobs.mean()
+    draw = Streams(seed).generator("records", "moments")
+    found = mean_difference(moved, np.zeros(len(moved)), draw)
+    if found.low is None or found.high is None:
+        return None
+    return max(found.low, 0.0), min(found.high, 1.0)
+
+
+def show(found: dict[str, RecordScores], length: int, console: Console) -> None:
     """Print scores of bounds with records of a length, s."""
     from hpcrowd.scenarios.terminal import plain_table
 
+    def share(inside: float, between: tuple[float, float] | None) -> str:
+        sure = "" if between is None else f" ({100 * between[0]:.0f} to {100 * between[1]:.0f})"
+        return f"{100 * inside:.1f} %{sure}"
+
     rows = [
-        [kind, f"{one.jobs:,}", f"{100 * one.cover90:.1f} %", f"{100 * one.cover50:.1f} %",
+        [kind, f"{one.jobs:,}", share(one.cover90, one.between90),
+         share(one.cover50, one.between50),
          f"{100 * one.below50:.1f} %", f"{100 * one.above50:.1f} %", f"{one.width90:.2f}",
          f"{one.width50:.2f}"]
         for kind, one in found.items()

@@ -89,8 +89,7 @@ class SitePass(CompiledPass):
             site.keys, site.base = wider(site.keys, room), wider(site.base, room)
             site.of = wider(site.of, room)
         of, new = np.asarray(site.of), slice(first, last)
-        queues, whose = np.unique(jobs.queue[new], return_inverse=True)
-        of[0, new] = np.array([policy.part_of(one) for one in queues.tolist()])[whose]
+        of[0, new] = policy.parts_of(jobs.queue[new], jobs.processors[new])
         numbers, whose = np.unique(jobs.user[new], return_inverse=True)
         users = [self._users.setdefault(one, len(self._users)) for one in numbers.tolist()]
         of[1, new] = np.array(users)[whose]

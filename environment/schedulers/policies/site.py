@@ -7,9 +7,11 @@ another partition, since their user is at a limit, or since long jobs may only s
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple, override
 
 import numpy as np
@@ -97,7 +99,9 @@ class Site(Scheduler):
     processors
         Those that jobs of queues without a partition use at once; all unless given.
     partitions
-        Queues with processors of their own, such as ``4+5:192/gpu:64``.
+        Queues with processors of their own, such as ``4+5:192/gpu:64``; or sizes, for jobs of
+        other queues: ``size 256:512`` those of 256 processors or more, up to the next size that is
+        given.
     user_jobs, user_processors
         Limits on the running jobs of each user.
     user_queued
@@ -148,7 +152,7 @@ class Site(Scheduler):
     @override
     def know(self, names: Names) -> None:
         super().know(names)
-        asked = [one for members, _ in self.parts for one in members]
+        asked = [one for members, _ in self.parts for one in members if _size(one) is None]
         asked += [one.queue for one in self.rules if one.queue]
         if not names and not all(one.isdecimal() for one in (*asked, *self._asked)):
             return  # until the names of the trace are known
@@ -156,15 +160,31 @@ class Site(Scheduler):
             number_of(names, "queue", one): place
             for place, (members, _) in enumerate(self.parts, 1)
             for one in members
+            if _size(one) is None
         }
+        sizes = [
+            (_size(one), place) for place, (some, _) in enumerate(self.parts, 1) for one in some
+        ]
+        self._by_size = sorted((size, place) for size, place in sizes if size is not None)
         self._priority = by_number(self._asked, names, "queue", "priorities")
         self._rule_queue = [
             number_of(names, "queue", one.queue) if one.queue else UNKNOWN for one in self.rules
         ]
 
-    def part_of(self, queue: int) -> int:
-        """Return the partition of a queue, 0 for that of queues without one."""
-        return self._part.get(queue, 0)
+    def part_of(self, queue: int, processors: int) -> int:
+        """Return the partition of jobs of a queue and a size, 0 for that of all without one."""
+        place = self._part.get(queue)
+        if place is None:
+            smaller = bisect_right(self._by_size, processors, key=itemgetter(0))
+            place = self._by_size[smaller - 1][1] if smaller else 0
+        return place
+
+    def parts_of(self, queues: Int64s, processors: Int64s) -> Int64s:
+        """Return the partitions of jobs, shape (jobs,)."""
+        step = int(processors.max(initial=0)) + 1
+        kinds, whose = np.unique(queues * step + processors, return_inverse=True)
+        found = [self.part_of(*divmod(kind, step)) for kind in kinds.tolist()]
+        return np.array(found, np.int64)[whose]
 
     def rules_of(self, requested: Int64s, queues: Int64s) -> Int64s:
         """Return which rules of hours hold for jobs, one bit each, shape (jobs,)."""
@@ -213,8 +233,8 @@ class Site(Scheduler):
         room = list(sizes)
         for job in look.running:
             processors[job.user] += job.processors
-            running[self.part_of(job.queue)].append(job)
-            room[self.part_of(job.queue)] -= job.processors
+            running[self.part_of(job.queue, job.processors)].append(job)
+            room[self.part_of(job.queue, job.processors)] -= job.processors
         free, seen = look.free, Counter[int]()
         heads: dict[int, list[int]] = {}  # by partition: shadow time, spare processors
         for one in self._in_order(look.waiting):
@@ -226,7 +246,7 @@ class Site(Scheduler):
                 and processors[one.user] + one.processors > (self.user_processors or FOREVER)
             ):
                 continue
-            part = self.part_of(one.queue)
+            part = self.part_of(one.queue, one.processors)
             # An empty partition also runs a job that is larger.
             left = min(room[part], free) if room[part] < sizes[part] else free
             if part not in heads:
@@ -268,6 +288,12 @@ def _partition(text: str) -> tuple[list[str], int]:
     if not queues or not size.isdecimal() or int(size) < 1:
         raise QuantityError(f"partitions {text!r}: write queues and processors, such as 4+5:192")
     return [one.strip() for one in queues.split("+")], int(size)
+
+
+def _size(member: str) -> int | None:
+    """Return the least processors of jobs of a partition such as ``size 256``; None for a queue."""
+    size = member.removeprefix("size ").strip()
+    return int(size) if member.startswith("size ") and size.isdecimal() else None
 
 
 def _reserve(now: int, need: int, free: int, running: Iterable[RunningJob], size: int) -> list[int]:

@@ -55,6 +55,38 @@ def test_what_is_told(fit):
     assert sum(fit.causes.values()) == pytest.approx(1)
 
 
+def test_partitions_of_sizes_are_found(record):
+    """A site on which large jobs run one at a time shows it."""
+    rules = "site:partitions=size 7:8"
+    odd = record.copy()
+    odd.erase_outcome()
+    odd.processors[:] = np.where(odd.processors > 4, 7, 2)
+    odd = ran(odd, SIZE, rules).jobs
+    odd.recorded_start[:], odd.recorded_end[:] = odd.start, odd.end
+    found = fit_site(odd, CLOCK, SIZE, moments=15)
+    assert found.text.startswith("site:partitions=size ")
+    assert found.rules.score.shares[1] > found.single.score.shares[1]
+
+
+def test_rules_that_are_no_better_are_given_up(record):
+    """Where a site ran a policy of the library, that is found, and the lines say why."""
+    plain = record.copy()
+    plain.erase_outcome()
+    plain = ran(plain, SIZE, "easy").jobs
+    plain.recorded_start[:], plain.recorded_end[:] = plain.start, plain.end
+    found = fit_site(plain, CLOCK, SIZE, moments=30)
+    assert found.text == found.single.text == "easy"
+    assert found.sure < 0.95
+    assert "so the best single policy is taken" in "\n".join(found.lines())
+
+
+def test_rules_that_are_better_stay(fit):
+    """The lines say with which confidence they are better than the single policy."""
+    assert fit.sure >= 0.95
+    assert fit.text == fit.rules.text != fit.single.text
+    assert "kept" in "\n".join(fit.lines())
+
+
 def test_a_site_without_secrets_has_no_delays(fit):
     """Nothing is left to explain where the rules explain all."""
     assert max(int(kind.max()) for kind in fit.delays) == 0

@@ -32,7 +32,7 @@ def a_fit(texts, delay=0):
     tried = [Candidate(text, nothing) for text in texts]
     delays = tuple(np.array([delay]) for _ in range(len(SO_FAR) + 2))
     others = tuple((one, 1 / len(tried)) for one in tried)
-    return SiteFit(tried[0], tried[-1], others, np.arange(3) == 2, delays, {}, len(tried))
+    return SiteFit(tried[0], tried[-1], tried[0], others, 1.0, delays, {}, len(tried))
 
 
 def outset(fit):

@@ -9,7 +9,7 @@ from hpcrowd.analysis.forecast.prior import known_prior
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.scenarios.forecasts.forecast import Forecast
-from hpcrowd.scenarios.forecasts.records import recorded, scores, seen_in
+from hpcrowd.scenarios.forecasts.records import _interval, recorded, scores, seen_in
 
 from tests.scenarios.forecasts.forecast_cases import (
     CLOCK,
@@ -57,9 +57,25 @@ def test_bounds_hold_what_they_promise():
     known = scores(found)["all"]
     assert known.jobs == sum(len(one.case.start) for one in found)
     assert known.cover90 > 0.8
+    assert known.between90[0] <= known.cover90 <= known.between90[1] <= 1
+    assert known.between50[0] < known.cover50 < known.between50[1]
     seen = seen_in(found)
     assert len(seen.wait) == len(seen.features) == len(seen.fresh) == len(seen.weight)
     assert (seen.wait >= 0).all()
+
+
+def test_jobs_of_a_moment_count_as_one_that_is_sure():
+    """Jobs that are alike within their moment say as little as one job of each moment."""
+    random = np.random.default_rng(0)
+    moment, inside = np.arange(200), random.random(200) < 0.8
+    low, high = _interval(inside, moment, 0)
+    share = inside.mean()
+    # The binomial interval, with a tolerance for blocks and draws.
+    assert 1.96 * np.sqrt(share * (1 - share) / 200) == pytest.approx((high - low) / 2, rel=0.25)
+    assert (low, high) == pytest.approx(
+        _interval(np.repeat(inside, 10), np.repeat(moment, 10), 0), abs=1e-9
+    )
+    assert _interval(inside[:3], moment[:3], 0) is None
 
 
 def test_the_command_judges_records(tmp_path, monkeypatch, call):

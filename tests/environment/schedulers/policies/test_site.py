@@ -53,6 +53,20 @@ def test_partitions_are_machines_of_their_own():
     assert [0, 100, 2] == starts(rows, "site:partitions=2:4,processors=12")
 
 
+def test_partitions_by_size():
+    """Jobs of 8 processors or more run one at a time, unless their queue has a partition."""
+    rows = [(0, 100, 8, 100, 1, 1), (1, 100, 8, 100, 2, 1), (2, 50, 7, 50, 3, 1)]
+    assert [0, 1, 100] == starts(rows, "site")
+    assert [0, 100, 2] == starts(rows, "site:partitions=size 8:8")
+    assert [0, 1, 100] == starts(rows, "site:partitions=size 8:8/1:16")
+
+
+def test_a_size_goes_up_to_the_next_one():
+    """With 4 and 8 named, a job of 6 is in the partition of 4, and one of 9 in that of 8."""
+    site = parse_scheduler("site:partitions=size 8:9/size 4:6")
+    assert [0, 2, 2, 1, 1] == [site.part_of(1, size) for size in (3, 4, 6, 8, 9)]
+
+
 def test_a_job_larger_than_its_partition():
     """It waits until nothing runs there, and nobody overtakes it for long."""
     rows = [(0, 100, 2, 100, 1, 2), (1, 50, 8, 50, 2, 2), (2, 500, 1, 500, 3, 2)]
@@ -95,7 +109,8 @@ def test_wrong_options(wrong):
 
 OPTIONS = (
     ("order=submit", "order=-submit", "order=requested", "order=-processors", "order=area"),
-    ("", "backfill=none"), ("", "partitions=1:5/2+3:9"), ("", "processors=9"),
+    ("", "backfill=none"), ("", "partitions=1:5/2+3:9", "partitions=1:5/size 4:9/size 2+size 7:6"),
+    ("", "processors=9"),
     ("", "user-jobs=1", "user-jobs=3"), ("", "user-processors=5"),
     ("", "user-queued=1", "user-queued=3"), ("", "hours=2h:8-17+queue 2:19-7"),
     ("", "priorities=1:3+2:-1"),
