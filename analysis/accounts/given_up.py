@@ -10,7 +10,7 @@ from hpcrowd.environment.quantities import format_duration, plural
 
 
 class GaveUp(RunPart):
-    """How many jobs left the queue as in the record, and how long they had waited."""
+    """How many jobs left the queue, how long they had waited, and how much work that is."""
 
     name, key, leads = "given up", "given_up", True
 
@@ -23,4 +23,12 @@ class GaveUp(RunPart):
             line += f", after {format_duration(mean)} on average"
         if turn := account["jobs_at_their_turn"]:
             line += f" ({turn:,} when their turn came)"
-        return [line]
+        if hours := account.get("given_up_processor_h"):
+            line += f": {hours:,.0f} processor-hours, going by similar jobs"
+        lines = [line]
+        if ran := account.get("jobs_with_imputed_run_time"):
+            line = f"{plural(ran, 'job')} ran that had been given up, as long as similar jobs"
+            if spared := account["jobs_not_replaced"]:
+                line += f"; {plural(spared, 'job')} not submitted that had replaced them"
+            lines.append(line)
+        return lines

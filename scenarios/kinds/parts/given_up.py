@@ -38,15 +38,20 @@ class JobsGivenUp(TraceScenario):
     @override
     def attach(self, model: Simulation, begins: Beginning) -> None:
         super().attach(model, begins)
-        trace, rows = begins.trace, begins.rows
+        jobs, trace, rows = begins.jobs, begins.trace, begins.rows
         if trace is None or rows is None or self.given_up == "drop":
             return
-        waits = np.where(gave_up(trace), trace["wait"].astype(np.int64), UNKNOWN)
-        mine = np.append(waits, UNKNOWN)[rows]  # of jobs that users added: the last
-        if (mine >= 0).any():
-            from hpcrowd.environment.parts.given_up import GivenUp
+        gone = np.flatnonzero(np.append(gave_up(trace), False)[rows])  # of added jobs: the last
+        if not len(gone):
+            return
+        from hpcrowd.environment.parts.given_up import GivenUp, imputed_run_times
 
-            model.attach(GivenUp(mine))
+        waits, unknown = np.full((2, len(jobs)), UNKNOWN)
+        waits[gone] = trace["wait"][rows[gone]]
+        run_time = self.conversion().run_time(jobs.recorded_end - jobs.recorded_start)
+        stream = model.streams.generator("given up", "run times")
+        unknown[gone] = imputed_run_times(jobs, gone, run_time, stream)
+        model.attach(GivenUp(waits, unknown))
 
     @override
     def results(self, model: Simulation, begins: Beginning) -> list[RunPart]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hpcrowd import State, parse_swf
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.parts.given_up import GivenUp
+from hpcrowd.environment.parts.given_up import ALIKE, GivenUp, imputed_run_times
 from hpcrowd.environment.traces.trace import Conversion, gave_up, jobs_from_trace
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given, settings
@@ -15,12 +15,16 @@ from tests.support.simulations import Owner, both, recorded, simulation_of
 POLICIES = ("fcfs", "easy", "conservative")
 
 
-def given_up(jobs, scheduler, *, processors=8, **options):
-    """Run jobs of (submission, run time, processors, wait until it leaves; -1 stays)."""
+def given_up(jobs, scheduler, *, processors=8, stays=(), may_run=False, replaced_by=None, **how):
+    """Run jobs of (submission, run time, processors, wait until it leaves; -1 for never).
+
+    Those that leave never ran in the record, but for ``stays``.
+    """
     submit, run, size, waits = map(np.array, zip(*jobs, strict=True))
     table = recorded(submit, run, processors=size, requested_time=np.maximum(run, 100))
-    model, owner = simulation_of(table, processors, scheduler, **options), Owner()
-    part = GivenUp(waits)
+    model, owner = simulation_of(table, processors, scheduler, **how), Owner()
+    gone = (waits >= 0) & ~np.isin(np.arange(len(jobs)), stays)
+    part = GivenUp(waits, np.where(gone, run, -1), run=may_run, replaced_by=replaced_by)
     model.attach(part)
     for row in range(len(table)):
         model.submit(owner, np.array([row]), submit[[row]])
@@ -67,30 +71,105 @@ def test_a_story(story, scheduler, plain):
     assert account["wait_mean_s"] == leaves - 10
 
 
+C, X, R = State.COMPLETED, State.CANCELLED, State.RENOUNCED
+
+#: Jobs that run if their turn comes before their users lose patience; what replaced them; starts,
+#: ends and states under FCFS, EASY and conservative; and what is counted.
+PATIENCE = {
+    # As long as it waits, it is in the way.
+    "leaves": (
+        [(0, 1000, 6, -1), (10, 500, 8, 300), (20, 50, 2, -1), (30, 2000, 2, -1)], None,
+        {"fcfs": ([0, -1, 310, 360], [1000, 310, 360, 2360]),
+         "easy": ([0, -1, 20, 310], [1000, 310, 70, 2310]),
+         "conservative": ([0, -1, 20, 310], [1000, 310, 70, 2310])},
+        [C, X, C, C], (1, 0, 0),
+    ),
+    "its turn comes": (
+        [(0, 100, 8, -1), (10, 70, 8, 300), (20, 50, 8, -1)], None,
+        dict.fromkeys(POLICIES, ([0, 100, 170], [100, 170, 220])), [C, C, C], (0, 1, 0),
+    ),
+    # It runs by the second at which it would have left.
+    "in time": (
+        [(0, 100, 8, -1), (10, 70, 8, 120)], None,
+        dict.fromkeys(POLICIES, ([0, 100], [100, 170])), [C, C], (0, 1, 0),
+    ),
+    "another one waits longer than it once did": (
+        [(0, 100, 8, -1), (10, 70, 8, 50), (20, 50, 8, -1)], None,
+        dict.fromkeys(POLICIES, ([0, -1, 100], [100, 60, 150])), [C, X, C], (1, 0, 0),
+    ),
+    "runs, so that nothing replaces it": (
+        [(0, 100, 8, -1), (10, 70, 8, 300), (320, 70, 8, -1), (330, 50, 8, -1)],
+        [-1, 2, 3, -1], dict.fromkeys(POLICIES, ([0, 100, -1, -1], [100, 170, -1, -1])),
+        [C, C, R, R], (0, 1, 2),
+    ),
+    "is replaced while it waits": (
+        [(0, 1000, 8, -1), (10, 70, 8, 300), (200, 60, 8, -1)], [-1, 2, -1],
+        dict.fromkeys(POLICIES, ([0, -1, 1000], [1000, 200, 1060])), [C, X, C], (1, 0, 0),
+    ),
+    "is replaced after it has left": (
+        [(0, 1000, 8, -1), (10, 70, 8, 300), (400, 60, 8, -1)], [-1, 2, -1],
+        dict.fromkeys(POLICIES, ([0, -1, 1000], [1000, 310, 1060])), [C, X, C], (1, 0, 0),
+    ),
+}  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("scheduler", POLICIES)
+@pytest.mark.parametrize("story", PATIENCE)
+def test_patience(story, scheduler, plain):
+    """Jobs wait as long as their users have patience, and run if their turn comes before."""
+    jobs, replaced_by, outcomes, states, counts = PATIENCE[story]
+    known = (1,) if story.startswith("another") else ()
+    table, owner, account = given_up(
+        jobs, scheduler, plain=plain, may_run=True, stays=known,
+        replaced_by=None if replaced_by is None else np.array(replaced_by),
+    )  # fmt: skip
+    assert (table.start.tolist(), table.end.tolist()) == outcomes[scheduler]
+    assert table.state.tolist() == states
+    assert len(owner.heard) == len(jobs)  # each user goes on
+    names = ("jobs_given_up", "jobs_with_imputed_run_time", "jobs_not_replaced")
+    assert tuple(account[name] for name in names) == counts
+
+
 jobs_drawn = st.lists(
-    st.tuples(
-        st.integers(0, 400), st.integers(1, 200), st.integers(1, 8), st.integers(-1, 300)
-    ).map(lambda one: (one[0], 0 if one[3] >= 0 else one[1], *one[2:])),
+    st.tuples(st.integers(0, 400), st.integers(1, 200), st.integers(1, 8), st.integers(-1, 300)),
     min_size=1,
     max_size=30,
 )
 
 
-@given(jobs_drawn, st.sampled_from(POLICIES))
-@settings(max_examples=60)
-def test_compiled_equals_plain(jobs, scheduler):
+@given(jobs_drawn, st.sampled_from(POLICIES), st.booleans(), st.data())
+@settings(max_examples=80)
+def test_compiled_equals_plain(jobs, scheduler, may_run, data):
     """Both engines let the same jobs leave in the same seconds; nothing is lost."""
-    jobs.sort()
+    jobs = sorted(jobs)
+    if not may_run:
+        jobs = [(at, 0 if waits >= 0 else run, size, waits) for at, run, size, waits in jobs]
+    left = np.array([job[3] for job in jobs]) >= 0
+    rows = st.integers(0, len(jobs) - 1)
+    stays = data.draw(st.sets(rows)) if may_run else ()
+    later = {row: data.draw(rows) for row in np.flatnonzero(left).tolist()} if may_run else {}
+    replaced_by = np.array([max(later.get(row, -1), -1) for row in range(len(jobs))])
+    replaced_by[replaced_by <= np.arange(len(jobs))] = UNKNOWN
+    how = {"may_run": may_run, "replaced_by": replaced_by, "stays": list(stays)}
     (one, heard, account), (other, also, _) = (
-        given_up(jobs, scheduler, plain=plain) for plain in (False, True)
+        given_up(jobs, scheduler, plain=plain, **how) for plain in (False, True)
     )
     assert np.array_equal(one.matrix, other.matrix)
     assert heard.heard == also.heard
+    assert len(heard.heard) == len(jobs)
+    never = one.state == State.CANCELLED
+    assert (one.start[never] == UNKNOWN).all()
+    assert account["jobs_given_up"] == never.sum()
+    assert never.sum() + one.count(C) + one.count(R) == len(jobs)
     waits = np.array([job[3] for job in jobs])
-    left = waits >= 0
-    assert (one.state == np.where(left, State.CANCELLED, State.COMPLETED)).all()
-    assert (one.end[left] - one.submit[left] <= np.maximum(waits[left], 1)).all()
-    assert account["jobs_given_up"] == left.sum()
+    assert (one.wait_ended - one.submit <= np.maximum(waits, 1))[left & (one.state != R)].all()
+    if may_run:
+        assert account["jobs_not_replaced"] <= one.count(R)
+        for row in np.flatnonzero(replaced_by != UNKNOWN):  # of such a pair one runs
+            assert not (one.state[row] == one.state[replaced_by[row]] == C)
+    else:
+        assert (never == left).all()
 
 
 LOG = """; MaxProcs: 8
@@ -148,3 +227,34 @@ def test_logs_without_such_jobs():
     """Nothing acts in a run of a log in which nobody gave up."""
     trace = parse_swf(LOG.splitlines()[1])
     assert "given_up" not in replay(trace).summary()
+
+
+def test_imputed_run_times():
+    """Each has that of a job of the same user: alike in processors and request, and near in time.
+
+    Without jobs of the user it is that of all others; never more than requested.
+    """
+    count, far = 3 * ALIKE, 10_000
+    table = recorded(
+        np.arange(count + 3), np.zeros(count + 3, np.int64),
+        user=np.array([1] * count + [1, 2, 1]),
+        processors=np.repeat([4, 4, 64, 4, 4, 2], [ALIKE, ALIKE, ALIKE, 1, 1, 1]),
+        requested_time=np.repeat([100, far, 100, 100, far, 100], [ALIKE, ALIKE, ALIKE, 1, 1, 1]),
+    )  # fmt: skip
+    run_time = np.repeat([7, 500, 70, 0], [ALIKE, ALIKE, ALIKE, 3])
+    rows = np.arange(count, count + 3)
+    drawn = [
+        imputed_run_times(table, rows, run_time, np.random.default_rng(seed)).tolist()
+        for seed in range(5)
+    ]
+    assert drawn == [[7, 500, 7]] * 5
+    run_time[:ALIKE] = np.arange(1, ALIKE + 1) * 20
+    stream = np.random.default_rng(1)
+    drawn = [imputed_run_times(table, rows, run_time, stream)[0] for _ in range(200)]
+    assert set(drawn) == {20, 40, 60, 80, 100}  # no longer than requested
+    alone = table.take(rows)
+    assert imputed_run_times(alone, np.arange(3), alone.run_time, stream).tolist() == [
+        100,
+        far,
+        100,
+    ]
