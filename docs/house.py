@@ -53,6 +53,7 @@ PARTS = {
         """,
     "jobs given up": """
         environment/parts/given_up analysis/accounts/given_up scenarios/kinds/parts/given_up
+        agents/patience/ analysis/patience/
         """,
     "platform": """
         environment/platform/ environment/schedulers/policies/adaptive

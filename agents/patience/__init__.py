@@ -1,0 +1,1 @@
+"""Patience that was fitted to logs: for how long users let their jobs wait."""

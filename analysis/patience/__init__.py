@@ -1,0 +1,1 @@
+"""Patience fitted to logs, and how well it foresees who gives up."""

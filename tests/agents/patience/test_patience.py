@@ -1,0 +1,117 @@
+"""Fitted patience: what users know, what they draw, changed minds, and the file."""
+
+import json
+
+import numpy as np
+import pytest
+from hpcrowd.agents.patience.model import BINS, EDGES, HOURS, FittedPatience, bin_of, hour_of
+from hpcrowd.agents.patience.replaced import replacements
+from hpcrowd.agents.patience.submissions import COVARIATES, PRIOR, SHARE, Submissions
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.errors import ModelFileError
+from hpcrowd.environment.stops import FOREVER
+
+
+def submissions(jobs=1, **columns):
+    """Jobs of one user, each waiting still when the next is submitted, unless given otherwise."""
+    usual = {
+        "user": 1, "processors": 4, "requested_time": HOUR, "queue": 1, "submit": np.arange(jobs),
+        "wait": 10**6, "gave_up": False,
+    }  # fmt: skip
+    chosen = {name: np.broadcast_to(columns.get(name, one), jobs) for name, one in usual.items()}
+    return Submissions.of(**chosen, clock=Clock())
+
+
+def flat(hazard):
+    """Patience that gives up the same share in all bins."""
+    level = np.full(BINS, np.log(-np.log1p(-hazard)))
+    return FittedPatience(level, np.zeros(HOURS), np.zeros(len(COVARIATES)))
+
+
+def test_a_user_knows_only_what_has_happened():
+    """A job counts from the second after it left; one that waits still counts as waiting."""
+    found = submissions(
+        4, submit=[0, 50, 51, 52], wait=[50, -1, -1, -1], gave_up=[True, False, False, False]
+    )
+    shares = 1 / (1 + np.exp(-found.covariates[:, :3]))
+    nothing, once = SHARE, (1 + PRIOR * SHARE) / (1 + PRIOR)
+    assert shares[:, 0] == pytest.approx([nothing, nothing, once, once])
+    assert shares[:2, 1] == pytest.approx(nothing)
+    assert shares[2:, 1] == pytest.approx((1 + PRIOR * once) / (1 + PRIOR))
+    assert 2 ** found.covariates[:, -1] - 1 == pytest.approx([0, 1, 1, 2])
+
+
+def test_later_jobs_change_nothing():
+    """What is known at a submission is the same if the log goes on."""
+    generator, jobs = np.random.default_rng(1), 200
+    columns = {
+        "user": generator.integers(0, 5, jobs), "processors": generator.integers(1, 9, jobs),
+        "submit": np.sort(generator.integers(0, 10**5, jobs)),
+        "wait": generator.integers(0, 10**4, jobs), "gave_up": generator.random(jobs) < 0.3,
+    }  # fmt: skip
+    whole = submissions(jobs, **columns)
+    half = submissions(100, **{name: column[:100] for name, column in columns.items()})
+    assert whole.covariates[:100] == pytest.approx(half.covariates)
+
+
+def test_draws_have_the_hazard():
+    """In each bin the expected share of those that wait is given up; late users never give up."""
+    found, generator = submissions(20_000), np.random.default_rng(0)
+    waits = flat(0.05).draw(found, generator)
+    assert waits.min() >= 1
+    for place in range(10):
+        waiting = waits > EDGES[place]
+        share = (waits[waiting] <= EDGES[place + 1]).mean()
+        assert share == pytest.approx(0.05, abs=4 * np.sqrt(0.05 / waiting.sum()))
+    assert (waits == FOREVER).mean() == pytest.approx(0.95**BINS, abs=0.005)
+
+
+def test_patience_lasts_longer_than_is_known():
+    """Conditional draws are later than the wait that was seen, and have its hazard from there."""
+    after = np.full(20_000, 50)  # half of the bin from 40 to 60 s
+    waits = flat(0.2).draw(submissions(20_000), np.random.default_rng(0), after)
+    assert waits.min() == 51
+    assert (waits <= 60).mean() == pytest.approx(1 - 0.8**0.5, abs=0.01)
+    late = np.full(20_000, EDGES[-1])
+    assert (flat(0.2).draw(submissions(20_000), np.random.default_rng(0), late) == FOREVER).all()
+
+
+def test_users_look_by_day():
+    """The hazard of a bin is that of the local hour at which it begins."""
+    hours = np.zeros(HOURS)
+    hours[9], hours[24 + 9] = 2.0, -2.0
+    model = FittedPatience(np.zeros(BINS), hours, np.zeros(len(COVARIATES)))
+    found = submissions(3, submit=[9 * HOUR, 5 * DAY + 9 * HOUR, 8 * HOUR])
+    bins = np.array([0, 0, bin_of(np.array([HOUR]))[0]])
+    assert hour_of(found.wall + EDGES[bins]).tolist() == [9, 33, 9]
+    assert model.hazards(found, bins) == pytest.approx(np.exp([2.0, -2.0, 2.0]))
+
+
+def test_files(tmp_path):
+    """A file brings back the same model; a damaged one is refused in one line."""
+    path = tmp_path / "patience.json"
+    generator = np.random.default_rng(0)
+    model = FittedPatience(
+        generator.normal(size=BINS), generator.normal(size=HOURS),
+        generator.normal(size=len(COVARIATES)), {"logs": []},
+    )  # fmt: skip
+    model.save(path)
+    found, jobs = FittedPatience.load(path), submissions(50)
+    draws = [each.draw(jobs, np.random.default_rng(0)) for each in (model, found)]
+    assert draws[0].tolist() == draws[1].tolist()
+    wire = json.loads(path.read_text())
+    for change in ({"level": [0.0]}, {"covariates": ["other"]}, {"hours": ["x"] * HOURS}):
+        path.write_text(json.dumps(wire | change))
+        with pytest.raises(ModelFileError, match=r"patience\.json: damaged; fit it again"):
+            FittedPatience.load(path)
+
+
+def test_a_changed_mind_submits_another():
+    """The nearest job like it, shortly before or after, takes the place of one that left."""
+    columns = {
+        "user": [1, 1, 1, 1, 2], "processors": [4, 8, 4, 4, 4], "executable": [-1, -1, -1, -1, -1],
+        "requested_time": [100, 300, 200, 100, 100], "submit": [0, 1000, 1090, 1010, 1000],
+        "wait": [1000, 5, 5, 80, 5], "gave_up": [True, False, False, True, False],
+    }  # fmt: skip
+    assert replacements(**columns).tolist() == [3, -1, -1, 2, -1]
+    assert replacements(**columns, within=5).tolist() == [-1, -1, -1, 2, -1]
