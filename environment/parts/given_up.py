@@ -18,6 +18,7 @@ Under the recorded schedule each leaves at its recorded second.
 from __future__ import annotations
 
 from functools import partial
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
@@ -25,9 +26,10 @@ import numpy as np
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Column, State
 from hpcrowd.environment.parts.part import Part
+from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from hpcrowd.environment.cluster import Cluster  # circle: for its type only
     from hpcrowd.environment.jobs import Int64s, JobTable
@@ -75,7 +77,8 @@ class GivenUp(Part):
     def attach(self, model: Simulation) -> None:
         self._model = model
         self._left = np.zeros(len(self.unknown), np.bool_)
-        self._leaving: dict[int, list[int]] = {}  # jobs by the second at which they leave
+        self._leaving: list[tuple[int, int]] = []  # when jobs leave, s, and their rows; a heap
+        self._alarm = FOREVER
         rows = np.flatnonzero(self.unknown != UNKNOWN)
         if self.run:
             jobs = model.jobs
@@ -110,44 +113,60 @@ class GivenUp(Part):
     def _expect(self, rows: Int64s, at: Int64s) -> None:
         waits = self._waits(rows)
         mine = waits >= 0
-        for row, second in zip(rows[mine].tolist(), (at + waits)[mine].tolist(), strict=True):
-            if second not in self._leaving:
-                self._leaving[second] = []
-                self._model.call_at(second, self._leave, second)
-            self._leaving[second].append(row)
+        for entry in zip((at + waits)[mine].tolist(), rows[mine].tolist(), strict=True):
+            heappush(self._leaving, entry)
+        self._set_alarm()
         if self._replaces:
             for row, second in zip(rows.tolist(), at.tolist(), strict=True):
                 if row in self._replaces:
                     self._model.call_at(second, self._replace, row, second)
 
+    def _set_alarm(self) -> None:
+        """Look again when the next job leaves that has not started; most start long before."""
+        while self._leaving and not self._leaves(*self._leaving[0]):
+            heappop(self._leaving)
+        if self._leaving and self._leaving[0][0] < self._alarm:
+            self._alarm = self._leaving[0][0]
+            self._model.call_at(self._alarm, self._leave, self._alarm)
+
+    def _leaves(self, second: int, row: int) -> bool:
+        """Return whether a job still waits that leaves then, not submitted again since."""
+        at = int(self._model.jobs.submit[row])
+        return at + int(self.waits[row]) == second and self._waits_still(row)
+
     def _leave(self, now: int) -> None:
-        """Let those jobs leave that still wait, and were not submitted again since."""
-        jobs, rows = self._model.jobs, np.unique(self._leaving.pop(now))
-        rows = rows[self._waiting(rows) & (jobs.submit[rows] + self.waits[rows] == now)]
+        """Let those jobs leave that still wait."""
+        if now != self._alarm:
+            return  # an earlier one was set since
+        self._alarm, rows = FOREVER, []
+        while self._leaving and self._leaving[0][0] <= now:
+            second, row = heappop(self._leaving)
+            if self._leaves(second, row):
+                rows.append(row)
         self._let_leave(rows)
+        self._set_alarm()
 
     def _replace(self, row: int, at: int) -> None:
         """Let a job that arrives take the place of others; leave it out if one has started."""
-        jobs, before = self._model.jobs, np.array(self._replaces[row])
-        if jobs.submit[row] != at or not self._waiting(np.array([row]))[0]:
+        jobs, before = self._model.jobs, self._replaces[row]
+        if jobs.submit[row] != at or not self._waits_still(row):
             return
-        if (jobs.start[before] != UNKNOWN).any() or self._left_out.intersection(before.tolist()):
+        if any(jobs.start[one] != UNKNOWN or one in self._left_out for one in before):
             self._left_out.add(row)
             self._model.cancel(row)
         else:
-            self._let_leave(before[self._waiting(before) & (jobs.submit[before] <= at)])
+            self._let_leave([one for one in before if self._waits_still(one, at)])
 
-    def _waiting(self, rows: Int64s) -> NDArray[np.bool_]:
-        """Return which jobs were submitted and have neither started nor left."""
+    def _waits_still(self, row: int, now: int = FOREVER) -> bool:
+        """Return whether a job was submitted, by ``now``, and has neither started nor left."""
         jobs = self._model.jobs
-        there = (jobs.submit[rows] != UNKNOWN) & (jobs.start[rows] == UNKNOWN)
-        waiting: NDArray[np.bool_] = there & (jobs.state[rows] == State.UNFINISHED)
-        return waiting
+        there = jobs.state[row] == State.UNFINISHED and jobs.start[row] == UNKNOWN
+        return bool(there and UNKNOWN < jobs.submit[row] <= now)
 
-    def _let_leave(self, rows: Int64s) -> None:
-        if len(rows):
+    def _let_leave(self, rows: list[int]) -> None:
+        if rows:
             self._left[rows] = True
-            self._model.cancel(rows)
+            self._model.cancel(np.unique(rows))
 
     def account(self) -> dict[str, Any]:
         """Return how many jobs were given up, and after which waits, once the run is over.
