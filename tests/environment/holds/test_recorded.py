@@ -114,6 +114,11 @@ def test_of_jobs_that_were_given_up():
     assert ["completed", "cancelled", "cancelled", "cancelled", "completed", "completed"] == states
     assert [0, UNKNOWN, UNKNOWN, UNKNOWN, 4, 5] == jobs.start.tolist()
     assert [600, 1, 2, 500, 14, 15] == jobs.end.tolist()
+    # Where users have patience, the job in row 1 runs, and that is a success.
+    jobs = replay(trace, users="rigid", processors="8", given_up="patience").jobs
+    assert jobs.start[1] == 1
+    assert jobs.start[2] == jobs.end[1]
+    assert jobs.state[5] == State.CANCELLED
 
 
 def test_arrays_and_singletons():

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 from hpcrowd import State, parse_swf
+from hpcrowd.agents.patience.model import BINS, HOURS, FittedPatience
+from hpcrowd.agents.patience.submissions import COVARIATES
+from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.parts.given_up import ALIKE, GivenUp, imputed_run_times
 from hpcrowd.environment.traces.trace import Conversion, gave_up, jobs_from_trace
@@ -258,3 +261,118 @@ def test_imputed_run_times():
         far,
         100,
     ]
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory):
+    """The file of a patience of minutes, whoever waits."""
+    path = tmp_path_factory.mktemp("patience") / "patience.json"
+    FittedPatience(np.full(BINS, -1.0), np.zeros(HOURS), np.zeros(len(COVARIATES))).save(path)
+    return path
+
+
+def line(number, submit, wait, run, size, status=1, user=1, asked=100):
+    """A line of SWF; run is -1 for a job that was given up."""
+    fields = (number, submit, wait, run, size, -1, -1, size, asked, -1, status, user)
+    return " ".join(map(str, (*fields, 1, 1, -1, 1, -1, -1)))
+
+
+def log_of(*jobs):
+    """A log of such lines on 8 processors."""
+    return parse_swf("; MaxProcs: 8\n" + "\n".join(line(*job) for job in jobs) + "\n")
+
+
+#: Logs, and the starts, -1 for none, in each mode under FCFS, EASY and conservative.
+MODES = {
+    # Its turn comes before its user has given up, as long as nobody else comes too late.
+    "its turn": (
+        [(1, 0, 0, 100, 8, 1, 2), (2, 10, 150, -1, 8, 5, 2, 60), (3, 20, 200, 50, 8)],
+        {"recorded": dict.fromkeys(POLICIES, (0, -1, 100)),
+         "patience": dict.fromkeys(POLICIES, (0, 100, 160)),
+         "drop": dict.fromkeys(POLICIES, (0, 100))},
+    ),
+    "in the way": (
+        [(1, 0, 0, 1000, 6, 1, 1, 1000), (2, 10, 300, -1, 8, 5, 2), (3, 20, 900, 50, 2)],
+        {"recorded": {"fcfs": (0, -1, 310), "easy": (0, -1, 20), "conservative": (0, -1, 20)},
+         "patience": {"fcfs": (0, -1, 310), "easy": (0, -1, 20), "conservative": (0, -1, 20)},
+         "drop": dict.fromkeys(POLICIES, (0, 20))},
+    ),
+    # Half a minute after it left, its user submitted it again.
+    "changed mind": (
+        [(1, 0, 0, 100, 8, 1, 2), (2, 10, 150, -1, 8, 5, 2, 60), (3, 190, 900, 50, 8, 1, 2, 60)],
+        {"recorded": dict.fromkeys(POLICIES, (0, -1, 190)),
+         "patience": dict.fromkeys(POLICIES, (0, 100, -1)),
+         "drop": dict.fromkeys(POLICIES, (0, 190))},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scheduler", POLICIES)
+@pytest.mark.parametrize("mode", ["recorded", "patience", "drop"])
+@pytest.mark.parametrize("story", MODES)
+def test_modes(story, mode, scheduler, impatient):
+    """What each mode makes of a log, under each policy."""
+    jobs, starts = MODES[story]
+    asked = f"patience:{impatient}" if mode == "patience" else mode
+    run = replay(log_of(*jobs), users="rigid", scheduler=scheduler, given_up=asked)
+    assert tuple(run.jobs.start.tolist()) == starts[mode][scheduler]
+
+
+def test_patience_is_fitted_to_the_log():
+    """Without a file it is that of the log itself; nobody gives up before he did in the record."""
+    jobs = [(n, 10 * n, 300, *((-1, 8, 5) if n % 3 == 0 else (50, 8, 1)), n % 4) for n in range(40)]
+    trace = log_of(*jobs)
+    runs = [replay(trace, users="rigid", scheduler="fcfs", given_up="patience") for _ in range(2)]
+    assert np.array_equal(runs[0].jobs.matrix, runs[1].jobs.matrix)
+    jobs, gone = runs[0].jobs, gave_up(trace)
+    left = jobs.state == State.CANCELLED
+    assert left.any()
+    assert ((jobs.end - jobs.submit)[left & gone] <= 300).all()  # less if one takes its place
+    assert ((jobs.end - jobs.submit)[left & ~gone] > 300).all()
+    assert (jobs.start[gone] != UNKNOWN).any()
+    assert "ran that had been given up" in runs[0].parts["given up"].lines({})[1]
+
+
+def test_wrong_modes(tmp_path):
+    """An unknown mode and a missing file are errors of one line."""
+    trace = log_of((1, 0, 0, 100, 8))
+    with pytest.raises(QuantityError, match=r"given-up 'dropped': .*drop"):
+        replay(trace, given_up="dropped")
+    with pytest.raises(QuantityError, match="no such file; make one with `hpcrowd fit patience"):
+        replay(trace, given_up=f"patience:{tmp_path / 'none.json'}")
+
+
+lines_drawn = st.lists(
+    st.tuples(
+        st.integers(0, 2000), st.integers(-1, 900), st.integers(-1, 400), st.integers(-1, 10),
+        st.sampled_from([0, 1, 5]), st.integers(1, 3), st.integers(-1, 500),
+    ),
+    min_size=1,
+    max_size=25,
+)  # fmt: skip
+
+
+@given(
+    lines_drawn,
+    st.sampled_from(POLICIES),
+    st.sampled_from(["rigid", "think-time", "adjusted"]),
+    st.sampled_from(["recorded", "patience", "drop"]),
+    st.sampled_from(["keep", "kill"]),
+)
+@settings(max_examples=100)
+def test_no_job_is_lost(impatient, lines, scheduler, users, mode, overrun):
+    """Each job of a log was dropped, or has one end; those that left the queue were given up."""
+    trace = log_of(*((number, *one) for number, one in enumerate(sorted(lines), 1)))
+    asked = f"patience:{impatient}" if mode == "patience" else mode
+    try:
+        run = replay(trace, users=users, scheduler=scheduler, given_up=asked, overrun=overrun)
+    except TraceError:  # none of its jobs can be simulated
+        return
+    found = run.metrics
+    ends = ("completed", "killed", "rejected", "cancelled", "renounced")
+    assert sum(found[f"jobs_{end}"] for end in ends) == found["jobs_in"]
+    assert found["jobs_in"] + found["jobs_dropped"] == len(trace)
+    account = run.summary().get("given_up", {"jobs_given_up": 0})
+    assert account["jobs_given_up"] == found["jobs_cancelled"]
+    if mode != "patience":
+        assert found["jobs_renounced"] == 0
