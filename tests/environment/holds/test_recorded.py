@@ -104,7 +104,8 @@ def test_of_jobs_that_were_given_up():
         job("5", 4, 700, 710, "-d afterany:3"),
         job("6", 5, 800, 810, "-d afternotok:2"),
     )
-    trace = parse_sacct(text(*rows), options=UTC)
+    each = [row | {"User": f"u{row['JobID']}", "UID": row["JobID"]} for row in rows]
+    trace = parse_sacct(text(*each), options=UTC)
     made = jobs_from_trace(trace, Conversion(given_up="recorded"))
     rules = recorded_rules(trace, made.jobs, made.source_row)
     assert rules is not None
