@@ -75,6 +75,18 @@ class JobsGivenUp(TraceScenario):
         return found | path
 
     @override
+    def sums(self) -> dict[str, str]:
+        file = {Path(self._file).name: checksum(Path(self._file))} if self._file else {}
+        return super().sums() | file
+
+    @override
+    def difference(self, name: str, value: Any) -> list[str]:
+        found = super().difference(name, value)
+        if name == "given_up" and self._file:
+            return [f"given_up {PATIENCE}:{Path(self._file).name}"]
+        return found
+
+    @override
     def conversion(self) -> Conversion:
         return replace(
             super().conversion(), given_up="drop" if self.given_up == "drop" else "recorded"
