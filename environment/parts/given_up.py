@@ -124,7 +124,7 @@ class GivenUp(Part):
     def _set_alarm(self) -> None:
         """Look again when the next job leaves that has not started; most start long before."""
         while self._leaving and not self._leaves(*self._leaving[0]):
-            heappop(self._leaving)
+            self._gone(heappop(self._leaving)[1])
         if self._leaving and self._leaving[0][0] < self._alarm:
             self._alarm = self._leaving[0][0]
             self._model.call_at(self._alarm, self._leave, self._alarm)
@@ -143,8 +143,14 @@ class GivenUp(Part):
             second, row = heappop(self._leaving)
             if self._leaves(second, row):
                 rows.append(row)
+            else:
+                self._gone(row)
         self._let_leave(rows)
         self._set_alarm()
+
+    def _gone(self, row: int) -> None:
+        """Note that a job has left whose turn came before this second."""
+        self._left_at_turn(np.array([row]), self._model.time - 1)
 
     def _replace(self, row: int, at: int) -> None:
         """Let a job that arrives take the place of others; leave it out if one has started."""
@@ -195,15 +201,17 @@ class GivenUp(Part):
 
     @override
     def end(self) -> dict[str, Any]:
-        """Note that jobs whose turn came have left, too."""
+        self._left_at_turn(np.flatnonzero(self.waits >= 0), self._model.time)
+        return {}
+
+    def _left_at_turn(self, rows: Int64s, by: int) -> None:
+        """Note that those of these jobs have left whose turn came by a second, and do not run."""
+        jobs = self._model.jobs
         if not self.run:
-            jobs = self._model.jobs
-            rows = np.flatnonzero(self.unknown != UNKNOWN)
-            rows = rows[jobs.over[rows]]
+            rows = rows[(jobs.state[rows] == State.COMPLETED) & (jobs.end[rows] <= by)]
             jobs.column(Column.STATE)[rows] = State.CANCELLED
             jobs.start[rows] = UNKNOWN
             self._left[rows] = True
-        return {}
 
 
 def imputed_run_times(
