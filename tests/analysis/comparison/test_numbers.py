@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hpcrowd import HpcrowdError, JobTable, Run, State, compare
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS
-from hpcrowd.analysis.comparison.report import given_up_cells
+from hpcrowd.analysis.comparison.report import comparison_tables, given_up_cells
 from hpcrowd.analysis.metrics import PER_USER
 from hpcrowd.environment.traces.formats.swf import parse_swf
+from hpcrowd.scenarios.commands.look.compare import tables
 from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from hpcrowd.scenarios.kinds.replay import replay
 from scipy.stats import ttest_ind
@@ -68,8 +69,13 @@ def test_jobs_given_up():
     shown = dict(given_up_cells(found))
     assert ["-", "2"] == shown["jobs_recovered"]
     assert ["1.50", "1.00"] == shown["given_up_processor_h"]
+    assert "given-up" in [section.name for section in comparison_tables(found)]
+    assert "jobs recovered (given up in A)" in [
+        cell for table in tables(found) for cell in table.columns[0].cells
+    ]
     without = compare([waits(10), waits(20, label="b")])
     assert {} == without.given_up
+    assert "given-up" not in [section.name for section in comparison_tables(without)]
     assert "given_up" not in without.to_json()["groups"][0]
 
 
