@@ -2,18 +2,20 @@
 
 Time in the queue is cut into bins. In each a job that still waits is given up at a constant rate,
 its hazard. The log of the rate is a sum over what its user knew at the submission
-(:class:`~hpcrowd.agents.patience.submissions.Submissions`), the bin, and the local hour.
+(:class:`~hpcrowd.agents.patience.submissions.Submissions`), with a table for each: a row for each
+bin, and a column for each level of what was known.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
-from hpcrowd.agents.patience.submissions import COVARIATES, Floats, Submissions
+from hpcrowd.agents.patience.submissions import BANDS, COVARIATES, Floats, Submissions
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import ModelFileError
 from hpcrowd.environment.files import ModelFormat
@@ -26,13 +28,12 @@ FILES = ModelFormat(
 )
 
 #: Edges of the bins of waits, s: from seconds to 16 days. Our choice: finer where more jobs are
-#: given up, and never longer than a part of the day until a user has waited for days.
+#: given up.
 EDGES = np.array(
     [
         *(0, 10, 20, 40, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 2700, HOUR, 5400),
-        *range(2 * HOUR, DAY, 2 * HOUR),
-        *range(DAY, 4 * DAY, 4 * HOUR),
-        *range(4 * DAY, 16 * DAY + 1, 8 * HOUR),
+        *(HOUR * hours for hours in (2, 3, 4, 6, 8, 12, 18, 24, 36)),
+        *(DAY * days for days in (2, 3, 4, 6, 8, 12, 16)),
     ],
     np.int64,
 )
@@ -40,8 +41,11 @@ EDGES = np.array(
 #: Bins.
 BINS = len(EDGES) - 1
 
-#: Hours of a weekday, then those of the weekend.
-HOURS = 48
+#: Levels of each covariate; our choice.
+LEVELS = 32
+
+#: Band of a user's own patience of each bin.
+_BAND = np.searchsorted(BANDS, EDGES[:-1], side="right") - 1
 
 
 @dataclass(frozen=True)
@@ -50,19 +54,20 @@ class FittedPatience:
 
     Attributes
     ----------
+    cuts
+        Values between the levels of each covariate, ascending, shape (``COVARIATES``, levels - 1).
     level
-        Log of the rate in each bin, per length of the bin, shape (bins,).
-    hours
-        What the local hour adds, 24 of weekdays and 24 of the weekend.
-    weights
-        What one more of each covariate adds, shape (``COVARIATES``,).
+        Log of the rate in each bin, per length of the bin, where all covariates are lowest; shape
+        (bins,).
+    tables
+        What is added to it for the level of each covariate, shape (``COVARIATES``, bins, levels).
     provenance
         The logs, versions and settings that it was fitted with, fit for JSON.
     """
 
+    cuts: Floats
     level: Floats
-    hours: Floats
-    weights: Floats
+    tables: Floats
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def hazards(self, found: Submissions, bins: Int64s) -> Floats:
@@ -70,8 +75,10 @@ class FittedPatience:
 
         ``bins`` is one for each job, shape (jobs,); so is the result.
         """
-        rate = found.covariates @ self.weights + self.level[bins]
-        rate += self.hours[hour_of(found.wall + EDGES[bins])]
+        rate = self.level[bins]
+        known = at_bins(found, bins).T
+        for values, cuts, table in zip(known, self.cuts, self.tables, strict=True):
+            rate = rate + table[bins, np.searchsorted(cuts, values, side="right")]
         return np.asarray(np.exp(rate))
 
     def draw(
@@ -98,23 +105,20 @@ class FittedPatience:
         left = generator.exponential(size=jobs)  # to be used up by hazards, bin by bin
         waits = np.full(jobs, FOREVER)
         rows = np.arange(jobs)
-        for place in range(BINS):
-            low, high = np.maximum(since[rows], EDGES[place]), EDGES[place + 1]
-            share = np.maximum(high - low, 0) / (high - EDGES[place])
-            hazard = self.hazards(found.take(rows), np.full(len(rows), place))
-            used = hazard * share
-            gone = (left[rows] < used) & (share > 0)
+        for place, (begin, high) in enumerate(pairwise(EDGES.tolist())):
+            low = np.maximum(since[rows], begin)
+            share = np.maximum(high - low, 0) / (high - begin)
+            used = share * self.hazards(found.take(rows), np.full(len(rows), place))
+            gone = left[rows] < used
             within = left[rows[gone]] / used[gone]
             waits[rows[gone]] = low[gone] + np.floor((high - low[gone]) * within) + 1
             left[rows] -= used
             rows = rows[~gone]
-            if not len(rows):
-                break
         return waits
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, which is complete or absent."""
-        arrays = {name: getattr(self, name).tolist() for name in ("level", "hours", "weights")}
+        arrays = {name: getattr(self, name).tolist() for name in _shapes()}
         FILES.write({**arrays, "covariates": COVARIATES, "provenance": self.provenance}, path)
 
     @classmethod
@@ -127,10 +131,9 @@ class FittedPatience:
             In one line, if it is not such a file, or of another version.
         """
         wire = FILES.read(path)
-        sizes = {"level": BINS, "hours": HOURS, "weights": len(COVARIATES)}
         try:
-            arrays = {name: np.array(wire[name], float) for name in sizes}
-            good = all(len(arrays[name]) == size for name, size in sizes.items())
+            arrays = {name: np.array(wire[name], float) for name in _shapes()}
+            good = all(arrays[name].shape == shape for name, shape in _shapes().items())
             good &= wire["covariates"] == list(COVARIATES)
             provenance = dict(wire["provenance"])
         except (KeyError, TypeError, ValueError):
@@ -140,10 +143,17 @@ class FittedPatience:
         return cls(**arrays, provenance=provenance)
 
 
-def hour_of(wall: Int64s) -> Int64s:
-    """Return the hour of :attr:`FittedPatience.hours` of local times, s since a Monday, 00:00."""
-    hours: Int64s = wall // HOUR % 24 + np.where(wall // DAY % 7 >= 5, 24, 0)
-    return hours
+def _shapes() -> dict[str, tuple[int, ...]]:
+    """Return the arrays of a model, and their shapes."""
+    known = len(COVARIATES)
+    return {"cuts": (known, LEVELS - 1), "level": (BINS,), "tables": (known, BINS, LEVELS)}
+
+
+def at_bins(found: Submissions, bins: Int64s) -> Floats:
+    """Return the covariates of jobs for one bin each, shape (jobs, ``COVARIATES``)."""
+    band, rows, known = _BAND[bins], np.arange(len(bins)), found.covariates
+    then = [known[rows, first + band] for first in (3, 3 + len(BANDS))]
+    return np.column_stack([known[:, :3], *then])
 
 
 def bin_of(waits: Int64s) -> Int64s:

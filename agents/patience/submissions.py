@@ -7,32 +7,39 @@ patience is fitted, and for simulations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 Floats = NDArray[np.float64]
 
-#: Latest jobs of a user that say how often it gives up; our choice, by SDSC-DS, where 5 to 200 and
-#: all were tried.
-LATEST = 20
+#: Latest jobs of a user alike that say how often it gives up such jobs; our choice, as the other
+#: numbers here, by the first half of SDSC-DS.
+LATEST = 10
 
-#: Latest jobs of everybody that say how often users of the site give up; our choice.
+#: Latest jobs of everybody that say how often users of the site give up.
 LATEST_OF_ALL = 1000
 
-#: Jobs that weigh as much as what is known of a user's jobs in all; our choice.
-PRIOR = 5.0
+#: Wait up to which as many jobs are given up as in each doubling of it after that, s.
+SOON = 30
 
-#: Share of jobs that are given up where nothing is known yet: between those of logs, 4 to 12 %.
-SHARE = 0.05
+#: Jobs given up for each unit of ``log(1 + wait / SOON)`` where nothing is known yet.
+RATE = 0.05
 
-#: Names of the columns of :attr:`Submissions.covariates`.
-COVARIATES = ("everybody", "own", "alike", "processors", "request", "waiting")
+#: Jobs given up that weigh as much as what is known of everybody, and of a user in general.
+PRIOR, PRIOR_OF_OWN = 1.0, 0.25
+
+#: Waits between which a user's own patience is remembered, s.
+BANDS = (0, 120, 600, HOUR, 6 * HOUR)
+
+#: What hazards depend on.
+COVARIATES = ("everybody", "own", "alike", "own then", "alike then")
 
 
 @dataclass(frozen=True)
@@ -41,18 +48,13 @@ class Submissions:
 
     Attributes
     ----------
-    wall
-        Local time of the submission, s since a Monday, 00:00.
-    requested_time
-        s; 0 or less is unknown.
     covariates
-        Numbers that hazards depend on, shape (jobs, ``COVARIATES``): log odds of giving up of the
-        latest jobs of everybody, of the user, and of the user's jobs alike; log2 of processors and
-        of minutes requested; log2 of 1 + other jobs of the user that wait.
+        How often jobs were given up, relative to :data:`RATE`, as logs; shape (jobs, 3 + 2 bands):
+        those of everybody, of the user, and of the user with about the same processors and
+        requested time and in the same queue; then of the user in each of :data:`BANDS`, and of
+        those alike in each.
     """
 
-    wall: Int64s
-    requested_time: Int64s
     covariates: Floats
 
     @classmethod
@@ -65,7 +67,6 @@ class Submissions:
         submit: ArrayLike,
         wait: ArrayLike,
         gave_up: ArrayLike,
-        clock: Clock,
     ) -> Self:
         """Return the submissions of a log, or of a simulation until now; all of shape (jobs,).
 
@@ -83,38 +84,36 @@ class Submissions:
             s from the submission until the job started or left the queue; -1 if it waits still.
         gave_up
             Whether it left the queue without a start.
-        clock
-            Local time.
         """
         user, queue, submit, wait, requested = (
             np.asarray(one).astype(np.int64) for one in (user, queue, submit, wait, requested_time)
         )
         gone, size = np.asarray(gave_up, bool), np.maximum(np.asarray(processors, float), 1)
         over = np.where(wait == UNKNOWN, np.iinfo(np.int64).max, submit + wait)
-        nobody = np.full(len(submit), SHARE)
         minutes = np.log2(1 + np.maximum(requested, 0) / 60)
         alike = np.column_stack([user, queue, np.rint(2 * minutes), np.rint(np.log2(size))])
-
-        def shares(keys: Int64s, latest: int, prior: Floats) -> Floats:
-            return _shares(keys, submit, over, gone, latest, prior)
-
-        everybody = shares(np.zeros_like(user), LATEST_OF_ALL, nobody)
-        own = shares(user, LATEST, everybody)
-        same = shares(alike.astype(np.int64), LATEST, own)
-        covariates = [
-            *(np.log(one / (1 - one)) for one in (everybody, own, same)),
-            np.log2(size),
-            minutes,
-            np.log2(1 + _waiting(user, submit, over)),
-        ]
-        return cls(clock.walls(submit), requested, np.column_stack(covariates))
+        mine = _Past(user, submit, over)
+        same = _Past(alike.astype(np.int64), submit, over)
+        exposed = _exposure(np.maximum(wait, 0))
+        everybody = _Past(np.zeros_like(user), submit, over).rates(
+            exposed, gone, np.ones(len(user)), PRIOR, LATEST_OF_ALL
+        )
+        own = mine.rates(exposed, gone, everybody, PRIOR)
+        theirs = same.rates(exposed, gone, own, PRIOR_OF_OWN, LATEST)
+        found = [everybody, own, theirs]
+        for past, towards, latest in ((mine, own, None), (same, theirs, 2 * LATEST)):
+            for low, high in pairwise((*BANDS, np.iinfo(np.int64).max)):
+                there = _exposure(np.clip(wait, low, high)) - _exposure(np.array(low))
+                left = gone & (wait >= low) & (wait < high)
+                found.append(past.rates(there, left, towards, PRIOR_OF_OWN, latest))
+        return cls(np.log(np.column_stack(found)))
 
     def __len__(self) -> int:
-        return len(self.wall)
+        return len(self.covariates)
 
     def take(self, rows: Int64s | NDArray[np.bool_]) -> Self:
         """Return those of some rows, or of a mask."""
-        return type(self)(*(getattr(self, each.name)[rows] for each in fields(self)))
+        return type(self)(self.covariates[rows])
 
 
 def groups(keys: Int64s) -> list[Int64s]:
@@ -126,28 +125,44 @@ def groups(keys: Int64s) -> list[Int64s]:
     return np.split(order, np.flatnonzero(np.diff(place.ravel()[order])) + 1)
 
 
-def _shares(
-    keys: Int64s, submit: Int64s, over: Int64s, gone: NDArray[np.bool_], latest: int, prior: Floats
-) -> Floats:
-    """Return the share given up of the latest jobs of the same key that were over at a submission.
+def _exposure(wait: Int64s) -> Floats:
+    """Return how many jobs would have been given up in waits, s, at the usual rate."""
+    return np.asarray(RATE * np.log1p(wait / SOON))
 
-    It is shrunk towards ``prior``, which weighs as much as :data:`PRIOR` jobs.
+
+class _Past:
+    """What was over, of jobs of the same key, when each was submitted.
+
+    Parameters are of shape (jobs,), keys also (jobs, columns); ``over`` is the second at which a
+    job started or left, late if it waits still.
     """
-    found = np.empty(len(submit))
-    for rows in groups(keys):
-        ends = rows[np.argsort(over[rows], kind="stable")]
-        left = np.concatenate([[0], np.cumsum(gone[ends])])
-        before = np.searchsorted(over[ends], submit[rows], side="left")
-        first = np.maximum(before - latest, 0)
-        share = left[before] - left[first] + PRIOR * prior[rows]
-        found[rows] = share / (before - first + PRIOR)
-    return found
 
+    def __init__(self, keys: Int64s, submit: Int64s, over: Int64s) -> None:
+        self._groups = []
+        for rows in groups(keys):
+            ends = rows[np.argsort(over[rows], kind="stable")]
+            before = np.searchsorted(over[ends], submit[rows], side="left")
+            self._groups.append((rows, ends, before))
 
-def _waiting(user: Int64s, submit: Int64s, over: Int64s) -> Int64s:
-    """Return how many other jobs of its user wait when each is submitted."""
-    found = np.empty(len(submit), np.int64)
-    for rows in groups(user):
-        sent = np.searchsorted(np.sort(submit[rows]), submit[rows], side="left")
-        found[rows] = sent - np.searchsorted(np.sort(over[rows]), submit[rows], side="left")
-    return np.maximum(found, 0)
+    def rates(
+        self,
+        exposed: Floats,
+        gone: NDArray[np.bool_],
+        towards: Floats,
+        prior: float,
+        latest: int | None = None,
+    ) -> Floats:
+        """Return the rate at which the latest were given up, relative to the usual one.
+
+        It is the mean of a gamma distribution, whose prior has the mean ``towards`` and weighs as
+        much as ``prior`` jobs given up (empirical Bayes). All of the past counts unless ``latest``
+        is given. Arrays are of shape (jobs,).
+        """
+        found = np.empty(len(exposed))
+        for rows, ends, before in self._groups:
+            first = 0 if latest is None else np.maximum(before - latest, 0)
+            left, seen = (np.concatenate([[0.0], np.cumsum(one[ends])]) for one in (gone, exposed))
+            found[rows] = (left[before] - left[first] + prior * towards[rows]) / (
+                seen[before] - seen[first] + prior
+            )
+        return found

@@ -4,41 +4,65 @@ import json
 
 import numpy as np
 import pytest
-from hpcrowd.agents.patience.model import BINS, EDGES, HOURS, FittedPatience, bin_of, hour_of
+from hpcrowd.agents.patience.model import BINS, EDGES, LEVELS, FittedPatience, at_bins, bin_of
 from hpcrowd.agents.patience.replaced import replacements
-from hpcrowd.agents.patience.submissions import COVARIATES, PRIOR, SHARE, Submissions
-from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.agents.patience.submissions import (
+    BANDS,
+    COVARIATES,
+    PRIOR,
+    PRIOR_OF_OWN,
+    RATE,
+    SOON,
+    Submissions,
+)
 from hpcrowd.environment.errors import ModelFileError
 from hpcrowd.environment.stops import FOREVER
+
+#: Levels of covariates that nothing depends on.
+NO_CUTS = np.zeros((len(COVARIATES), LEVELS - 1))
 
 
 def submissions(jobs=1, **columns):
     """Jobs of one user, each waiting still when the next is submitted, unless given otherwise."""
     usual = {
-        "user": 1, "processors": 4, "requested_time": HOUR, "queue": 1, "submit": np.arange(jobs),
+        "user": 1, "processors": 4, "requested_time": 3600, "queue": 1, "submit": np.arange(jobs),
         "wait": 10**6, "gave_up": False,
     }  # fmt: skip
-    chosen = {name: np.broadcast_to(columns.get(name, one), jobs) for name, one in usual.items()}
-    return Submissions.of(**chosen, clock=Clock())
+    return Submissions.of(
+        **{name: np.broadcast_to(columns.get(name, one), jobs) for name, one in usual.items()}
+    )
 
 
 def flat(hazard):
     """Patience that gives up the same share in all bins."""
     level = np.full(BINS, np.log(-np.log1p(-hazard)))
-    return FittedPatience(level, np.zeros(HOURS), np.zeros(len(COVARIATES)))
+    return FittedPatience(NO_CUTS, level, np.zeros((len(COVARIATES), BINS, LEVELS)))
 
 
 def test_a_user_knows_only_what_has_happened():
-    """A job counts from the second after it left; one that waits still counts as waiting."""
+    """A job counts from the second after it left; one that waits still does not."""
     found = submissions(
         4, submit=[0, 50, 51, 52], wait=[50, -1, -1, -1], gave_up=[True, False, False, False]
     )
-    shares = 1 / (1 + np.exp(-found.covariates[:, :3]))
-    nothing, once = SHARE, (1 + PRIOR * SHARE) / (1 + PRIOR)
-    assert shares[:, 0] == pytest.approx([nothing, nothing, once, once])
-    assert shares[:2, 1] == pytest.approx(nothing)
-    assert shares[2:, 1] == pytest.approx((1 + PRIOR * once) / (1 + PRIOR))
-    assert 2 ** found.covariates[:, -1] - 1 == pytest.approx([0, 1, 1, 2])
+    rates = np.exp(found.covariates)
+    once = (1 + PRIOR) / (RATE * np.log1p(50 / SOON) + PRIOR)
+    assert rates[:, 0] == pytest.approx([1, 1, once, once])
+    assert rates[:2] == pytest.approx(1)
+    own = (1 + PRIOR * once) / (RATE * np.log1p(50 / SOON) + PRIOR)
+    assert rates[2:, 1] == pytest.approx(own)
+    then = rates[2, 3 : 3 + len(BANDS)]
+    assert then[0] > own  # it gave up within the first band
+    assert then[1:] == pytest.approx(own)  # of which it says nothing about others
+
+
+def test_patience_is_that_of_its_time():
+    """A user who waited for an hour in vain before is not known to give up sooner."""
+    found = submissions(3, submit=[0, 5000, 5001], wait=[4000, -1, -1], gave_up=[True, 0, 0])
+    soon, late = (at_bins(found.take([2]), bin_of(np.array([at])))[0, 3] for at in (10, 4000))
+    own = found.covariates[2, 1]
+    seen = RATE * np.log1p(BANDS[1] / SOON)
+    assert np.exp(soon) == pytest.approx(PRIOR_OF_OWN * np.exp(own) / (seen + PRIOR_OF_OWN))
+    assert soon < own < late
 
 
 def test_later_jobs_change_nothing():
@@ -76,15 +100,15 @@ def test_patience_lasts_longer_than_is_known():
     assert (flat(0.2).draw(submissions(20_000), np.random.default_rng(0), late) == FOREVER).all()
 
 
-def test_users_look_by_day():
-    """The hazard of a bin is that of the local hour at which it begins."""
-    hours = np.zeros(HOURS)
-    hours[9], hours[24 + 9] = 2.0, -2.0
-    model = FittedPatience(np.zeros(BINS), hours, np.zeros(len(COVARIATES)))
-    found = submissions(3, submit=[9 * HOUR, 5 * DAY + 9 * HOUR, 8 * HOUR])
-    bins = np.array([0, 0, bin_of(np.array([HOUR]))[0]])
-    assert hour_of(found.wall + EDGES[bins]).tolist() == [9, 33, 9]
-    assert model.hazards(found, bins) == pytest.approx(np.exp([2.0, -2.0, 2.0]))
+def test_each_covariate_has_its_table():
+    """The level of what is known picks the column, the bin the row."""
+    cuts, tables = NO_CUTS.copy(), np.zeros((len(COVARIATES), BINS, LEVELS))
+    cuts[0] = np.linspace(0.5, 1, LEVELS - 1)
+    tables[0, 3, -1], tables[0, 3, 0] = 2.0, -1.0
+    model, found = FittedPatience(cuts, np.zeros(BINS), tables), submissions(3)
+    found.covariates[:, 0] = [1.5, 0.0, 1.5]
+    hazards = model.hazards(found, np.array([3, 3, 4]))
+    assert hazards == pytest.approx(np.exp([2.0, -1.0, 0.0]))
 
 
 def test_files(tmp_path):
@@ -92,15 +116,17 @@ def test_files(tmp_path):
     path = tmp_path / "patience.json"
     generator = np.random.default_rng(0)
     model = FittedPatience(
-        generator.normal(size=BINS), generator.normal(size=HOURS),
-        generator.normal(size=len(COVARIATES)), {"logs": []},
-    )  # fmt: skip
+        np.sort(generator.normal(size=(len(COVARIATES), LEVELS - 1))),
+        generator.normal(size=BINS) - 4,
+        generator.normal(size=(len(COVARIATES), BINS, LEVELS)),
+        {"logs": []},
+    )
     model.save(path)
     found, jobs = FittedPatience.load(path), submissions(50)
     draws = [each.draw(jobs, np.random.default_rng(0)) for each in (model, found)]
     assert draws[0].tolist() == draws[1].tolist()
     wire = json.loads(path.read_text())
-    for change in ({"level": [0.0]}, {"covariates": ["other"]}, {"hours": ["x"] * HOURS}):
+    for change in ({"level": [0.0]}, {"covariates": ["other"]}, {"cuts": ["x"]}):
         path.write_text(json.dumps(wire | change))
         with pytest.raises(ModelFileError, match=r"patience\.json: damaged; fit it again"):
             FittedPatience.load(path)
