@@ -183,7 +183,7 @@ class Leaving:
         if self._known is None:
             self._known = Submissions.of(
                 jobs.user, jobs.processors, jobs.requested_time, jobs.queue,
-                jobs.recorded_submit, waits, gone, model.clock,
+                jobs.recorded_submit, waits, gone,
             )  # fmt: skip
             self._drawn = np.full(len(jobs), FOREVER)
         rows = np.flatnonzero((jobs.user == user.number) & ~gone)

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from hpcrowd import ClusterSpec, Recipe, Simulation, State, Work, add_users, jobs_from_trace, replay
 from hpcrowd.agents.behaviours.parts import Reaction
-from hpcrowd.agents.patience.model import BINS, HOURS, FittedPatience
-from hpcrowd.agents.patience.submissions import COVARIATES
 from hpcrowd.analysis.accounts.reactions import account, notes_of
 from hpcrowd.behaviours import DecisionLog, Decisions, Patience, SessionGraph
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, SimulationError
@@ -21,6 +19,7 @@ from hpcrowd.reactions import Delay, During, ExpectedWait, LookAgain, QueueLonge
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 from tests.support.behaviours import react
+from tests.support.patience import even_patience
 from tests.support.populations import small_log
 from tests.support.simulations import both, simulation_of
 
@@ -198,9 +197,7 @@ def test_patience_in_files(make_trace):
 @pytest.fixture
 def fitted(tmp_path):
     """The file of a patience of an hour or so, whoever waits."""
-    path = tmp_path / "patience.json"
-    FittedPatience(np.full(BINS, -2.0), np.zeros(HOURS), np.zeros(len(COVARIATES))).save(path)
-    return path
+    return even_patience(tmp_path, -1.0)
 
 
 def test_fitted_patience(make_jobs, fitted):

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 from hpcrowd import State, parse_swf
-from hpcrowd.agents.patience.model import BINS, HOURS, FittedPatience
-from hpcrowd.agents.patience.submissions import COVARIATES
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.parts.given_up import ALIKE, GivenUp, imputed_run_times
@@ -13,6 +11,7 @@ from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.patience import even_patience
 from tests.support.simulations import Owner, both, recorded, simulation_of
 
 POLICIES = ("fcfs", "easy", "conservative")
@@ -266,9 +265,7 @@ def test_imputed_run_times():
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory):
     """The file of a patience of minutes, whoever waits."""
-    path = tmp_path_factory.mktemp("patience") / "patience.json"
-    FittedPatience(np.full(BINS, -1.0), np.zeros(HOURS), np.zeros(len(COVARIATES))).save(path)
-    return path
+    return even_patience(tmp_path_factory.mktemp("patience"), -1.0)
 
 
 def line(number, submit, wait, run, size, status=1, user=1, asked=100):
