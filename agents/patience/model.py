@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcrowd.agents.patience.submissions import BANDS, COVARIATES, Floats, Submissions
 from hpcrowd.environment.clock import DAY, HOUR
@@ -44,9 +45,6 @@ BINS = len(EDGES) - 1
 #: Levels of each covariate; our choice.
 LEVELS = 32
 
-#: Band of a user's own patience of each bin.
-_BAND = np.searchsorted(BANDS, EDGES[:-1], side="right") - 1
-
 
 @dataclass(frozen=True)
 class FittedPatience:
@@ -61,6 +59,9 @@ class FittedPatience:
         (bins,).
     tables
         What is added to it for the level of each covariate, shape (``COVARIATES``, bins, levels).
+    changed
+        Share of the jobs given up whose users then submit another like it, by band of the wait;
+        shape (``BANDS``,).
     provenance
         The logs, versions and settings that it was fitted with, fit for JSON.
     """
@@ -68,6 +69,7 @@ class FittedPatience:
     cuts: Floats
     level: Floats
     tables: Floats
+    changed: Floats
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def hazards(self, found: Submissions, bins: Int64s) -> Floats:
@@ -75,11 +77,21 @@ class FittedPatience:
 
         ``bins`` is one for each job, shape (jobs,); so is the result.
         """
-        rate = self.level[bins]
-        known = at_bins(found, bins).T
-        for values, cuts, table in zip(known, self.cuts, self.tables, strict=True):
-            rate = rate + table[bins, np.searchsorted(cuts, values, side="right")]
-        return np.asarray(np.exp(rate))
+        added = self.added(at_bins(found, bins), bins)
+        return np.asarray(np.exp(self.level[bins] + added.sum(axis=1)))
+
+    def added(self, known: Floats, bins: Int64s) -> Floats:
+        """Return what each covariate adds to the log of the rate in a bin, shape as ``known``.
+
+        ``known`` are values of :func:`at_bins`, and ``bins`` one for each row.
+        """
+        each = zip(known.T, self.cuts, self.tables, strict=True)
+        return np.column_stack(
+            [
+                table[bins, np.searchsorted(cuts, values, side="right")]
+                for values, cuts, table in each
+            ]
+        )
 
     def draw(
         self, found: Submissions, generator: np.random.Generator, after: Int64s | None = None
@@ -116,6 +128,11 @@ class FittedPatience:
             rows = rows[~gone]
         return waits
 
+    def draw_changed(self, waits: Int64s, generator: np.random.Generator) -> NDArray[np.bool_]:
+        """Return whether users replace the jobs that they give up after waits, s."""
+        drawn: NDArray[np.bool_] = generator.random(len(waits)) < self.changed[band_of(waits)]
+        return drawn
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, which is complete or absent."""
         arrays = {name: getattr(self, name).tolist() for name in _shapes()}
@@ -146,14 +163,25 @@ class FittedPatience:
 def _shapes() -> dict[str, tuple[int, ...]]:
     """Return the arrays of a model, and their shapes."""
     known = len(COVARIATES)
-    return {"cuts": (known, LEVELS - 1), "level": (BINS,), "tables": (known, BINS, LEVELS)}
+    return {
+        "cuts": (known, LEVELS - 1),
+        "level": (BINS,),
+        "tables": (known, BINS, LEVELS),
+        "changed": (len(BANDS),),
+    }
 
 
 def at_bins(found: Submissions, bins: Int64s) -> Floats:
     """Return the covariates of jobs for one bin each, shape (jobs, ``COVARIATES``)."""
-    band, rows, known = _BAND[bins], np.arange(len(bins)), found.covariates
-    then = [known[rows, first + band] for first in (3, 3 + len(BANDS))]
-    return np.column_stack([known[:, :3], *then])
+    band, rows, known = band_of(EDGES[bins]), np.arange(len(bins)), found.covariates
+    then = [known[rows, first + band] for first in (2, 2 + len(BANDS))]
+    return np.column_stack([known[:, :2], *then])
+
+
+def band_of(waits: Int64s) -> Int64s:
+    """Return the band of :data:`BANDS` in which each wait, s, ends."""
+    found: Int64s = np.searchsorted(BANDS, waits, side="right") - 1
+    return found
 
 
 def bin_of(waits: Int64s) -> Int64s:

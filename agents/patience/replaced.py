@@ -1,7 +1,7 @@
 """Changed minds: jobs that their users gave up to submit others in their place.
 
-A job is replaced if its user submits another like it shortly before or after it leaves the queue.
-Whoever leaves for good submits none.
+A job is replaced if its user submits another like it shortly after it leaves the queue. Whoever
+leaves for good submits none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from numpy.typing import ArrayLike
 from hpcrowd.agents.patience.submissions import groups
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
-#: s before and after a job leaves in which another takes its place.
+#: s after a job leaves in which another takes its place. Our choice, by the first half of SDSC-DS:
+#: users submit a job like it within 600 s after 59 % of the jobs that they give up, and after 18 %
+#: of those that start. Of shorter and longer times none has a larger difference. Before a job
+#: leaves, and it starts, the shares hardly differ (25 % both within 300 s).
 WITHIN = 600
 
 
@@ -28,9 +31,9 @@ def replacements(
 ) -> Int64s:
     """Return the job that took the place of each that was given up, -1 if none did; shape (jobs,).
 
-    It is of the same user, was submitted later than the job, at most ``within`` s before or after
-    that left the queue, and has as many processors, the same requested time or the same executable,
-    if known. Each takes one place: that of the job that left nearest to its submission.
+    It is of the same user, was submitted at most ``within`` s after the job left the queue, and has
+    as many processors, the same requested time or the same executable, if known. Each takes one
+    place: jobs that left get theirs in the order in which they left, each the first that is free.
 
     Parameters are of shape (jobs,), with times in s and -1 for what is unknown.
     """
@@ -42,24 +45,19 @@ def replacements(
     found = np.full(len(submit), UNKNOWN)
     for rows in groups(user):
         mine = rows[np.argsort(submit[rows], kind="stable")]
-        at = submit[mine]
         leaving = mine[gone[mine]]
-        first = np.searchsorted(at, left[leaving] - within, side="left")
-        last = np.searchsorted(at, left[leaving] + within, side="right")
-        pairs = [
-            (abs(int(submit[other] - left[row])), int(row), int(other))
-            for row, low, high in zip(leaving, first, last, strict=True)
-            for other in mine[low:high]
-            if submit[other] > submit[row]
-            and (
-                size[other] == size[row]
-                or asked[other] == asked[row] > 0
-                or program[other] == program[row] > 0
-            )
-        ]
+        leaving = leaving[np.argsort(left[leaving], kind="stable")]
+        first = np.searchsorted(submit[mine], left[leaving], side="left")
+        last = np.searchsorted(submit[mine], left[leaving] + within, side="right")
         taken: set[int] = set()
-        for _, row, other in sorted(pairs):
-            if found[row] == UNKNOWN and other not in taken:
-                found[row] = other
-                taken.add(other)
+        for row, low, high in zip(leaving.tolist(), first.tolist(), last.tolist(), strict=True):
+            others = mine[low:high]
+            alike = (size[others] == size[row]) | ((asked[others] == asked[row]) & (asked[row] > 0))
+            alike |= (program[others] == program[row]) & (program[row] > 0)
+            alike &= others != row
+            for other in others[alike].tolist():
+                if other not in taken:
+                    found[row] = other
+                    taken.add(other)
+                    break
     return found

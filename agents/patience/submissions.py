@@ -39,7 +39,7 @@ PRIOR, PRIOR_OF_OWN = 1.0, 0.25
 BANDS = (0, 120, 600, HOUR, 6 * HOUR)
 
 #: What hazards depend on.
-COVARIATES = ("everybody", "own", "alike", "own then", "alike then")
+COVARIATES = ("own", "alike", "own then", "alike then")
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,9 @@ class Submissions:
     Attributes
     ----------
     covariates
-        How often jobs were given up, relative to :data:`RATE`, as logs; shape (jobs, 3 + 2 bands):
-        those of everybody, of the user, and of the user with about the same processors and
-        requested time and in the same queue; then of the user in each of :data:`BANDS`, and of
-        those alike in each.
+        How often jobs were given up, relative to :data:`RATE`, as logs; shape (jobs, 2 + 2 bands):
+        those of the user, and of the user with about the same processors and requested time and in
+        the same queue; then of the user in each of :data:`BANDS`, and of those alike in each.
     """
 
     covariates: Floats
@@ -100,7 +99,7 @@ class Submissions:
         )
         own = mine.rates(exposed, gone, everybody, PRIOR)
         theirs = same.rates(exposed, gone, own, PRIOR_OF_OWN, LATEST)
-        found = [everybody, own, theirs]
+        found = [own, theirs]
         for past, towards, latest in ((mine, own, None), (same, theirs, 2 * LATEST)):
             for low, high in pairwise((*BANDS, np.iinfo(np.int64).max)):
                 there = _exposure(np.clip(wait, low, high)) - _exposure(np.array(low))

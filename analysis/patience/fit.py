@@ -8,19 +8,30 @@ add up to tables (Lou, Caruana, Gehrke and Hooker, KDD 2013). More is given up t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.agents.patience.model import BINS, EDGES, LEVELS, FittedPatience, at_bins, bin_of
-from hpcrowd.agents.patience.submissions import COVARIATES, Floats, Submissions
+from hpcrowd.agents.patience.model import (
+    BINS,
+    EDGES,
+    LEVELS,
+    FittedPatience,
+    at_bins,
+    band_of,
+    bin_of,
+)
+from hpcrowd.agents.patience.replaced import replacements
+from hpcrowd.agents.patience.submissions import BANDS, COVARIATES, Floats, Submissions
 from hpcrowd.analysis.results import versions
+from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, TraceError, missing
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.trace import Trace, gave_up
 
@@ -45,6 +56,11 @@ class Waits:
         s.
     gone
         Whether each was given up after its wait, rather than started.
+    replaced
+        Whether another took its place, see :mod:`hpcrowd.agents.patience.replaced`.
+    followed
+        Of users who gave up, how often another job like it was submitted as soon after one that
+        started; weighted by the jobs that each gave up. Not a number without any.
     rows
         The place of each in the log.
     """
@@ -54,6 +70,8 @@ class Waits:
     submit: Int64s
     wait: Int64s
     gone: NDArray[np.bool_]
+    replaced: NDArray[np.bool_]
+    followed: float
     rows: Int64s
 
     @classmethod
@@ -64,13 +82,21 @@ class Waits:
         rows = rows[np.argsort(submit[rows], kind="stable")]
         asked = trace["requested_processors"]
         size = np.where(asked > 0, asked, trace["allocated_processors"])[rows]
-        user, submit, wait, asked, queue = (
+        user, submit, wait, asked, queue, program = (
             trace[name][rows].astype(np.int64)
-            for name in ("user", "submit", "wait", "requested_time", "queue")
+            for name in ("user", "submit", "wait", "requested_time", "queue", "executable")
         )
         gone = left[rows]
         found = Submissions.of(user, size, asked, queue, submit, wait, gone)
-        return cls(found, user, submit, wait, gone, rows)
+        like = partial(replacements, user, size, asked, program, submit, wait)
+        replaced = like(gone) != UNKNOWN
+        theirs = ~gone & np.isin(user, user[gone])
+        _, who = np.unique(user, return_inverse=True)
+        started, again, given = (np.bincount(who, one) for one in (theirs, like(theirs) >= 0, gone))
+        both = started > 0
+        share = again[both] / started[both] @ given[both] / max(given[both].sum(), 1)
+        followed = float(share) if both.any() else float("nan")
+        return cls(found, user, submit, wait, gone, replaced, followed, rows)
 
     def __len__(self) -> int:
         return len(self.wait)
@@ -101,10 +127,27 @@ class Seen(NamedTuple):
     part: Floats  #: of the bin that it waited, above 0 to 1
 
 
+def changed_minds(logs: Sequence[Waits], before: int | None = None) -> Floats:
+    """Return the share of jobs given up that were replaced, by band of the wait.
+
+    Bands with few have about the share of all, which weighs as much as 5 jobs (our choice). Only
+    jobs that left ``before`` a second count, if given.
+    """
+    mine = [
+        one.gone if before is None else one.gone & (one.submit + one.wait < before) for one in logs
+    ]
+    bands = np.concatenate([band_of(one.wait[at]) for one, at in zip(logs, mine, strict=True)])
+    changed = np.concatenate([one.replaced[at] for one, at in zip(logs, mine, strict=True)])
+    size, weight = len(BANDS), 5
+    usual = changed.mean() if len(changed) else 0.0
+    share = np.bincount(bands, changed, size) + weight * usual
+    return np.asarray(share / (np.bincount(bands, minlength=size) + weight))
+
+
 def fit_waits(
-    logs: Iterable[tuple[Waits, Seen]], provenance: dict[str, Any] | None = None
+    waits: Sequence[Waits], before: int | None = None, provenance: dict[str, Any] | None = None
 ) -> FittedPatience:
-    """Fit patience to what was seen of the jobs of one or more logs.
+    """Fit patience to the jobs of one or more logs, to what was known ``before`` a second if given.
 
     Raises
     ------
@@ -119,11 +162,11 @@ def fit_waits(
     except ModuleNotFoundError:
         raise QuantityError(f"patience: {missing('scikit-learn')}") from None
 
-    together = [(waits.found.take(seen.job), seen) for waits, seen in logs]
-    known = np.concatenate([at_bins(found, seen.place) for found, seen in together])
+    seen = [one.seen(before) for one in waits]
+    together = [(one.found.take(each.job), each) for one, each in zip(waits, seen, strict=True)]
+    known = np.concatenate([at_bins(found, each.place) for found, each in together])
     place, gone, part = (
-        np.concatenate([getattr(seen, name) for _, seen in together])
-        for name in ("place", "gone", "part")
+        np.concatenate([getattr(each, name) for each in seen]) for name in ("place", "gone", "part")
     )
     if not gone.any():
         raise TraceError(
@@ -149,7 +192,8 @@ def fit_waits(
         tables.append(np.log(trees.predict(grid)).reshape(BINS, LEVELS))
     level = tables[0][:, 0]
     added = np.stack(tables) - level[:, None]
-    return FittedPatience(cuts, level, added, provenance or {})
+    changed = changed_minds(waits, before)
+    return FittedPatience(cuts, level, added, changed, provenance or {})
 
 
 def fit_patience(
@@ -172,16 +216,49 @@ def fit_patience(
         if progress is not None:
             progress(f"waits of {name}", done)
         waits = Waits.of(trace)
-        logs.append((waits, waits.seen()))
+        logs.append(waits)
+        left = waits.wait[waits.gone]
         about.append(
             {
                 "name": name,
                 "sha256": trace.sha256,
                 "jobs": len(waits),
-                "given_up": int(waits.gone.sum()),
                 "users": len(np.unique(waits.user)),
+                "given_up": len(left),
+                "users_who_gave_up": len(np.unique(waits.user[waits.gone])),
+                "wait_median_s": float(np.median(left)) if len(left) else None,
+                "changed_minds": float(waits.replaced[waits.gone].mean()) if len(left) else None,
+                "followed_after_starts": waits.followed if len(left) else None,
             }
         )
     if progress is not None:
-        progress(f"fitting {plural(sum(len(one) for one, _ in logs), 'job')}", len(logs))
-    return fit_waits(logs, {"logs": about, "versions": versions()})
+        progress(f"fitting {plural(sum(map(len, logs)), 'job')}", len(logs))
+    found = fit_waits(logs, provenance={"logs": about, "versions": versions()})
+    found.provenance.update(_described(found, logs))
+    return found
+
+
+#: Waits after which the table of a fit says how many jobs would have been given up, s.
+WITHIN = (60, 600, HOUR, 6 * HOUR, DAY, 4 * DAY)
+
+
+def _described(model: FittedPatience, logs: Sequence[Waits]) -> dict[str, Any]:
+    """Return what was found, fit for JSON.
+
+    How many jobs would be given up within waits if none started, and how much more often they are
+    given up at a high level of each covariate, the 90th percentile of jobs, than at a low one, the
+    10th, on average over the bins.
+    """
+    found = Submissions(np.concatenate([waits.found.covariates for waits in logs]))
+    used, within = np.zeros(len(found)), {}
+    spans: list[Floats] = []
+    for place in range(BINS):
+        bins = np.full(len(found), place)
+        used += model.hazards(found, bins)
+        if EDGES[place + 1] in WITHIN:
+            within[str(EDGES[place + 1])] = float(1 - np.exp(-used).mean())
+        values = np.quantile(at_bins(found, bins), (0.1, 0.9), axis=0)
+        spans.append(np.diff(model.added(values, np.full(2, place)), axis=0)[0])
+    times = np.exp(np.mean(spans, axis=0))
+    effects = dict(zip(COVARIATES, times.tolist(), strict=True))
+    return {"given_up_within_s": within, "times_as_often": effects}

@@ -23,20 +23,23 @@ from hpcrowd.scenarios.commands.options import (
 )
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
-from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
+from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
+    from hpcrowd.analysis.features.workload import Workload
+    from hpcrowd.analysis.models.model import WorkloadModel
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
-#: Name of the model of users.
-LEARNED = "learned"
+#: Names of the model of users, and of how long they wait.
+LEARNED, PATIENCE = "learned", "patience"
 
 
 Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="Name of the model, with options such as mugm:groups=2; learned for users.",
+        help="Name of the model, with options such as mugm:groups=2; learned for users; "
+        "patience for how long they wait.",
     ),
 ]
 
@@ -44,7 +47,8 @@ Traces = Annotated[
     list[Path],
     typer.Argument(
         metavar="TRACE...",
-        help=f"{TRACE_HELP.removesuffix('.')}; or a folder of results. Several for learned.",
+        help=f"{TRACE_HELP.removesuffix('.')}; or a folder of results. Several for learned "
+        "and patience.",
         callback=all_at_hand,
     ),
 ]
@@ -75,7 +79,7 @@ def command(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a workload model to a trace, or learned users to one or more.
+    """Fit a workload model to a trace, or learned users or their patience to one or more.
 
     \b
     hpcrowd models
@@ -83,14 +87,15 @@ def command(
     hpcrowd generate M.json --load 0.7 -o synthetic.swf.gz
     hpcrowd fit learned log.swf.gz other.swf.gz -o users.parquet
     hpcrowd replay log.swf.gz --users learned:users.parquet
+    hpcrowd fit patience log.swf.gz -o patience.json
     """
     check_writable(out, "--out")
-    if model.partition(":")[0] == LEARNED:
+    if (name := model.partition(":")[0]) in (LEARNED, PATIENCE):
         for option, given in (("--arrivals", arrivals), ("--cycle", cycle)):
             if given is not None:
                 raise QuantityError(f"{option} {given}: for models of workloads; leave it out")
-        _fit_users(model, traces, reading_options(**how), seed, out, as_json)
-        return
+        fit_people = _fit_users if name == LEARNED else _fit_patience
+        return fit_people(model, traces, reading_options(**how), seed, out, as_json)
     trace, *others = traces
     if others:
         raise QuantityError(
@@ -105,8 +110,13 @@ def command(
         found = fit(name, workload, arrivals=arrivals, cycle=cycle, options=options)
     write_model(found, out)
     if as_json:
-        print_json(found.to_json())
-        return
+        return print_json(found.to_json())
+    show_fitted(found, workload, out)
+    return None
+
+
+def show_fitted(found: WorkloadModel, workload: Workload, out: Path) -> None:
+    """Print what a workload model was fitted to."""
     console = standard_output()
     console.print(
         f"{found.name}, arrivals {found.arrivals.name}, fitted to "
@@ -160,5 +170,55 @@ def _fit_users(
             console.print(f"  {log['note']}", soft_wrap=True)
     console.print(
         f"The model is {out}; hpcrowd replay TRACE --users {LEARNED}:{out} uses it",
+        soft_wrap=True,
+    )
+
+
+def _fit_patience(
+    text: str, paths: list[Path], reading: FormatOptions, _seed: int, out: Path, as_json: bool
+) -> None:
+    """Fit patience to traces, in which nothing is random, and print what was found."""
+    from hpcrowd.analysis.patience.fit import fit_patience
+    from hpcrowd.environment.quantities import format_duration
+    from hpcrowd.environment.traces.formats.registry import read_trace
+
+    if text != PATIENCE:
+        raise QuantityError(f"model {text}: {PATIENCE} has no options; leave out what follows it")
+    with progress_bar() as progress:
+        found = fit_patience(
+            (read_trace(file_of(path), options=reading) for path in paths),
+            progress=lambda label, done: progress(label, done, len(paths) + 1),
+        )
+    found.save(out)
+    about = found.provenance
+    if as_json:
+        print_json(about)
+        return
+    console = standard_output()
+    for log in about["logs"]:
+        given, jobs = log["given_up"], plural(log["jobs"], "job")
+        console.print(f"{log['name']}: {given:,} of {jobs} given up ({given / log['jobs']:.1%})")
+        if not given:
+            continue
+        console.print(
+            f"  by {log['users_who_gave_up']:,} of {plural(log['users'], 'user')}; half of them "
+            f"within {format_duration(log['wait_median_s'])}\n"
+            f"  {log['changed_minds']:.0%} replaced by another like it in 10 minutes (of jobs that "
+            f"started, of the same users: {log['followed_after_starts']:.0%} followed by one)",
+            soft_wrap=True,
+        )
+    rows = [
+        (format_duration(int(wait)), f"{share:.1%}")
+        for wait, share in about["given_up_within_s"].items()
+    ]
+    heading = "Given up, if none started"
+    console.print(plain_table("within", "jobs", rows=rows, title=heading))
+    rows = [(name, f"{times:.1f}") for name, times in about["times_as_often"].items()]
+    heading = "What was given up before, and how much more often jobs are given up"
+    console.print(plain_table("rate of", "times", rows=rows, title=heading))
+    console.print(
+        "Times: at the 90th percentile of jobs against the 10th. own: of the user; alike: of the "
+        "user's jobs of that size; then: at such waits.\n"
+        f"The model is {out}",
         soft_wrap=True,
     )

@@ -12,6 +12,7 @@ import typer
 
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_RUNS
+from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import (
     TRACE_HELP,
     AsJson,
@@ -32,6 +33,7 @@ from hpcrowd.scenarios.terminal import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hpcrowd.analysis.patience.judge import PatienceJudgement
     from hpcrowd.analysis.validation.across import Across
     from hpcrowd.analysis.validation.models import UserModel
     from hpcrowd.analysis.validation.month import Judgement
@@ -112,6 +114,15 @@ Month = Annotated[
     ),
 ]
 
+Patience = Annotated[
+    bool,
+    typer.Option(
+        "--patience",
+        help="Judge fitted patience instead: how many jobs are given up in the queue in each week "
+        "of the second half, and which, foreseen from the first.",
+    ),
+]
+
 
 @reads_traces
 def command(
@@ -125,6 +136,7 @@ def command(
     pauses: Pauses = "drawn",
     seeds: Seeds = None,
     month: Month = False,
+    patience: Patience = False,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results and a page.")] = None,
     as_json: AsJson = False,
@@ -135,12 +147,16 @@ def command(
     hpcrowd validate KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted --out validation
     hpcrowd validate one.swf.gz other.swf.gz --users learned,linear --elsewhere
     hpcrowd validate KTH-SP2-1996-2.1-cln.swf.gz --month --users learned,lublin
+    hpcrowd validate SDSC-DS-2004-2.1-cln.swf.gz --patience
     """
     from hpcrowd.agents.presets import PRESETS
     from hpcrowd.analysis.validation.validation import validate
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.output.guard import check_replaceable
 
+    if patience:
+        _only_patience(users, elsewhere, origins, days, scheduler, seeds, month, out)
+        return _judge_patience(traces, how, seed, as_json=as_json)
     check_choice("pauses", pauses, PAUSES)
     shares = None if origins is None else parse_shares(origins)
     rules = _rules(
@@ -263,6 +279,79 @@ def show_month(found: Judgement, title: str) -> None:
         console.print(plain_table(*columns, rows=rows, words=words, whole=words, title=heading))
         console.print()
     console.print(report.NOTE, highlight=False)
+
+
+def _only_patience(*given: object) -> None:
+    """Check that no option is given that does not go with ``--patience``."""
+    names = ("users", "elsewhere", "origins", "days", "scheduler", "seeds", "month", "out")
+    wrong = [f"--{name}" for name, value in zip(names, given, strict=True) if value]
+    if wrong:
+        raise QuantityError(f"{', '.join(wrong)}: not with --patience; leave out")
+
+
+def _judge_patience(
+    traces: Sequence[Path], how: dict[str, Any], seed: int, *, as_json: bool
+) -> None:
+    """Judge fitted patience on the second half of each log."""
+    from hpcrowd.analysis.patience.fit import Waits
+    from hpcrowd.analysis.patience.judge import judge_patience
+
+    found: dict[str, PatienceJudgement] = {}
+    with progress_bar() as progress:
+        for name, log in _logs(traces, how).items():
+            found[name] = judge_patience(
+                Waits.of(log), seed, partial(_patience_step, progress, name)
+            )
+    if as_json:
+        print_json({name: each.to_json() for name, each in found.items()})
+        return
+    for name, each in found.items():
+        show_patience(each, name)
+
+
+def _patience_step(progress: Callable[..., Any], name: str, label: str, done: int) -> None:
+    progress(f"{name}: {label}", done, 3)
+
+
+def show_patience(found: PatienceJudgement, title: str) -> None:
+    """Print how well models foresee who gives up."""
+    from hpcrowd.environment.quantities import format_duration
+
+    console = standard_output()
+    foreseen, recorded = found.changed
+    console.print(
+        f"{title}: {found.given_up:,} of {plural(found.jobs, 'job')} given up in the second half, "
+        f"{recorded:.0%} of them replaced (foreseen {foreseen:.0%})",
+        soft_wrap=True,
+    )
+    rows, gains = [], []
+    for name, one in found.models.items():
+        numbers = f"{found.error(name):.0%}", f"{found.ratio(name):.2f}", f"{found.held(name):.0%}"
+        rows.append((name, *numbers, f"{one.concordance:.3f}", f"{one.likelihood:.2f}"))
+        if one.gain:
+            each = one.gain.values()
+            shown = (f"{mean:.3f}, {low:.3f} to {high:.3f}" for mean, low, high in each)
+            gains.append((name, *shown))
+    scores = "concordance", "likelihood"
+    console.print(plain_table("model", "error", "ratio", "held", *scores, rows=rows, whole=1))
+    heading = "By how much fitted patience is better, with 95 % intervals"
+    console.print(plain_table("than", *scores, rows=gains, whole=3, title=heading))
+    fitted = found.models["fitted"]
+    tenths = [
+        (format_duration(int(wait)), f"{happened:,.0f}", f"{expected:,.0f}")
+        for wait, happened, expected in zip(
+            found.waits[1:], found.by_wait, fitted.by_wait, strict=True
+        )
+    ]
+    heading = "Given up in tenths of the waits"
+    console.print(plain_table("wait up to", "recorded", "fitted", rows=tenths, title=heading))
+    console.print(
+        f"error: of jobs given up in a week, median over {len(found.weeks)} weeks; ratio: expected "
+        "by recorded; held: weeks in their 90 % interval; concordance: of risks, at the wait of "
+        "each job given up; likelihood: log, for each job given up.",
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 def _rules(**given: Any) -> Protocol:

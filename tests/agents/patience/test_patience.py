@@ -21,6 +21,9 @@ from hpcrowd.environment.stops import FOREVER
 #: Levels of covariates that nothing depends on.
 NO_CUTS = np.zeros((len(COVARIATES), LEVELS - 1))
 
+#: Nobody changes their mind.
+NEVER = np.zeros(len(BANDS))
+
 
 def submissions(jobs=1, **columns):
     """Jobs of one user, each waiting still when the next is submitted, unless given otherwise."""
@@ -36,7 +39,7 @@ def submissions(jobs=1, **columns):
 def flat(hazard):
     """Patience that gives up the same share in all bins."""
     level = np.full(BINS, np.log(-np.log1p(-hazard)))
-    return FittedPatience(NO_CUTS, level, np.zeros((len(COVARIATES), BINS, LEVELS)))
+    return FittedPatience(NO_CUTS, level, np.zeros((len(COVARIATES), BINS, LEVELS)), NEVER)
 
 
 def test_a_user_knows_only_what_has_happened():
@@ -45,21 +48,28 @@ def test_a_user_knows_only_what_has_happened():
         4, submit=[0, 50, 51, 52], wait=[50, -1, -1, -1], gave_up=[True, False, False, False]
     )
     rates = np.exp(found.covariates)
-    once = (1 + PRIOR) / (RATE * np.log1p(50 / SOON) + PRIOR)
-    assert rates[:, 0] == pytest.approx([1, 1, once, once])
+    seen = RATE * np.log1p(50 / SOON)
+    everybody = (1 + PRIOR) / (seen + PRIOR)
+    own = (1 + PRIOR * everybody) / (seen + PRIOR)
     assert rates[:2] == pytest.approx(1)
-    own = (1 + PRIOR * once) / (RATE * np.log1p(50 / SOON) + PRIOR)
-    assert rates[2:, 1] == pytest.approx(own)
-    then = rates[2, 3 : 3 + len(BANDS)]
+    assert rates[2:, 0] == pytest.approx(own)
+    then = rates[2, 2 : 2 + len(BANDS)]
     assert then[0] > own  # it gave up within the first band
     assert then[1:] == pytest.approx(own)  # of which it says nothing about others
+
+
+def test_new_users_are_like_everybody():
+    """The first job of a user has the rate of the others until then."""
+    found = submissions(2, user=[1, 2], submit=[0, 100], wait=[50, 0], gave_up=[True, False])
+    everybody = (1 + PRIOR) / (RATE * np.log1p(50 / SOON) + PRIOR)
+    assert np.exp(found.covariates[1]) == pytest.approx(everybody)
 
 
 def test_patience_is_that_of_its_time():
     """A user who waited for an hour in vain before is not known to give up sooner."""
     found = submissions(3, submit=[0, 5000, 5001], wait=[4000, -1, -1], gave_up=[True, 0, 0])
-    soon, late = (at_bins(found.take([2]), bin_of(np.array([at])))[0, 3] for at in (10, 4000))
-    own = found.covariates[2, 1]
+    soon, late = (at_bins(found.take([2]), bin_of(np.array([at])))[0, 2] for at in (10, 4000))
+    own = found.covariates[2, 0]
     seen = RATE * np.log1p(BANDS[1] / SOON)
     assert np.exp(soon) == pytest.approx(PRIOR_OF_OWN * np.exp(own) / (seen + PRIOR_OF_OWN))
     assert soon < own < late
@@ -105,7 +115,7 @@ def test_each_covariate_has_its_table():
     cuts, tables = NO_CUTS.copy(), np.zeros((len(COVARIATES), BINS, LEVELS))
     cuts[0] = np.linspace(0.5, 1, LEVELS - 1)
     tables[0, 3, -1], tables[0, 3, 0] = 2.0, -1.0
-    model, found = FittedPatience(cuts, np.zeros(BINS), tables), submissions(3)
+    model, found = FittedPatience(cuts, np.zeros(BINS), tables, NEVER), submissions(3)
     found.covariates[:, 0] = [1.5, 0.0, 1.5]
     hazards = model.hazards(found, np.array([3, 3, 4]))
     assert hazards == pytest.approx(np.exp([2.0, -1.0, 0.0]))
@@ -119,12 +129,15 @@ def test_files(tmp_path):
         np.sort(generator.normal(size=(len(COVARIATES), LEVELS - 1))),
         generator.normal(size=BINS) - 4,
         generator.normal(size=(len(COVARIATES), BINS, LEVELS)),
+        np.linspace(0, 1, len(BANDS)),
         {"logs": []},
     )
     model.save(path)
     found, jobs = FittedPatience.load(path), submissions(50)
     draws = [each.draw(jobs, np.random.default_rng(0)) for each in (model, found)]
     assert draws[0].tolist() == draws[1].tolist()
+    changed = found.draw_changed(np.array(BANDS), np.random.default_rng(0))
+    assert (changed[0], changed[-1]) == (False, True)
     wire = json.loads(path.read_text())
     for change in ({"level": [0.0]}, {"covariates": ["other"]}, {"cuts": ["x"]}):
         path.write_text(json.dumps(wire | change))
@@ -133,11 +146,14 @@ def test_files(tmp_path):
 
 
 def test_a_changed_mind_submits_another():
-    """The nearest job like it, shortly before or after, takes the place of one that left."""
+    """The first job like it, shortly after it left, takes the place of one that left."""
     columns = {
-        "user": [1, 1, 1, 1, 2], "processors": [4, 8, 4, 4, 4], "executable": [-1, -1, -1, -1, -1],
-        "requested_time": [100, 300, 200, 100, 100], "submit": [0, 1000, 1090, 1010, 1000],
-        "wait": [1000, 5, 5, 80, 5], "gave_up": [True, False, False, True, False],
+        "user": [1, 1, 1, 1, 1, 2], "processors": [4, 4, 8, 4, 2, 4],
+        "executable": [7, -1, -1, -1, 7, 7], "requested_time": [100, 300, 900, 200, 500, 100],
+        "submit": [0, 10, 1000, 1090, 1100, 1000], "wait": [1000, 1020, 5, 5, 5, 5],
+        "gave_up": [True, True, False, False, False, False],
     }  # fmt: skip
-    assert replacements(**columns).tolist() == [3, -1, -1, 2, -1]
-    assert replacements(**columns, within=5).tolist() == [-1, -1, -1, 2, -1]
+    assert replacements(**columns).tolist() == [3, -1, -1, -1, -1, -1]  # taken by the other
+    columns["processors"][0] = 3
+    assert replacements(**columns).tolist() == [4, 3, -1, -1, -1, -1]  # the same executable
+    assert replacements(**columns, within=60).tolist() == [-1, 3, -1, -1, -1, -1]
