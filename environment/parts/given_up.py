@@ -239,7 +239,7 @@ def imputed_run_times(
     place = stream.random(len(rows))
     requested = jobs.requested_time[rows]
     found = np.maximum(requested, 1)
-    if not len(others):
+    if not len(others) or not len(rows):
         return found
     keys = np.stack((jobs.user[rows], jobs.processors[rows], requested))
     unique, group = np.unique(keys, axis=1, return_inverse=True)

@@ -100,7 +100,8 @@ class JobsGivenUp(TraceScenario):
             return
         left = np.append(gave_up(trace), False)[rows]  # of jobs that users added: the last
         gone = np.flatnonzero(left)
-        if not len(gone):
+        patient = self.given_up.startswith(PATIENCE) and self.scheduler != RECORDED
+        if not (len(gone) or patient):
             return
         from hpcrowd.environment.parts.given_up import GivenUp, imputed_run_times
 
@@ -109,7 +110,7 @@ class JobsGivenUp(TraceScenario):
         run_time = self.conversion().run_time(jobs.recorded_end - jobs.recorded_start)
         stream = model.streams.generator("given up", "run times")
         unknown[gone] = imputed_run_times(jobs, gone, run_time, stream)
-        if not self.given_up.startswith(PATIENCE) or self.scheduler == RECORDED:
+        if not patient:
             model.attach(GivenUp(waits, unknown))
             return
         waits = np.where(left, waits, self._patience(trace, rows, model))

@@ -330,6 +330,19 @@ def test_patience_is_fitted_to_the_log():
     assert "ran that had been given up" in runs[0].parts["given up"].lines({})[1]
 
 
+def test_patience_from_another_log(impatient):
+    """It counts where nobody gave up in the record, too; there is none to fit to such a log."""
+    trace = log_of((1, 0, 0, 10**7, 8), *((n, 10, 5, 60, 8) for n in range(2, 30)))
+    run = replay(trace, users="rigid", scheduler="fcfs", given_up=f"patience:{impatient}")
+    account = run.summary()["given_up"]
+    assert account["jobs_given_up"] == run.metrics["jobs_cancelled"] > 20
+    assert account["given_up_processor_h"] == account["jobs_given_up"] * 8 * 60 / 3600
+    with pytest.raises(TraceError, match="no job was given up"):
+        replay(trace, given_up="patience")
+    recorded = replay(trace, users="rigid", scheduler="recorded", given_up=f"patience:{impatient}")
+    assert recorded.jobs.wait_ended.tolist() == (trace["submit"] + trace["wait"]).tolist()
+
+
 def test_wrong_modes(tmp_path):
     """An unknown mode and a missing file are errors of one line."""
     trace = log_of((1, 0, 0, 100, 8))
