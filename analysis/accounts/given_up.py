@@ -5,14 +5,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, override
 
+import numpy as np
+
 from hpcrowd.analysis.parts import RunPart
+from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.quantities import format_duration, plural
+
+#: The meaning of each column of ``given_up.parquet``.
+MEANING = {
+    "row": "row in jobs.parquet",
+    "number": "job number, as in jobs.parquet",
+    "imputed_run_time": "s; that of a similar job: it had been given up in the record, and ran",
+}
 
 
 class GaveUp(RunPart):
-    """How many jobs left the queue, how long they had waited, and how much work that is."""
+    """How many jobs left the queue, how long they had waited, and how much work that is.
+
+    ``rows`` has the run times that are imputed, s, by row, of jobs that ran.
+    """
 
     name, key, leads = "given up", "given_up", True
+    file, meaning = "given_up", MEANING
+
+    @override
+    def job_columns(self) -> dict[str, Any]:
+        return {"imputed_run_time": self.rows} if self.rows else {}
+
+    @override
+    def columns(self, jobs: JobTable) -> dict[str, Any]:
+        if not self.rows:
+            return {}
+        rows = np.array(list(self.rows), np.int64)
+        times = list(self.rows.values())
+        return {"row": rows, "number": jobs.number[rows], "imputed_run_time": times}
+
+    @override
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> dict[int, int]:
+        return dict(zip(columns["row"], columns["imputed_run_time"], strict=True))
 
     @override
     def lines(self, configuration: Mapping[str, Any]) -> list[str]:

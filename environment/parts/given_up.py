@@ -184,7 +184,6 @@ class GivenUp(Part):
         rows = rows[jobs.state[rows] == State.CANCELLED]  # not: replaced in the same second
         needed = np.where(self.unknown == UNKNOWN, jobs.run_time[: len(self.unknown)], self.unknown)
         waits = jobs.end[rows] - jobs.submit[rows]
-        ran = (self.unknown != UNKNOWN) & (jobs.start[: len(self.unknown)] != UNKNOWN)
         found: dict[str, Any] = {
             "jobs_given_up": len(rows),
             "given_up_processor_h": float(jobs.processors[rows] @ needed[rows] / HOUR),
@@ -194,10 +193,16 @@ class GivenUp(Part):
         }
         if self.run:
             found |= {
-                "jobs_with_imputed_run_time": int(ran.sum()),
+                "jobs_with_imputed_run_time": len(self.imputed()),
                 "jobs_not_replaced": len(self._left_out),
             }
         return found
+
+    def imputed(self) -> dict[int, int]:
+        """Return the imputed run times of jobs that ran, s, by row, once the run is over."""
+        ran = self.run & (self._model.jobs.start[: len(self.unknown)] != UNKNOWN)
+        rows = np.flatnonzero(ran & (self.unknown != UNKNOWN))
+        return dict(zip(rows.tolist(), self.unknown[rows].tolist(), strict=True))
 
     @override
     def end(self) -> dict[str, Any]:

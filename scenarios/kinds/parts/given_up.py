@@ -151,7 +151,7 @@ class JobsGivenUp(TraceScenario):
             return found
         from hpcrowd.analysis.accounts.given_up import GaveUp
 
-        return [*found, GaveUp(part.account())]
+        return [*found, GaveUp(part.account(), part.imputed())]
 
 
 def _replaced_by(trace: Trace, rows: Int64s, processors: Int64s, left: Any) -> Int64s:

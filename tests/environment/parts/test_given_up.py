@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hpcrowd import State, parse_swf
+from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.parts.given_up import ALIKE, GivenUp, imputed_run_times
@@ -315,7 +316,7 @@ def test_modes(story, mode, scheduler, impatient):
     assert tuple(run.jobs.start.tolist()) == starts[mode][scheduler]
 
 
-def test_patience_is_fitted_to_the_log():
+def test_patience_is_fitted_to_the_log(tmp_path):
     """Without a file it is that of the log itself; nobody gives up before he did in the record."""
     jobs = [(n, 10 * n, 300, *((-1, 8, 5) if n % 3 == 0 else (50, 8, 1)), n % 4) for n in range(40)]
     trace = log_of(*jobs)
@@ -327,6 +328,14 @@ def test_patience_is_fitted_to_the_log():
     assert ((jobs.end - jobs.submit)[left & gone] <= 300).all()  # less if one takes its place
     assert ((jobs.end - jobs.submit)[left & ~gone] > 300).all()
     assert (jobs.start[gone] != UNKNOWN).any()
+    frame = runs[0].to_frame()
+    marked = frame.imputed_run_time.notna()
+    assert marked.tolist() == (gone & (jobs.start != UNKNOWN)).tolist()
+    assert (frame.imputed_run_time == frame.run_time)[marked].all()
+    write_results(runs[0], tmp_path / "out", plots=False)
+    again = read_results(tmp_path / "out").parts["given up"]
+    assert again.account == runs[0].parts["given up"].account
+    assert again.rows == runs[0].parts["given up"].rows
     assert "ran that had been given up" in runs[0].parts["given up"].lines({})[1]
 
 
