@@ -19,8 +19,9 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 Floats = NDArray[np.float64]
 
-#: Latest jobs of a user alike that say how often it gives up such jobs; our choice, as the other
-#: numbers here, by the first half of SDSC-DS.
+#: Latest jobs of a user alike that say how often it gives up such jobs; twice as many of all of its
+#: jobs, and of those alike at such waits. Our choice by the first half of SDSC-DS, as all numbers
+#: here.
 LATEST = 10
 
 #: Latest jobs of everybody that say how often users of the site give up.
@@ -98,7 +99,8 @@ class Submissions:
             exposed, gone, np.ones(len(user)), PRIOR, LATEST_OF_ALL
         )
         own = mine.rates(exposed, gone, everybody, PRIOR)
-        theirs = same.rates(exposed, gone, own, PRIOR_OF_OWN, LATEST)
+        lately = mine.rates(exposed, gone, own, PRIOR_OF_OWN, 2 * LATEST)
+        theirs = same.rates(exposed, gone, lately, PRIOR_OF_OWN, LATEST)
         found = [own, theirs]
         for past, towards, latest in ((mine, own, None), (same, theirs, 2 * LATEST)):
             for low, high in pairwise((*BANDS, np.iinfo(np.int64).max)):

@@ -32,7 +32,7 @@ TRIAL = 0.6
 
 #: Days before, whose jobs given up by those expected are the pace of the next day, and the jobs
 #: given up that weigh as much as a pace of 1. Our choice, by the first half of SDSC-DS.
-PACE, PACE_PRIOR = 21, 20.0
+PACE, PACE_PRIOR = 7, 20.0
 
 #: Share of the weeks that intervals are to hold.
 HELD = 0.9

@@ -166,7 +166,7 @@ def command(
         if elsewhere or pauses != "drawn":
             raise QuantityError("elsewhere, pauses recorded: not with --month; leave them out")
         return judge_month(traces, how, users, rules, seed, out, as_json=as_json)
-    models = models_of(PRESETS if users is None else map(str.strip, users.split(",")))
+    models = models_of(PRESETS if users is None else users.split(","))
     if elsewhere and len(traces) == 1:
         raise QuantityError("elsewhere: there is one trace only; give others to fit the model to")
     if out is not None:
@@ -184,8 +184,7 @@ def command(
                 processors=log.processors, drawn=pauses == "drawn", seed=seed,
                 progress=progress if len(traces) == 1 else partial(_labelled, progress, name),
             )  # fmt: skip
-    _finish(found, logs, notes, out, as_json=as_json)
-    return None
+    return _finish(found, logs, notes, out, as_json=as_json)
 
 
 def _finish(
@@ -486,7 +485,7 @@ def models_of(users: Iterable[str]) -> list[UserModel]:
     from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
     models: list[UserModel] = []
-    for name in users:
+    for name in map(str.strip, users):
         if name.endswith(".toml"):
             population = PopulationConfig.read(name)
             models.append(UserModel(population.name, population.mixture()))
