@@ -8,7 +8,7 @@ from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.parts.given_up import ALIKE, GivenUp, imputed_run_times
 from hpcrowd.environment.traces.trace import Conversion, gave_up, jobs_from_trace
-from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -350,6 +350,16 @@ def test_patience_from_another_log(impatient):
         replay(trace, given_up="patience")
     recorded = replay(trace, users="rigid", scheduler="recorded", given_up=f"patience:{impatient}")
     assert recorded.jobs.wait_ended.tolist() == (trace["submit"] + trace["wait"]).tolist()
+
+
+def test_the_file_counts(impatient):
+    """Its path is relative to the folder of a scenario; what it holds decides what a run is."""
+    config = ReplayConfig.configure(given_up=f"patience:{impatient.name}", folder=impatient.parent)
+    assert config.completed()["given_up"] == f"patience:{impatient}"
+    (sums,) = {config.identity()["given_up"], config.sums()[impatient.name]}
+    assert len(sums) == 64
+    assert config.label().endswith(f"given_up patience:{impatient.name}, easy")
+    assert config.conversion().given_up == "recorded"
 
 
 def test_wrong_modes(tmp_path):
