@@ -99,7 +99,9 @@ PARTS = {
         analysis/forecast/ analysis/pictures/fan environment/state/ scenarios/forecasts/
         scenarios/commands/simulate/forecast
         """,
-    "validation": "analysis/validation/ scenarios/commands/models/validate",
+    "validation": """
+        analysis/validation/ analysis/patience/judge scenarios/commands/models/validate
+        """,
     "calibration": """
         analysis/calibration/ scenarios/calibration/ scenarios/commands/models/calibrate
         """,

@@ -211,11 +211,11 @@ def _fit_patience(
         (format_duration(int(wait)), f"{share:.1%}")
         for wait, share in about["given_up_within_s"].items()
     ]
-    heading = "Given up, if none started"
-    console.print(plain_table("within", "jobs", rows=rows, title=heading))
+    console.print("Given up, if none started", style="bold")
+    console.print(plain_table("within", "jobs", rows=rows))
     rows = [(name, f"{times:.1f}") for name, times in about["times_as_often"].items()]
-    heading = "What was given up before, and how much more often jobs are given up"
-    console.print(plain_table("rate of", "times", rows=rows, title=heading))
+    console.print("How much more often users give up who did so before", style="bold")
+    console.print(plain_table("rate", "times", rows=rows))
     console.print(
         "Times: at the 90th percentile of jobs against the 10th. own: of the user; alike: of the "
         "user's jobs of that size; then: at such waits.\n"

@@ -342,8 +342,8 @@ def show_patience(found: PatienceJudgement, title: str) -> None:
             found.waits[1:], found.by_wait, fitted.by_wait, strict=True
         )
     ]
-    heading = "Given up in tenths of the waits"
-    console.print(plain_table("wait up to", "recorded", "fitted", rows=tenths, title=heading))
+    console.print("Given up in tenths of the waits", style="bold")
+    console.print(plain_table("wait up to", "recorded", "fitted", rows=tenths))
     console.print(
         f"error: of jobs given up in a week, median over {len(found.weeks)} weeks; ratio: expected "
         "by recorded; held: weeks in their 90 % interval; concordance: of risks, at the wait of "
