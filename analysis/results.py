@@ -8,6 +8,8 @@ attempts.parquet    runs that the platform stopped or that were preempted, if th
                     columns of :data:`hpcrowd.environment.engine.attempts.MEANING`
 rejections.parquet  jobs that can never run on a machine of nodes, if there were any, the columns
                     of :data:`hpcrowd.analysis.accounts.nodes.REJECTION_MEANING`
+given_up.parquet    which jobs have an imputed run time, if users have patience and any ran that had
+                    been given up, the columns of :data:`hpcrowd.analysis.accounts.given_up.MEANING`
 components.parquet  which rows are components of one job, if a grid split any, the columns of
                     :data:`hpcrowd.analysis.accounts.grid.COMPONENT_MEANING`
 energy.parquet      energy, carbon and cost of every job, with a description of power, the columns

@@ -441,8 +441,13 @@ class JobTable:
     @property
     def wait_ended(self) -> Int64s:
         """When each job left the queue, started or taken back, s; -1 not known, shape (jobs,)."""
-        back = (self.start == UNKNOWN) & (self.state == State.CANCELLED)
-        return np.where(back, self.end, self.start)
+        return np.where(self.left_queue, self.end, self.start)
+
+    @property
+    def left_queue(self) -> NDArray[np.bool_]:
+        """Which jobs were taken back before they started, shape (jobs,)."""
+        left: NDArray[np.bool_] = (self.start == UNKNOWN) & (self.state == State.CANCELLED)
+        return left
 
     @property
     def ran(self) -> NDArray[np.bool_]:

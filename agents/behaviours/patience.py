@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What, Why
-from hpcrowd.agents.behaviours.parts import UNCONFIRMED, Note, Part, setting
+from hpcrowd.agents.behaviours.parts import UNCONFIRMED, Note, Part, PartFile, setting
 from hpcrowd.agents.behaviours.reactions import FACTOR
 from hpcrowd.agents.behaviours.triggers import check_nodes
 from hpcrowd.environment.clock import HOUR
@@ -24,6 +24,8 @@ from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
+    from hpcrowd.agents.patience.model import FittedPatience
+    from hpcrowd.agents.patience.submissions import Submissions
     from hpcrowd.environment.jobs import Int64s
 
 #: What users do with a job that leaves the queue.
@@ -42,8 +44,9 @@ RESPONSE = {
 class Patience(Part):
     """Leave the queue after a wait, and submit again smaller, later, elsewhere or never.
 
-    One of ``wait``, ``mean`` and ``times`` says how long a job waits at most. Time counts from the
-    submission; a user who looks in the same second in which a job would start takes it back.
+    One of ``wait``, ``mean``, ``times`` and ``fitted`` says how long a job waits at most. Time
+    counts from the submission; a user who looks in the same second in which a job would start takes
+    it back.
 
     A job that never comes back is ``cancelled``, and over for its user. One that comes back keeps
     its row: its submission is then the last one, and its user waits on. A *smaller* job gets
@@ -59,6 +62,10 @@ class Patience(Part):
         s; of exponentially distributed times, one drawn for each submission (our choice).
     times
         Multiple of the requested time.
+    fitted
+        File of ``hpcrowd fit patience``, from which one is drawn for each recorded job. It is
+        longer than the recorded wait of a job that started then. Jobs that were given up in the
+        record leave as the replay has them do, and jobs that reactions add wait until they start.
     then
         ``never``, ``later``, ``smaller`` or ``elsewhere``.
     after
@@ -84,6 +91,9 @@ class Patience(Part):
     times: float | None = setting(
         None, "instead: waits as multiples of the requested time", above=0
     )
+    fitted: PartFile | None = setting(  # noqa: RUF009
+        None, "instead: file of `hpcrowd fit patience`"
+    )
     then: Literal["never", "later", "smaller", "elsewhere"] = setting(
         "never", "how a job that left is submitted again: never, later, smaller or elsewhere"
     )
@@ -100,16 +110,27 @@ class Patience(Part):
     )
 
     def __post_init__(self) -> None:
-        given = [name for name in ("wait", "mean", "times") if getattr(self, name) is not None]
+        lengths = ("wait", "mean", "times", "fitted")
+        given = [name for name in lengths if getattr(self, name) is not None]
         if len(given) != 1:
             found = " and ".join(given) or "none"
-            raise QuantityError(f"patience: give one of wait, mean and times, not {found}")
+            raise QuantityError(f"patience: give one of wait, mean, times and fitted, not {found}")
+        if self.fitted is not None:
+            given = []
+            self.model()  # so that mistakes show
         for name in (*given, "after", "most"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise QuantityError(f"patience {name} {getattr(self, name):g}: must be more than 0")
         check_choice("patience then", self.then, THEN)
         if not 0 < self.factor < 1:
             raise QuantityError(f"patience factor {self.factor:g}: between 0 and 1, such as 0.5")
+
+    def model(self) -> FittedPatience:
+        """Return the model of the file."""
+        from hpcrowd.agents.patience.model import FittedPatience
+
+        assert self.fitted is not None
+        return FittedPatience.load(self.fitted)
 
     def leaving(self) -> Leaving:
         """Return what lets the jobs of users leave the queue, for one run."""
@@ -133,6 +154,9 @@ class Leaving:
         self.patience = patience
         self.name = f"patience {patience.then}"
         self._streams: dict[int, np.random.Generator] = {}
+        self._model = None if patience.fitted is None else patience.model()
+        self._known: Submissions | None = None  # what users knew of their recorded jobs
+        self._drawn: Int64s = np.zeros(0, np.int64)  # how long these wait, s
         self._came_back: dict[int, int] = {}  # how often, by row
         self._looked: dict[int, int] = {}  # events in all at the last look, by row
 
@@ -142,14 +166,39 @@ class Leaving:
             check_nodes(user, self.name)
         if self.patience.mean is not None:
             self._streams[user.number] = user.model.streams.generator("patience", user.number)
+        if self._model is not None:
+            self._draw(self._model, user)
+
+    def _draw(self, fitted: FittedPatience, user: ReplayUser) -> None:
+        """Draw how long the recorded jobs of a user wait."""
+        from hpcrowd.agents.patience.submissions import Submissions
+        from hpcrowd.environment.parts.given_up import GivenUp
+
+        model, jobs = user.model, user.model.jobs
+        waits = jobs.recorded_start - jobs.recorded_submit
+        part = model.parts.of(GivenUp)
+        gone = np.zeros(len(jobs), np.bool_)
+        if part is not None:
+            gone[: len(part.unknown)] = part.unknown != UNKNOWN
+        if self._known is None:
+            self._known = Submissions.of(
+                jobs.user, jobs.processors, jobs.requested_time, jobs.queue,
+                jobs.recorded_submit, waits, gone,
+            )  # fmt: skip
+            self._drawn = np.full(len(jobs), FOREVER)
+        rows = np.flatnonzero((jobs.user == user.number) & ~gone)
+        stream = model.streams.generator("patience", user.number)
+        self._drawn[rows] = fitted.draw(self._known.take(rows), stream, waits[rows])
 
     def submitted(self, user: ReplayUser, rows: Int64s) -> None:
         """Set an alarm for each of the jobs that were just submitted."""
         jobs, model = user.model.jobs, user.model
         stands = (jobs.state[rows] == State.UNFINISHED) & (jobs.submit[rows] != UNKNOWN)
         for row, at in zip(rows[stands].tolist(), jobs.submit[rows[stands]].tolist(), strict=True):
-            until = max(at + self._length(user, row), model.time)  # it may have waited for long
-            model.call_at(until, self._lose, user, row, at)
+            length = self._length(user, row)
+            if length < FOREVER:
+                until = max(at + length, model.time)  # it may have waited for long
+                model.call_at(until, self._lose, user, row, at)
 
     def comes_back(self, row: int) -> bool:
         """Return whether a job has left the queue and was submitted again."""
@@ -158,6 +207,8 @@ class Leaving:
     def _length(self, user: ReplayUser, row: int) -> int:
         """Return how long a job waits at most from now on, s."""
         patience = self.patience
+        if self._model is not None:
+            return int(self._drawn[row]) if row < len(self._drawn) else FOREVER
         if patience.wait is not None:
             return patience.wait
         if patience.mean is not None:

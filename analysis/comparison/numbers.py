@@ -19,6 +19,12 @@ import numpy as np
 
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.accounts.nodes import partitions_in
+from hpcrowd.analysis.comparison.given_up import (
+    WORDS,
+    any_given_up,
+    given_up_in,
+    given_up_in_both,
+)
 from hpcrowd.analysis.metrics import METRICS, OTHER_WORDS, PER_USER, Metric, per_user
 from hpcrowd.analysis.paired import (
     CONFIDENCE,
@@ -311,6 +317,36 @@ class Comparison:
         }
 
     @cached_property
+    def given_up(self) -> dict[str, list[Estimate | None]]:
+        """What users gave up in the queue, by group; see :mod:`.given_up`. Empty if nothing was.
+
+        Runs are paired with those of the first group by seed, if both have it.
+        """
+        if not any_given_up(self.runs):
+            return {}
+        first = self.groups[0]
+        by_seed = dict(zip(reversed(first.seeds), reversed(first.runs), strict=True))
+
+        def of(group: Group, paired: bool) -> list[dict[str, float]]:
+            return [
+                given_up_in(run)
+                | (given_up_in_both(by_seed.get(seed, first.first), run) if paired else {})
+                for seed, run in zip(group.seeds, group.runs, strict=True)
+            ]
+
+        found = [
+            of(group, paired and group is not first)
+            for group, paired in zip(self.groups, self.paired, strict=True)
+        ]
+        return {
+            name: [
+                t_interval([run[name] for run in runs]) if name in runs[0] else None
+                for runs in found
+            ]
+            for name in WORDS
+        }
+
+    @cached_property
     def metrics(self) -> pd.DataFrame:
         """Rows (metric, group): ``mean`` over seeds, ``low``, ``high``, ``runs``."""
         return _frame(self.groups, self.estimates, _estimate, METRIC_COLUMNS)
@@ -435,6 +471,11 @@ class Comparison:
                         name: _estimate(waits[place])
                         for name, waits in self.partition_waits.items()
                     },
+                    **(
+                        {"given_up": {n: _estimate(of[place]) for n, of in self.given_up.items()}}
+                        if self.given_up
+                        else {}
+                    ),
                 }
                 for place, (group, paired) in enumerate(zip(self.groups, self.paired, strict=True))
             ],

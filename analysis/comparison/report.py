@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpcrowd.analysis.comparison.given_up import WORDS, amount_of
 from hpcrowd.analysis.comparison.multiples import MOST_OVERLAID, wait_shares
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS, Comparison, Group, named_work
 from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
@@ -252,6 +253,9 @@ def comparison_tables(comparison: Comparison) -> Iterator[Section]:
             for name, found in waits.items()
         ]
         yield Section("partitions", "Mean wait by partition", [table_of(titles, rows, "")])
+    if comparison.given_up:
+        rows = [(WORDS[name], found, "") for name, found in given_up_cells(comparison)]
+        yield Section("given-up", "Jobs given up in the queue", [table_of(titles, rows, "")])
     if len(groups) > 1:
         rows = [
             (words_of(name), [format_difference(name, d) for d in differences[name]], "")
@@ -266,6 +270,18 @@ def comparison_tables(comparison: Comparison) -> Iterator[Section]:
         )
         title = f"Users compared with {groups[0].label}"
         yield Section("users", title, [*paragraphs([told]), _users_table(comparison)])
+
+
+def given_up_cells(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
+    """Yield the names of what was given up in the queue, and the texts of all groups."""
+    for name, found in comparison.given_up.items():
+        yield (
+            name,
+            [
+                "-" if one is None else _with_half_width(amount_of(name, one.mean), one.half_width)
+                for one in found
+            ],
+        )
 
 
 def group_origins(groups: Sequence[Group]) -> tuple[list[str], list[dict[str, Any]]]:

@@ -312,6 +312,11 @@ class Moment:
         return self.submitted & ~self.started & over
 
     @cached_property
+    def given_up(self) -> Bools:
+        """Which jobs were taken back before they started, shape (jobs,)."""
+        return self.never_ran & self.jobs.left_queue
+
+    @cached_property
     def waiting(self) -> Bools:
         """Which jobs are waiting, shape (jobs,)."""
         return self.submitted & ~self.started & ~self.never_ran

@@ -107,8 +107,9 @@ def users_table(moment: Moment) -> pd.DataFrame:
     -------
     frame
         ``user`` number, ``user_name`` if the trace has names, ``state`` (one of :data:`STATES`),
-        ``jobs_done`` (ran to their end), ``jobs_waiting``, ``jobs_running``, ``wait_mean_s`` of the
-        jobs that started, ``lateness_mean_s`` of the submitted jobs with a record, ``mood`` in
+        ``jobs_done`` (ran to their end), ``jobs_waiting``, ``jobs_running``, ``jobs_given_up``
+        (taken back before they started; missing if none was), ``wait_mean_s`` of the jobs that
+        started, ``lateness_mean_s`` of the submitted jobs with a record, ``mood`` in
         doublings for users with a satisfaction (0: as usual, 1: twice as bad),
         ``next_submission_s`` since the origin if known, ``behaviour`` if users differ in it, and
         with several clusters ``submits_to``: the name of one, or ``grid`` for its broker. Unknown
@@ -160,6 +161,7 @@ def users_table(moment: Moment) -> pd.DataFrame:
     # Includes users who have only a stopped job to submit again.
     states[(states == DONE) & (sums(coming) > 0)] = THINKING
     known = following < np.iinfo(np.int64).max
+    given_up = np.flatnonzero(moment.given_up)
     return pd.DataFrame(
         {
             **jobs.with_names(numbers),
@@ -167,6 +169,7 @@ def users_table(moment: Moment) -> pd.DataFrame:
             "jobs_done": starts - ran,
             "jobs_waiting": waits,
             "jobs_running": ran,
+            "jobs_given_up": sums(given_up) if len(given_up) else np.nan,
             "wait_mean_s": means_of(sums(started, wait), starts),
             "lateness_mean_s": means_of(sums(recorded, late), sums(recorded)),
             "mood": mood,

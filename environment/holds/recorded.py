@@ -21,7 +21,7 @@ from hpcrowd.environment.holds.rules import Condition, Parent, Rules, account_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.traces.formats.common.site_columns import EarlierRun, of_jobs, site_numbers
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import Trace, gave_up
 
 #: The type that waits for earlier jobs of the same user and name.
 SINGLETON = "singleton"
@@ -264,6 +264,7 @@ class _Reader:
             for name in ("begin", "eligible", "throttle")
         )
         self.failed = self.known & _failed(trace)[source_row]
+        self.never_ran = self.known & gave_up(trace)[source_row]
         self.dependency = self._texts(trace, "dependency")
         clusters = self._texts(trace, "cluster_name") if "cluster_name" in trace.extra else None
         partition = trace["partition"][source_row].astype(np.int64)
@@ -344,8 +345,13 @@ class _Reader:
         return [found[other] for other in sorted(found)]
 
     def _checked(self, row: int, others: list[int], condition: Condition) -> dict[int, Parent]:
-        """Return the jobs that a job waited for indeed, as the log has it."""
+        """Return the jobs that a job waited for indeed, as the log has it.
+
+        A job that never ran may have waited for all of them.
+        """
         jobs, found = self.jobs, {}
+        if self.never_ran[row]:
+            return {other: Parent(other, condition) for other in others if other != row}
         started = jobs.recorded_start[row]
         for other in others:
             if other == row or (started != UNKNOWN and jobs.recorded_end[other] > started):

@@ -26,7 +26,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, override
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
 from hpcrowd.agents.behaviours.activity import SameWindow
 from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part, parameters_of
@@ -102,6 +102,17 @@ class UsersConfig(_EntryWithParts):
         (),
         description="what users do instead of submitting: do, when, and settings of both",
     )
+
+    @field_validator("patience", mode="before")
+    @classmethod
+    def _fitted(cls, given: Any) -> Any:
+        """Take ``fitted:FILE`` for a table with the file."""
+        if not isinstance(given, str):
+            return given
+        name, _, file = given.partition(":")
+        if name != "fitted" or not file:
+            raise ValueError("a table, or fitted:FILE with a file of `hpcrowd fit patience`")
+        return {"fitted": file}
 
     def recipe(self, folder: Path = Path()) -> Recipe | SiteModel | Callable[..., Any]:
         """Return the recipe or the maker of the behaviour; paths are relative to ``folder``."""
@@ -240,6 +251,8 @@ class PopulationConfig(FileConfig):
                  if "file" in reaction]  # fmt: skip
         models = [cluster.estimates for cluster in self.clusters.values()]
         names += [model for model in models if model.endswith(".json")]
+        patience = [getattr(entry, "patience", None) for entry in self.users]
+        names += [one.fitted for one in patience if one is not None and one.fitted]
         return {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
 
     def mixture(self) -> Mixture:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcrowd.analysis.comparison.given_up import WORDS
 from hpcrowd.analysis.comparison.numbers import Comparison, compare
 from hpcrowd.analysis.comparison.report import (
     OF_USERS,
     format_difference,
     format_estimate,
     format_users,
+    given_up_cells,
     headline,
     shown_metrics,
     signed,
@@ -93,6 +95,8 @@ def tables(comparison: Comparison) -> list[Table]:
         found.append(_differences_table(comparison))
     if comparison.partition_waits:
         found.append(_partitions_table(comparison))
+    if comparison.given_up:
+        found.append(_given_up_table(comparison))
     if any(one is not None for one in comparison.user_differences["wait_mean_s"]):
         found.append(_users_table(comparison))
     return found
@@ -130,6 +134,15 @@ def _partitions_table(comparison: Comparison) -> Table:
             a, b = waits
             cells.append("-" if a is None or b is None else signed("wait_mean_s", b.mean - a.mean))
         table.add_row(name, *cells)
+    return table
+
+
+def _given_up_table(comparison: Comparison) -> Table:
+    """Return what users gave up in the queue, what is recovered, and who stays."""
+    letters = map(letter, range(len(comparison.groups)))
+    table = plain_table("given up in the queue", *letters)
+    for name, cells in given_up_cells(comparison):
+        table.add_row(WORDS[name], *cells)
     return table
 
 

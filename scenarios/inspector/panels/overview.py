@@ -101,6 +101,8 @@ def numbers(
         number("lateness_mean_s", "Mean lateness", "s", late, "lower"),
         number("jobs_completed", "Jobs finished", "jobs", int(ended.sum()), "higher"),
     ]  # fmt: skip
+    if given_up := int(moment.given_up.sum()):
+        values.append(number("jobs_given_up", "Jobs given up", "jobs", given_up, "lower"))
     return {"until": now, "values": [*values, *more]}
 
 

@@ -45,6 +45,7 @@ COLUMNS = {
     "done": "jobs_done",
     "running": "jobs_running",
     "waiting": "jobs_waiting",
+    "given_up": "jobs_given_up",
     "wait": "wait_mean_s",
     "slowdown": "slowdown_mean",
     "lateness": "lateness_mean_s",

@@ -1,6 +1,6 @@
 /** Differences between two runs, user by user. */
 
-import { el, setText } from "./dom.js";
+import { el, setHidden, setText } from "./dom.js";
 import { count, duration, plural } from "./clock.js";
 import { Panel } from "./panel.js";
 import { Table } from "./table.js";
@@ -12,6 +12,7 @@ const MEASURES = [
   ["wait", "Mean wait", "s"],
   ["lateness", "Mean lateness", "s"],
   ["slowdown", "Slowdown", ""],
+  ["given_up", "Jobs given up", "jobs"],
 ];
 
 /** A cell with a bar: to the right if positive, to the left if negative. */
@@ -78,7 +79,8 @@ export class DifferencesPanel extends Panel {
   columns() {
     const { app } = this;
     const unit = () => MEASURES.find(([key]) => key === this.measure)[2];
-    const show = (value) => (value === null || value === undefined ? "" : unit() === "s" ? duration(value) : value.toFixed(1));
+    const show = (value) => 
+      value === null || value === undefined ? "" : unit() === "s" ? duration(value) : unit() ? count(value) : value.toFixed(1);
     return [
       {
         key: "user",
@@ -142,9 +144,13 @@ export class DifferencesPanel extends Panel {
     const others = new Map(right.map((row) => [row.user, row]));
     const numbers = new Set([...left, ...right].map((row) => row.user));
     const known = new Map(left.map((row) => [row.user, row]));
+    const givesUp = (row) => (row.given_up ?? 0) > 0;
+    setHidden(this.choice.lastChild, ![...left, ...right].some(givesUp));
+    const none = this.measure === "given_up" ? 0 : null; // a run in which nobody gave up has no such column
+    const valueOf = (row) => (row ? (row[this.measure] ?? none) : null);
     const rows = [...numbers].map((user) => {
       const [one, other] = [known.get(user), others.get(user)];
-      const [a, b] = [one?.[this.measure] ?? null, other?.[this.measure] ?? null];
+      const [a, b] = [valueOf(one), valueOf(other)];
       return {
         user,
         a,
@@ -157,10 +163,14 @@ export class DifferencesPanel extends Panel {
     const compared = rows.filter((row) => row.difference !== null);
     const better = compared.filter((row) => row.difference < 0).length;
     const worse = compared.filter((row) => row.difference > 0).length;
+    const stay = compared.filter((row) => row.a && !row.b).length;
+    const leave = compared.filter((row) => !row.a && row.b).length;
+    const staying =
+      this.measure === "given_up" ? `${plural(stay, "user")} gave up jobs in A only, ${count(leave)} in B only. ` : "";
     setText(
       this.summary,
       compared.length
-        ? `${plural(better, "user")} better off in B, ${count(worse)} worse off, ${count(compared.length - better - worse)} the same. Click a user to choose them, and again to open them.`
+        ? `${staying}${plural(better, "user")} better off in B, ${count(worse)} worse off, ${count(compared.length - better - worse)} the same. Click a user to choose them, and again to open them.`
         : "",
     );
     this.table.chosen = (row) => row.user === this.app.state.user;

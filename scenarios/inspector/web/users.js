@@ -49,6 +49,13 @@ export class UsersPanel extends Panel {
       { key: "done", text: "Jobs done", number: true, show: count },
       { key: "running", text: "Running", number: true, show: count },
       { key: "waiting", text: "Waiting", number: true, show: count },
+      {
+        key: "given_up",
+        text: "Given up",
+        number: true,
+        show: count,
+        title: "Jobs that the user took back before they started",
+      },
       { key: "wait", text: "Mean wait", number: true, show: duration },
       {
         key: "lateness",

@@ -11,7 +11,7 @@ from hpcrowd import ClusterSpec, Recipe, Simulation, State, Work, add_users, job
 from hpcrowd.agents.behaviours.parts import Reaction
 from hpcrowd.analysis.accounts.reactions import account, notes_of
 from hpcrowd.behaviours import DecisionLog, Decisions, Patience, SessionGraph
-from hpcrowd.environment.errors import QuantityError, SimulationError
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, SimulationError
 from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.grids import Grid
@@ -19,6 +19,7 @@ from hpcrowd.reactions import Delay, During, ExpectedWait, LookAgain, QueueLonge
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
 from tests.support.behaviours import react
+from tests.support.patience import even_patience
 from tests.support.populations import small_log
 from tests.support.simulations import both, simulation_of
 
@@ -191,6 +192,48 @@ def test_patience_in_files(make_trace):
     assert (
         found.metrics["jobs_cancelled"] == found.parts["reactions"].account["jobs_left_queue"] > 10
     )
+
+
+@pytest.fixture
+def fitted(tmp_path):
+    """The file of a patience of an hour or so, whoever waits."""
+    return even_patience(tmp_path, -1.0)
+
+
+def test_fitted_patience(make_jobs, fitted):
+    """It is longer than the recorded wait of a job, and each user's own."""
+
+    def ends(users, waits):
+        many = [(0, 10**7, 4, 10**7, 9), *((1, 5, 4, 5, user) for user in range(1, users))]
+        jobs = make_jobs(*many)
+        jobs.recorded_start[1:] += waits
+        run(jobs, patience=Patience(fitted=fitted))
+        left = jobs.state == State.CANCELLED
+        assert left.mean() > 0.7  # the others have all the patience in the world
+        return (jobs.end - jobs.submit)[left]
+
+    few = ends(5, 0)
+    assert 1 < len(set(few.tolist()))
+    assert few.tolist() == ends(6, 0)[:4].tolist()
+    assert (ends(100, 0) < 5000).any()
+    assert (ends(100, 5000) > 5000).all()
+
+
+def test_fitted_patience_in_files(make_trace, fitted):
+    """A text names its file, as a table does; the file counts for the identity of the users."""
+    found = []
+    for patience in (f"fitted:{fitted.name}", {"fitted": fitted.name}):
+        entry = {"behaviour": "adjusted", "patience": patience}
+        population = PopulationConfig.configure(users=[entry], folder=fitted.parent)
+        assert [fitted.name] == list(population.sums())
+        found.append(replay(small_log(make_trace), users=population, processors="4"))
+    assert np.array_equal(found[0].jobs.matrix, found[1].jobs.matrix)
+    assert 0 == found[0].metrics["jobs_unfinished"]
+    assert found[0].metrics["jobs_cancelled"] > 10
+    for wrong, rule in (("fitted", "fitted:FILE"), ("fitted:none.json", "none.json")):
+        entry = {"behaviour": "adjusted", "patience": wrong}
+        with pytest.raises(HpcrowdError, match=rule):
+            PopulationConfig.configure(users=[entry], folder=fitted.parent)
 
 
 def test_forks_keep_alarms_and_draws(make_trace):

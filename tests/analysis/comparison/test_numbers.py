@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hpcrowd import HpcrowdError, JobTable, Run, State, compare
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS
+from hpcrowd.analysis.comparison.report import comparison_tables, given_up_cells
 from hpcrowd.analysis.metrics import PER_USER
 from hpcrowd.environment.traces.formats.swf import parse_swf
+from hpcrowd.scenarios.commands.look.compare import tables
 from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from hpcrowd.scenarios.kinds.replay import replay
 from scipy.stats import ttest_ind
@@ -39,6 +41,54 @@ def waits(*values, label="made", seed=None, **setup):
 def group_of(waits_by_seed, users):
     """Return runs of one user, by seed."""
     return [waits(one, seed=s, users=users, label=users) for s, one in waits_by_seed.items()]
+
+
+LEFT = State.CANCELLED
+
+
+def test_jobs_given_up():
+    """How many jobs were given up, whose work is recovered or lost, and which users stay."""
+    first = made((1, 0, LEFT), (1, 0, LEFT), (2, 5, DONE), (2, 0, LEFT), (3, 5, DONE), label="a")
+    other = made((1, 5, DONE), (1, 0, LEFT), (2, 5, DONE), (2, 5, DONE), (3, 0, LEFT), label="b")
+    for run in (first, other):
+        run.jobs.run_time[:] = 1800
+    found = compare([first, other])
+    means = {name: [one and one.mean for one in ones] for name, ones in found.given_up.items()}
+    assert {
+        "jobs_given_up": [3, 2],
+        "given_up_processor_h": [1.5, 1],
+        "users_giving_up": [2, 2],
+        "jobs_recovered": [None, 2],
+        "recovered_processor_h": [None, 2 * 100 / 3600],
+        "jobs_lost": [None, 1],
+        "users_staying": [None, 1],
+        "users_leaving": [None, 1],
+    } == means
+    wire = found.to_json()["groups"]
+    assert 3 == wire[0]["given_up"]["jobs_given_up"]["mean"]
+    shown = dict(given_up_cells(found))
+    assert ["-", "2"] == shown["jobs_recovered"]
+    assert ["1.50", "1.00"] == shown["given_up_processor_h"]
+    assert "given-up" in [section.name for section in comparison_tables(found)]
+    assert "jobs recovered (given up in A)" in [
+        cell for table in tables(found) for cell in table.columns[0].cells
+    ]
+    without = compare([waits(10), waits(20, label="b")])
+    assert {} == without.given_up
+    assert "given-up" not in [section.name for section in comparison_tables(without)]
+    assert "given_up" not in without.to_json()["groups"][0]
+
+
+def test_jobs_given_up_by_seed():
+    """Runs of the same seed are compared with each other, and then averaged."""
+    runs = [
+        made((1, 0, one), (2, 0, two), label=label, seed=seed, size=label)
+        for label, states in {"a": ((LEFT, DONE), (DONE, LEFT)), "b": ((DONE, DONE),) * 2}.items()
+        for seed, (one, two) in enumerate(states)
+    ]
+    found = compare(runs).given_up
+    assert [1, 0] == [one.mean for one in found["jobs_given_up"]]
+    assert (1, 1, 1, 2) == tuple(vars(found["jobs_recovered"][1]).values())
 
 
 def test_two_runs():

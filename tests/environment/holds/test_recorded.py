@@ -1,12 +1,13 @@
 """Dependencies, throttles and eligible times of a log, in its replay."""
 
 import pytest
-from hpcrowd import read_trace
+from hpcrowd import State, read_trace
 from hpcrowd.analysis.results import read_recorded, read_results, write_results
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.recorded import recorded_rules
 from hpcrowd.environment.holds.rules import Condition
-from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
 from hpcrowd.formats import parse_sacct
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
 
@@ -85,6 +86,40 @@ def test_what_cannot_be_taken():
     assert {5: [(0, OK)]} == parents(rules)
     assert [0, 3, 28, 30, 16, 30] == rules.delay.tolist()
     assert 3 == rules.notes.total()
+
+
+def given_up(number, submit, left, line=""):
+    """A row of sacct of a job that its user cancelled while it waited."""
+    never = {"State": "CANCELLED by 5", "Start": "Unknown", "End": at(left), "ElapsedRaw": "0"}
+    return job(number, submit, left, left, line) | never
+
+
+def test_of_jobs_that_were_given_up():
+    """What depends on the success of a job that left never starts; what asks for its end does."""
+    rows = (
+        job("1", 0, 0, 600),
+        given_up("2", 1, 50),
+        given_up("3", 2, 60, "-d afterok:2"),  # never ran, and waited for success
+        given_up("4", 3, 500, "-d afterok:1"),  # left before the job ended that it waited for
+        job("5", 4, 700, 710, "-d afterany:3"),
+        job("6", 5, 800, 810, "-d afternotok:2"),
+    )
+    each = [row | {"User": f"u{row['JobID']}", "UID": row["JobID"]} for row in rows]
+    trace = parse_sacct(text(*each), options=UTC)
+    made = jobs_from_trace(trace, Conversion(given_up="recorded"))
+    rules = recorded_rules(trace, made.jobs, made.source_row)
+    assert rules is not None
+    assert {2: [(1, OK)], 3: [(0, OK)], 4: [(2, ANY)], 5: [(1, NOT_OK)]} == parents(rules)
+    jobs = replay(trace, scheduler="fcfs", users="rigid", processors="8").jobs
+    states = [State(state).name.lower() for state in jobs.state]
+    assert ["completed", "cancelled", "cancelled", "cancelled", "completed", "completed"] == states
+    assert [0, UNKNOWN, UNKNOWN, UNKNOWN, 4, 5] == jobs.start.tolist()
+    assert [600, 1, 2, 500, 14, 15] == jobs.end.tolist()
+    # Where users have patience, the job in row 1 runs, and that is a success.
+    jobs = replay(trace, users="rigid", processors="8", given_up="patience").jobs
+    assert jobs.start[1] == 1
+    assert jobs.start[2] == jobs.end[1]
+    assert jobs.state[5] == State.CANCELLED
 
 
 def test_arrays_and_singletons():

@@ -4,18 +4,19 @@ import json
 
 import numpy as np
 import pytest
-from hpcrowd import write_swf
+from hpcrowd import parse_swf, views, write_swf
 from hpcrowd.analysis.energy.part import over_time_of
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.inspector.panels.exchange import PACKED, to_json
 from hpcrowd.scenarios.inspector.panels.jobs import at_submission
-from hpcrowd.scenarios.inspector.panels.overview import about, timeline
+from hpcrowd.scenarios.inspector.panels.overview import about, numbers, timeline
 from hpcrowd.scenarios.inspector.panels.registry import SAVED, panels_json, saved_panel
 from hpcrowd.scenarios.inspector.panels.users import lanes
 from hpcrowd.scenarios.inspector.subjects.course import LiveCourse
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.views import Moment
 from hypothesis import given
 from hypothesis import strategies as st
@@ -207,3 +208,25 @@ def test_without_a_description_nothing_is_added(log):
     assert ["begin_s,end_s,power_kw,wasted_kw"] == csv.decode().splitlines()
     with pytest.raises(QuantityError, match="description of power"):
         saved_panel(course, {"panel": "power", "kind": "png"})
+
+
+@pytest.mark.parametrize("users", ["rigid", "think-time"])
+def test_jobs_given_up(users):
+    """In the middle of a run: who took how many jobs back that had not started, and how many."""
+    log = """; MaxProcs: 8
+1 0 0 10000 8 -1 -1 8 10000 -1 1 1 1 -1 1 -1 -1 -1
+2 10 300 -1 8 -1 -1 8 100 -1 5 2 1 -1 1 -1 -1 -1
+3 20 30000 -1 8 -1 -1 8 100 -1 5 3 1 -1 1 -1 -1 -1
+4 40000 0 50 8 -1 -1 8 100 -1 1 3 1 -1 1 -1 -1 -1
+"""
+    staged = ReplayConfig(users=users, scheduler="fcfs").stage(parse_swf(log))
+    for now, left in ((200, None), (400, [0, 1, 0]), (35_000, [0, 1, 1])):
+        staged.model.run(until=now)
+        moment = Moment.of_model(staged.model, users=staged.users)
+        frame = views.users_table(moment)
+        found = frame.jobs_given_up
+        assert found.isna().all() if left is None else found.tolist() == left
+        shown = {one["key"]: one["value"] for one in numbers(moment)["values"]}
+        assert shown.get("jobs_given_up") == (None if left is None else sum(left))
+    # The turn of job 3 came at 10,000 s, and job 4 as long after that as after its recorded end.
+    assert frame.jobs_done.tolist() == [1, 0, users == "think-time"]
