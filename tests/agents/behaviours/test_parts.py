@@ -207,7 +207,7 @@ def test_mistakes_in_files(config, told):
         (lambda: Patience(), "patience: give one of wait, mean, times and fitted, not none"),
         (
             lambda: Patience(wait=5, times=2),
-            "one of wait, mean, times and fitted, not wait and times",
+            "times and fitted, not wait and times",
         ),
         (lambda: Patience(wait=0), "patience wait 0: must be more than 0"),
         (lambda: Patience(wait=5, then="soon"), "patience then 'soon'"),
