@@ -204,8 +204,11 @@ def test_mistakes_in_files(config, told):
         (lambda: Budget(1, fair="never"), "budget fair 'never': not known; choose equal"),
         (lambda: Budget(1, per="day"), "budget per 'day': not known; choose month"),
         # Patience and minds.
-        (lambda: Patience(), "patience: give one of wait, mean and times, not none"),
-        (lambda: Patience(wait=5, times=2), "one of wait, mean and times, not wait and times"),
+        (lambda: Patience(), "patience: give one of wait, mean, times and fitted, not none"),
+        (
+            lambda: Patience(wait=5, times=2),
+            "times and fitted, not wait and times",
+        ),
         (lambda: Patience(wait=0), "patience wait 0: must be more than 0"),
         (lambda: Patience(wait=5, then="soon"), "patience then 'soon'"),
         (lambda: Patience(wait=5, factor=1.0), "patience factor 1: between 0 and 1"),
