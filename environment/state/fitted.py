@@ -34,7 +34,8 @@ class Fitted(Scheduler):
     the cluster. ``hpcrowd forecast`` fits to what came before the moment, and each future draws one
     of the schedulers that do nearly as well.
 
-    A fit takes less than a minute of one core on logs of up to 200,000 jobs.
+    A fit takes half a minute to a minute and a half of one core on most logs, and longer where
+    thousands of jobs run at once.
 
     Parameters
     ----------
