@@ -221,8 +221,8 @@ def find_jobs(
     if leaders:
         repaired[PARTS] = len(leaders)
     kept = np.flatnonzero(keep)
-    places, tasks = _in_arrays(rows.place[row[kept]], ids[kept].tolist())
-    kept = kept[np.lexsort((tasks, places, when[kept]))]
+    listed, numbers = _in_arrays(rows.place[row[kept]], ids[kept].tolist())
+    kept = kept[np.lexsort((numbers, listed, when[kept]))]
     position = np.full(len(keep), -1)
     position[kept] = np.arange(len(kept))
     return Jobs(
