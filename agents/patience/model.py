@@ -16,8 +16,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.agents.patience.submissions import BANDS, COVARIATES, Floats, Submissions
-from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.agents.patience.submissions import BINS, COVARIATES, EDGES, Floats, Submissions
+from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ModelFileError
 from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.jobs import Int64s
@@ -28,19 +28,8 @@ FILES = ModelFormat(
     "hpcrowd patience", 1, "fitted patience", "hpcrowd fit patience", "fit it again"
 )
 
-#: Edges of the bins of waits, s: from seconds to 16 days. Our choice: finer where more jobs are
-#: given up.
-EDGES = np.array(
-    [
-        *(0, 10, 20, 40, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 2700, HOUR, 5400),
-        *(HOUR * hours for hours in (2, 3, 4, 6, 8, 12, 18, 24, 36)),
-        *(DAY * days for days in (2, 3, 4, 6, 8, 12, 16)),
-    ],
-    np.int64,
-)
-
-#: Bins.
-BINS = len(EDGES) - 1
+#: Waits between which changed minds are told apart, s; our choice.
+BANDS = (0, 120, 600, HOUR, 6 * HOUR)
 
 #: Levels of each covariate; our choice.
 LEVELS = 32
@@ -72,12 +61,12 @@ class FittedPatience:
     changed: Floats
     provenance: dict[str, Any] = field(default_factory=dict)
 
-    def hazards(self, found: Submissions, bins: Int64s) -> Floats:
+    def hazards(self, found: Submissions, bins: Int64s, rows: Int64s | None = None) -> Floats:
         """Return the hazard of each job in a bin, per length of the bin.
 
-        ``bins`` is one for each job, shape (jobs,); so is the result.
+        ``bins`` is one for each job, shape (jobs,), or for each of ``rows``; so is the result.
         """
-        added = self.added(at_bins(found, bins), bins)
+        added = self.added(at_bins(found, bins, rows), bins)
         return np.asarray(np.exp(self.level[bins] + added.sum(axis=1)))
 
     def added(self, known: Floats, bins: Int64s) -> Floats:
@@ -120,7 +109,7 @@ class FittedPatience:
         for place, (begin, high) in enumerate(pairwise(EDGES.tolist())):
             low = np.maximum(since[rows], begin)
             share = np.maximum(high - low, 0) / (high - begin)
-            used = share * self.hazards(found.take(rows), np.full(len(rows), place))
+            used = share * self.hazards(found, np.full(len(rows), place), rows)
             gone = left[rows] < used
             within = left[rows[gone]] / used[gone]
             waits[rows[gone]] = low[gone] + np.floor((high - low[gone]) * within) + 1
@@ -171,11 +160,10 @@ def _shapes() -> dict[str, tuple[int, ...]]:
     }
 
 
-def at_bins(found: Submissions, bins: Int64s) -> Floats:
-    """Return the covariates of jobs for one bin each, shape (jobs, ``COVARIATES``)."""
-    band, rows, known = band_of(EDGES[bins]), np.arange(len(bins)), found.covariates
-    then = [known[rows, first + band] for first in (2, 2 + len(BANDS))]
-    return np.column_stack([known[:, :2], *then])
+def at_bins(found: Submissions, bins: Int64s, rows: Int64s | None = None) -> Floats:
+    """Return the covariates of jobs, or of rows, for one bin each, shape (jobs, ``COVARIATES``)."""
+    rows, known = np.arange(len(bins)) if rows is None else rows, found.covariates
+    return np.column_stack([known[rows, at] for at in (0, 1, 2 + bins, 2 + BINS + bins)])
 
 
 def band_of(waits: Int64s) -> Int64s:

@@ -8,13 +8,12 @@ patience is fitted, and for simulations.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 Floats = NDArray[np.float64]
@@ -36,8 +35,23 @@ RATE = 0.05
 #: Jobs given up that weigh as much as what is known of everybody, and of a user in general.
 PRIOR, PRIOR_OF_OWN = 1.0, 0.25
 
-#: Waits between which a user's own patience is remembered, s.
-BANDS = (0, 120, 600, HOUR, 6 * HOUR)
+#: Edges of the bins of waits, s: from seconds to 16 days. Our choice: finer where more jobs are
+#: given up.
+EDGES = np.array(
+    [
+        *(0, 10, 20, 40, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 2700, HOUR, 5400),
+        *(HOUR * hours for hours in (2, 3, 4, 6, 8, 12, 18, 24, 36)),
+        *(DAY * days for days in (2, 3, 4, 6, 8, 12, 16)),
+    ],
+    np.int64,
+)
+
+#: Bins.
+BINS = len(EDGES) - 1
+
+#: Bins before and after each from which a user's own patience at such waits is known, and the jobs
+#: given up that weigh as much there as its patience in general.
+AROUND, PRIOR_THEN = 2, 0.1
 
 #: What hazards depend on.
 COVARIATES = ("own", "alike", "own then", "alike then")
@@ -50,9 +64,9 @@ class Submissions:
     Attributes
     ----------
     covariates
-        How often jobs were given up, relative to :data:`RATE`, as logs; shape (jobs, 2 + 2 bands):
+        How often jobs were given up, relative to :data:`RATE`, as logs; shape (jobs, 2 + 2 bins):
         those of the user, and of the user with about the same processors and requested time and in
-        the same queue; then of the user in each of :data:`BANDS`, and of those alike in each.
+        the same queue; then of the user at waits of about each bin, and of those alike.
     """
 
     covariates: Floats
@@ -102,11 +116,13 @@ class Submissions:
         lately = mine.rates(exposed, gone, own, PRIOR_OF_OWN, 2 * LATEST)
         theirs = same.rates(exposed, gone, lately, PRIOR_OF_OWN, LATEST)
         found = [own, theirs]
-        for past, towards, latest in ((mine, own, None), (same, theirs, 2 * LATEST)):
-            for low, high in pairwise((*BANDS, np.iinfo(np.int64).max)):
-                there = _exposure(np.clip(wait, low, high)) - _exposure(np.array(low))
+        for past, towards, before in ((mine, own, True), (same, theirs, False)):
+            for place in range(BINS):
+                low, high = EDGES[[max(place - AROUND, 0), min(place + 1 + AROUND, BINS)]]
+                there = _exposure(np.clip(wait, low, high)) - _exposure(low)
                 left = gone & (wait >= low) & (wait < high)
-                found.append(past.rates(there, left, towards, PRIOR_OF_OWN, latest))
+                at = past.rates(there, left, towards, PRIOR_THEN) if before else towards
+                found.append(past.rates(there, left, at, PRIOR_THEN, 2 * LATEST))
         return cls(np.log(np.column_stack(found)))
 
     def __len__(self) -> int:
@@ -139,11 +155,15 @@ class _Past:
     """
 
     def __init__(self, keys: Int64s, submit: Int64s, over: Int64s) -> None:
-        self._groups = []
+        self._ends = np.empty(len(submit), np.int64)  # jobs of a key together, as they were over
+        self._first, self._before = np.empty((2, len(submit)), np.int64)  # places among these
+        place = 0
         for rows in groups(keys):
             ends = rows[np.argsort(over[rows], kind="stable")]
-            before = np.searchsorted(over[ends], submit[rows], side="left")
-            self._groups.append((rows, ends, before))
+            self._ends[place : place + len(rows)] = ends
+            self._first[rows] = place
+            self._before[rows] = place + np.searchsorted(over[ends], submit[rows], side="left")
+            place += len(rows)
 
     def rates(
         self,
@@ -159,11 +179,13 @@ class _Past:
         much as ``prior`` jobs given up (empirical Bayes). All of the past counts unless ``latest``
         is given. Arrays are of shape (jobs,).
         """
-        found = np.empty(len(exposed))
-        for rows, ends, before in self._groups:
-            first = 0 if latest is None else np.maximum(before - latest, 0)
-            left, seen = (np.concatenate([[0.0], np.cumsum(one[ends])]) for one in (gone, exposed))
-            found[rows] = (left[before] - left[first] + prior * towards[rows]) / (
-                seen[before] - seen[first] + prior
-            )
+        before, first = self._before, self._first
+        if latest is not None:
+            first = np.maximum(first, before - latest)
+        left, seen = (
+            np.concatenate([[0.0], np.cumsum(one[self._ends])]) for one in (gone, exposed)
+        )
+        found: Floats = (left[before] - left[first] + prior * towards) / (
+            seen[before] - seen[first] + prior
+        )
         return found

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.patience.model import (
-    BINS,
-    EDGES,
+    BANDS,
     LEVELS,
     FittedPatience,
     at_bins,
@@ -27,7 +26,7 @@ from hpcrowd.agents.patience.model import (
     bin_of,
 )
 from hpcrowd.agents.patience.replaced import replacements
-from hpcrowd.agents.patience.submissions import BANDS, COVARIATES, Floats, Submissions
+from hpcrowd.agents.patience.submissions import BINS, COVARIATES, EDGES, Floats, Submissions
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, TraceError, missing
@@ -163,8 +162,9 @@ def fit_waits(
         raise QuantityError(f"patience: {missing('scikit-learn')}") from None
 
     seen = [one.seen(before) for one in waits]
-    together = [(one.found.take(each.job), each) for one, each in zip(waits, seen, strict=True)]
-    known = np.concatenate([at_bins(found, each.place) for found, each in together])
+    known = np.concatenate(
+        [at_bins(one.found, each.place, each.job) for one, each in zip(waits, seen, strict=True)]
+    )
     place, gone, part = (
         np.concatenate([getattr(each, name) for each in seen]) for name in ("place", "gone", "part")
     )

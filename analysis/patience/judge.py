@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpcrowd.agents.patience.model import BINS, EDGES, band_of
-from hpcrowd.agents.patience.submissions import Floats, groups
+from hpcrowd.agents.patience.model import band_of
+from hpcrowd.agents.patience.submissions import BINS, EDGES, Floats, groups
 from hpcrowd.analysis.paired import CONFIDENCE, RESAMPLES
 from hpcrowd.analysis.patience.fit import Seen, Waits, changed_minds, fit_waits
 from hpcrowd.environment.clock import DAY, WEEK
@@ -225,7 +225,7 @@ def _models(waits: Waits, before: int) -> dict[str, Hazards]:
         "constant rate": lambda _jobs, place: rate * seconds[place],
         OWN: lambda jobs, place: levels[0][place] * known[jobs],
         OWN_SO_FAR: lambda jobs, place: levels[1][place] * so_far[jobs],
-        FITTED: lambda jobs, place: fitted.hazards(waits.found.take(jobs), place),
+        FITTED: lambda jobs, place: fitted.hazards(waits.found, place, jobs),
     }
 
 

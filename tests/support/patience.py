@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from hpcrowd.agents.patience.model import BINS, LEVELS, FittedPatience
-from hpcrowd.agents.patience.submissions import BANDS, COVARIATES
+from hpcrowd.agents.patience.model import BANDS, LEVELS, FittedPatience
+from hpcrowd.agents.patience.submissions import BINS, COVARIATES
 
 
 def even_patience(folder: Path, level: float) -> Path:

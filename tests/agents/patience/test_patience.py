@@ -4,13 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from hpcrowd.agents.patience.model import BINS, EDGES, LEVELS, FittedPatience, at_bins, bin_of
+from hpcrowd.agents.patience.model import BANDS, LEVELS, FittedPatience, at_bins, bin_of
 from hpcrowd.agents.patience.replaced import replacements
 from hpcrowd.agents.patience.submissions import (
-    BANDS,
+    AROUND,
+    BINS,
     COVARIATES,
+    EDGES,
     PRIOR,
-    PRIOR_OF_OWN,
+    PRIOR_THEN,
     RATE,
     SOON,
     Submissions,
@@ -53,9 +55,10 @@ def test_a_user_knows_only_what_has_happened():
     own = (1 + PRIOR * everybody) / (seen + PRIOR)
     assert rates[:2] == pytest.approx(1)
     assert rates[2:, 0] == pytest.approx(own)
-    then = rates[2, 2 : 2 + len(BANDS)]
-    assert then[0] > own  # it gave up within the first band
-    assert then[1:] == pytest.approx(own)  # of which it says nothing about others
+    then, place = rates[2, 2 : 2 + BINS], bin_of(np.array([50]))[0]
+    assert (then[place - AROUND : place + AROUND + 1] > own).all()  # it gave up at about that wait
+    assert (then[: place - AROUND] < own).all()  # and not before
+    assert then[place + AROUND + 1 :] == pytest.approx(own)  # nothing is known of longer waits
 
 
 def test_new_users_are_like_everybody():
@@ -70,9 +73,24 @@ def test_patience_is_that_of_its_time():
     found = submissions(3, submit=[0, 5000, 5001], wait=[4000, -1, -1], gave_up=[True, 0, 0])
     soon, late = (at_bins(found.take([2]), bin_of(np.array([at])))[0, 2] for at in (10, 4000))
     own = found.covariates[2, 0]
-    seen = RATE * np.log1p(BANDS[1] / SOON)
-    assert np.exp(soon) == pytest.approx(PRIOR_OF_OWN * np.exp(own) / (seen + PRIOR_OF_OWN))
+    seen = RATE * np.log1p(EDGES[bin_of(np.array([10]))[0] + 1 + AROUND] / SOON)
+    once = PRIOR_THEN / (seen + PRIOR_THEN)  # of all its jobs, then of its latest
+    assert np.exp(soon) == pytest.approx(once**2 * np.exp(own))
     assert soon < own < late
+
+
+def test_habits_are_those_of_late():
+    """Who always leaves after ten minutes does so again then; the latest 20 jobs weigh more."""
+    waits = np.concatenate([np.full(20, 600), np.full(20, 4000)])
+    habits = {}
+    for name, order in (("then", waits[::-1]), ("before", waits)):
+        columns = {"submit": np.arange(41) * 5000, "wait": [*order, -1]}
+        found = submissions(41, **columns, gave_up=[*(order == 600), False])
+        soon, then, late = bin_of(np.array([60, 600, 4000]))
+        own_then = found.covariates[-1, 2 : 2 + BINS]
+        habits[name] = own_then[then]
+        assert own_then[then] > own_then[[soon, late]].max()
+    assert habits["then"] > habits["before"] + np.log(2)
 
 
 def test_later_jobs_change_nothing():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hpcrowd.agents.patience.model import EDGES
+from hpcrowd.agents.patience.submissions import EDGES
 from hpcrowd.analysis.patience.fit import Waits, fit_patience
 from hpcrowd.environment.errors import TraceError
 
