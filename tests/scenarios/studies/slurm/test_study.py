@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.features.series import pearson, spearman
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.scenarios.kinds.replay import replay as replay_log
 from hpcrowd.scenarios.studies.slurm import measures
-from hpcrowd.scenarios.studies.slurm.measures import by_cause, differences, mean, parting
+from hpcrowd.scenarios.studies.slurm.measures import by_cause, differences, mean, median, parting
 from hpcrowd.scenarios.studies.slurm.outcomes import (
     MECHANISMS,
     Spread,
@@ -210,6 +211,20 @@ def test_simulations_are_as_near_as_the_page_says(referee_runs):
         for name, waits in one.partitions.items():
             low, high = waits.range
             assert 0.6 * low < waits.ours < 1.5 * high, name
+
+
+@pytest.mark.slow
+def test_an_ordinary_replay_comes_as_near(referee_runs):
+    """What sacct printed and the configuration are enough, with any seed."""
+    folder = referee_runs / "runC"
+    settings = {"machine": str(folder), "scheduler": "slurm", "users": "rigid"}
+    for seed in range(2):
+        jobs = replay_log(folder / "sacct-all.txt.gz", seed=seed, **settings).jobs
+        both = (jobs.start >= 0) & (jobs.recorded_end > jobs.recorded_start)
+        apart = np.abs(jobs.start - jobs.recorded_start)[both]
+        assert 570 < len(apart)
+        assert mean(apart) < 450
+        assert median(apart) < 20
 
 
 @pytest.mark.slow
