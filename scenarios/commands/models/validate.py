@@ -162,13 +162,8 @@ def command(
         _only_patience(users, elsewhere, origins, days, scheduler, seeds, month, out)
         return _judge_patience(traces, how, seed, as_json=as_json)
     check_choice("pauses", pauses, PAUSES)
-    apart = month and origins == MONTHS
-    shares = None if origins is None or apart else parse_shares(origins)
-    rules = _rules(
-        origins=shares, days=days, scheduler=scheduler, **{DRAWS if month else "seeds": seeds}
-    )
-    if apart:
-        rules = replace(rules, apart=rules.days)
+    rules = _rules(origins, month, days=days, scheduler=scheduler,
+                   **{DRAWS if month else "seeds": seeds})  # fmt: skip
     if month:
         if elsewhere or pauses != "drawn":
             raise QuantityError("elsewhere, pauses recorded: not with --month; leave them out")
@@ -361,14 +356,19 @@ def show_patience(found: PatienceJudgement, title: str) -> None:
     )
 
 
-def _rules(**given: Any) -> Protocol:
-    """Return the usual protocol with what is given."""
+def _rules(origins: str | None, month: bool, **given: Any) -> Protocol:
+    """Return the usual protocol with what is given; origins may be a month apart."""
     from hpcrowd.analysis.validation.validation import protocol
     from hpcrowd.environment.schedulers.names import parse_scheduler
 
+    apart = month and origins == MONTHS
+    if origins is not None and not apart:
+        given["origins"] = parse_shares(origins)
     rules = replace(
         protocol(), **{name: value for name, value in given.items() if value is not None}
     )
+    if apart:
+        rules = replace(rules, apart=rules.days)
     parse_scheduler(rules.scheduler)
     return rules
 

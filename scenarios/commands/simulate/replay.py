@@ -50,7 +50,7 @@ def command(
     ] = None,
     seeds: Annotated[
         int,
-        typer.Option(min=1, help="Replay with so many seeds, from --seed on, and print ranges."),
+        typer.Option(min=1, help="Seeds to replay with, from --seed on; ranges are printed."),
     ] = 1,
     log_decisions: LogDecisions = False,
     as_json: AsJson = False,

@@ -37,6 +37,7 @@ from hpcrowd.environment.machine.model import (
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
+from hpcrowd.environment.schedulers.slurm.timers import drawn_timers
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.terminal import say
 
@@ -172,7 +173,10 @@ def requests_of(jobs: Sequence[Asked]) -> Requests:
 
 
 def starts_of(jobs: Sequence[Asked], machine: Machine) -> Int64s:
-    """Return the starts of the jobs on a machine, submitted whatever happens to them."""
+    """Return the starts of the jobs on a machine, submitted whatever happens to them.
+
+    The timers of the controller are those of seed 0, as in a replay.
+    """
     users = sorted({job.user for job in jobs})
     table = JobTable()
     table.append(
@@ -184,7 +188,8 @@ def starts_of(jobs: Sequence[Asked], machine: Machine) -> Int64s:
     )
     table.names = {"user": dict(enumerate(users))}
     table.requests = requests_of(jobs)
-    simulation = Simulation(table, machine.cores, "slurm", parts=[MachineInUse(machine)])
+    timed = drawn_timers(machine, 0).on(machine)
+    simulation = Simulation(table, machine.cores, "slurm", parts=[MachineInUse(timed)])
     simulation.submit(_Nobody(), np.arange(len(jobs)), [job.submit for job in jobs])
     simulation.run()
     return table.start

@@ -82,7 +82,7 @@ def test_settings_are_options_by_their_names(kind):
     """What a command takes of a kind of run has the name that a file and Python have for it."""
     words = {option for option, command, _ in OPTIONS if command == kind}
     wanted = {f"--{name.replace('_', '-')}" for name in KINDS[kind].settings()}
-    own = "json out gantt window log-decisions help force trust"
+    own = "json out gantt window seeds log-decisions help force trust"
     assert words - {f"--{name}" for name in own.split()} <= wanted
     if kind != "grid":  # whose clusters are in a file
         assert wanted <= words

@@ -8,10 +8,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hpcrowd import read_trace
 from hpcrowd.analysis.features.series import pearson, spearman
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.scenarios.kinds.replay import replay as replay_log
 from hpcrowd.scenarios.studies.slurm import measures
-from hpcrowd.scenarios.studies.slurm.measures import by_cause, differences, mean, parting
+from hpcrowd.scenarios.studies.slurm.measures import by_cause, differences, mean, median, parting
 from hpcrowd.scenarios.studies.slurm.outcomes import (
     MECHANISMS,
     Spread,
@@ -210,6 +212,22 @@ def test_simulations_are_as_near_as_the_page_says(referee_runs):
         for name, waits in one.partitions.items():
             low, high = waits.range
             assert 0.6 * low < waits.ours < 1.5 * high, name
+
+
+@pytest.mark.slow
+def test_an_ordinary_replay_comes_as_near(referee_runs):
+    """What sacct printed and the configuration are enough, with any seed."""
+    folder = referee_runs / "runC"
+    log = read_trace(folder / "sacct-all.txt.gz")
+    settings = {"machine": str(folder), "scheduler": "slurm", "users": "rigid"}
+    for seed in range(2):
+        run = replay_log(log, seed=seed, **settings)
+        jobs, once = run.jobs, log.extra["runs"][run.jobs.number - 1] == ""
+        once[[one.row for one in run.attempts]] = False  # those that were requeued, here or there
+        apart = np.abs(jobs.start - jobs.recorded_start)[once & (jobs.start >= 0)]
+        assert 540 < len(apart)
+        assert mean(apart) < 350
+        assert median(apart) < 20
 
 
 @pytest.mark.slow
