@@ -84,9 +84,11 @@ class Reader:
         printed: str | None = None
         for block in blocks(self.page):
             where = f"{self.page.relative_to(ROOT)}, line {block.line}"
+            if block.title in NOT_RUN:
+                continue
             if block.kind == "python":
                 printed = self.run_python(block, where)
-            elif block.kind in COMMANDS and block.title not in NOT_RUN:
+            elif block.kind in COMMANDS:
                 self.run_commands(block, where)
                 printed = None
             elif block.kind == "text command" and self.runs_text and is_complete(block.body):
