@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcrowd.agents.patience.submissions import BINS, COVARIATES, EDGES, Floats, Submissions
 from hpcrowd.environment.clock import HOUR
@@ -28,7 +27,7 @@ FILES = ModelFormat(
     "hpcrowd patience", 1, "fitted patience", "hpcrowd fit patience", "fit it again"
 )
 
-#: Waits between which changed minds are told apart, s; our choice.
+#: Waits between which changed minds are counted apart, s; our choice.
 BANDS = (0, 120, 600, HOUR, 6 * HOUR)
 
 #: Levels of each covariate; our choice.
@@ -116,11 +115,6 @@ class FittedPatience:
             left[rows] -= used
             rows = rows[~gone]
         return waits
-
-    def draw_changed(self, waits: Int64s, generator: np.random.Generator) -> NDArray[np.bool_]:
-        """Return whether users replace the jobs that they give up after waits, s."""
-        drawn: NDArray[np.bool_] = generator.random(len(waits)) < self.changed[band_of(waits)]
-        return drawn
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, which is complete or absent."""

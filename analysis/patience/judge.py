@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpcrowd.agents.patience.model import band_of
+from hpcrowd.agents.patience.model import FittedPatience, band_of
 from hpcrowd.agents.patience.submissions import BINS, EDGES, Floats, groups
 from hpcrowd.analysis.paired import CONFIDENCE, RESAMPLES
-from hpcrowd.analysis.patience.fit import Seen, Waits, changed_minds, fit_waits
+from hpcrowd.analysis.patience.fit import Seen, Waits, fit_waits
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
@@ -179,27 +179,28 @@ def judge_patience(
     seen = waits.seen()
     progress("fitting the weeks that show how much weeks vary", 0)
     spreads = {}
-    for name, hazards in _models(waits, early).items():
-        weeks = _weekly(waits, seen, _paced(waits, seen, hazards), early, begin)
+    for name, hazards in _models(waits, early, fit_waits([waits], early)).items():
+        paced = _paced(waits, seen, hazards(seen.job, seen.place))
+        weeks = _weekly(waits, seen, paced, early, begin)
         spreads[name] = _spread(*weeks)
     progress("fitting the first half", 1)
-    models = _models(waits, begin)
+    fitted = fit_waits([waits], begin)
+    models = _models(waits, begin, fitted)
     progress("judging the second half", 2)
-    return _judged(waits, seen, models, spreads, begin, seed)
+    return _judged(waits, seen, models, spreads, begin, _changed(waits, begin, fitted), seed)
 
 
-def _changed(waits: Waits, begin: int) -> tuple[float, float]:
+def _changed(waits: Waits, begin: int, fitted: FittedPatience) -> tuple[float, float]:
     """Return the share of jobs replaced of those given up in the second half: foreseen, recorded.
 
     Foreseen is the share in the first half of those given up in the same band of waits.
     """
     later = waits.gone & (waits.submit >= begin)
-    before = changed_minds([waits], begin)
-    foreseen = before[band_of(waits.wait[later])].mean()
+    foreseen = fitted.changed[band_of(waits.wait[later])].mean()
     return float(foreseen), float(waits.replaced[later].mean())
 
 
-def _models(waits: Waits, before: int) -> dict[str, Hazards]:
+def _models(waits: Waits, before: int, fitted: FittedPatience) -> dict[str, Hazards]:
     """Return the models, fitted to what was known before a second."""
     seen = waits.seen(before)
     seconds = np.diff(EDGES)
@@ -220,7 +221,6 @@ def _models(waits: Waits, before: int) -> dict[str, Hazards]:
             known[rows] = np.exp(waits.found.covariates[rows[last], 0])
     so_far = np.exp(waits.found.covariates[:, 0])
     levels = bins(known), bins(so_far)
-    fitted = fit_waits([waits], before)
     return {
         "constant rate": lambda _jobs, place: rate * seconds[place],
         OWN: lambda jobs, place: levels[0][place] * known[jobs],
@@ -235,9 +235,9 @@ def _when(waits: Waits, seen: Seen) -> tuple[Int64s, Int64s]:
     return submit + EDGES[seen.place] + (part / 2).astype(np.int64), submit + waits.wait[seen.job]
 
 
-def _paced(waits: Waits, seen: Seen, hazards: Hazards) -> Floats:
+def _paced(waits: Waits, seen: Seen, rates: Floats) -> Floats:
     """Return the jobs expected to be given up in each bin seen, at the pace of the days before."""
-    expected = seen.part * hazards(seen.job, seen.place)
+    expected = seen.part * rates
     middle, left = (when // DAY for when in _when(waits, seen))
     days = int(left.max()) + 2
     foreseen, happened = (
@@ -285,6 +285,7 @@ def _judged(
     models: Mapping[str, Hazards],
     spreads: Mapping[str, float],
     begin: int,
+    changed: tuple[float, float],
     seed: int,
 ) -> PatienceJudgement:
     late = np.flatnonzero(waits.submit >= begin)
@@ -301,7 +302,8 @@ def _judged(
     )
     cluster, scores, drafts = cluster.ravel(), {}, {}
     for name, hazards in models.items():
-        rate, paced = hazards(later.job, later.place), _paced(waits, seen, hazards)
+        rates = hazards(seen.job, seen.place)
+        rate, paced = rates[rows], _paced(waits, seen, rates)
         likelihood = later.gone * np.log(rate) - rate * later.part
         pairs = _by_cluster(later, cluster, events, _pairs(waits, hazards, late, events))
         scores[name] = np.stack([np.bincount(cluster, likelihood), *pairs])
@@ -316,7 +318,7 @@ def _judged(
         np.histogram(waits.wait[events], edges)[0].astype(float),
         len(late),
         len(events),
-        _changed(waits, begin),
+        changed,
         {
             name: Foreseen(
                 expected,

@@ -86,7 +86,7 @@ def by_chance(jobs: JobTable, rules: Protocol, generator: np.random.Generator) -
 
 
 def _origins(upto: Floats, rules: Protocol) -> Int64s:
-    """Return the days of the origins in a log with so many jobs before each day, and at the end."""
+    """Return the days of the origins, given the jobs of a log before each day, and in all."""
     days = len(upto) - 1
     if rules.apart is None:
         at = np.searchsorted(upto, np.array(rules.origins) * upto[-1])

@@ -93,7 +93,7 @@ def chance_lines(found: Judgement) -> list[str]:
     return [
         f"A model that knew the mean {measure.replace('_', ' ')} of the log would have a median "
         f"ratio of {one.low:.2f} to {one.high:.2f} (90 %), within {NEAR:g} of 1 in "
-        f"{one.near:.0%}, if its months came in any order."
+        f"{100 * one.near:.0f} %, if its months came in any order."
         for measure, one in found.chance.items()
     ]
 

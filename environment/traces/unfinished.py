@@ -58,7 +58,7 @@ def lengths(columns: Mapping[str, NDArray[Any]], going: NDArray[np.bool_], how: 
     Returns
     -------
     lengths
-        Shape (jobs that had not ended,); -1 where there is no limit to run to.
+        Shape (jobs that had not ended,); -1 without a limit to run to.
     """
     run, limit = (columns[name].astype(np.int64) for name in ("run", "requested_time"))
     so_far, most = np.maximum(run[going], 0), limit[going]

@@ -197,18 +197,21 @@ def _fit_patience(
     console = standard_output()
     for log in about["logs"]:
         given, jobs = log["given_up"], plural(log["jobs"], "job")
-        console.print(f"{log['name']}: {given:,} of {jobs} given up ({given / log['jobs']:.1%})")
+        console.print(
+            f"{log['name']}: {given:,} of {jobs} given up ({100 * given / log['jobs']:.1f} %)"
+        )
         if not given:
             continue
         console.print(
             f"  by {log['users_who_gave_up']:,} of {plural(log['users'], 'user')}; half of them "
             f"within {format_duration(log['wait_median_s'])}\n"
-            f"  {log['changed_minds']:.0%} replaced by another like it in 10 minutes (of jobs that "
-            f"started, of the same users: {log['followed_after_starts']:.0%} followed by one)",
+            f"  {100 * log['changed_minds']:.0f} % replaced by another like it in 10 minutes (of "
+            f"jobs that started, of the same users: {100 * log['followed_after_starts']:.0f} % "
+            "followed by one)",
             soft_wrap=True,
         )
     rows = [
-        (format_duration(int(wait)), f"{share:.1%}")
+        (format_duration(int(wait)), f"{100 * share:.1f} %")
         for wait, share in about["given_up_within_s"].items()
     ]
     console.print("Given up, if none started", style="bold")

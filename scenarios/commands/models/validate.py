@@ -83,7 +83,7 @@ Origins = Annotated[
     typer.Option(
         metavar="SHARE[,SHARE...]",
         help="Shares of the submissions that models are fitted to; 0.4 to 0.8 unless given. With "
-        f"--month also {MONTHS}: one every so many days, from a quarter of the time on.",
+        f"--month also {MONTHS}: one each --days, from a quarter of the time on.",
     ),
 ]
 
@@ -323,12 +323,16 @@ def show_patience(found: PatienceJudgement, title: str) -> None:
     foreseen, recorded = found.changed
     console.print(
         f"{title}: {found.given_up:,} of {plural(found.jobs, 'job')} given up in the second half, "
-        f"{recorded:.0%} of them replaced (foreseen {foreseen:.0%})",
+        f"{100 * recorded:.0f} % of them replaced (foreseen {100 * foreseen:.0f} %)",
         soft_wrap=True,
     )
     rows, gains = [], []
     for name, one in found.models.items():
-        numbers = f"{found.error(name):.0%}", f"{found.ratio(name):.2f}", f"{found.held(name):.0%}"
+        numbers = (
+            f"{100 * found.error(name):.0f} %",
+            f"{found.ratio(name):.2f}",
+            f"{100 * found.held(name):.0f} %",
+        )
         rows.append((name, *numbers, f"{one.concordance:.3f}", f"{one.likelihood:.2f}"))
         if one.gain:
             each = one.gain.values()

@@ -1,4 +1,4 @@
-"""Judging fitted patience: users who differ are told apart, and weeks are foreseen."""
+"""Judging fitted patience: users who differ are recognised, and weeks are foreseen."""
 
 import json
 

@@ -13,7 +13,7 @@ MONTHS, SHARES = replace(protocol(), apart=28), protocol()
 
 
 def months(make_jobs, each):
-    """A log with so many jobs in each month of 28 days, evenly spaced, and one behind them."""
+    """A log with these jobs in each month of 28 days, evenly spaced, and one behind them."""
     at = np.concatenate([k * 28 + np.arange(n) * 28 / n for k, n in enumerate(each)])
     days = [*at, 28 * len(each)]
     return make_jobs(*((int(day * DAY), 3600, 2, 3600, 1) for day in days))
@@ -50,6 +50,6 @@ def test_origins_at_shares_of_the_jobs_fall_into_busy_months(make_jobs):
 
 
 def test_a_short_log_has_none(make_jobs):
-    """With fewer than three months there is no other order."""
+    """With fewer than three months all orders are alike."""
     assert {} == found(months(make_jobs, [28, 28]), MONTHS)
     assert {} != found(months(make_jobs, [28] * 3), MONTHS)

@@ -34,8 +34,8 @@ def log(tmp_path):
 def test_ranges(call, log):
     """Figures have the median and the range over the seeds; other words are those of the first."""
     machine = ["--machine", log.parent / "slurm.conf", "--scheduler", "slurm", "--users", "rigid"]
-    _, told, _ = call("replay", log, *machine, "--seeds", 5, "--json")
-    found = json.loads(told)
+    _, printed, _ = call("replay", log, *machine, "--seeds", 5, "--json")
+    found = json.loads(printed)
     alone = [replay(log, scheduler="slurm", users="rigid", seed=seed,
                     machine=str(log.parent / "slurm.conf")).metrics["wait_mean_s"]
              for seed in range(5)]  # fmt: skip
