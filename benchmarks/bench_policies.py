@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hpcrowd as hc
 from hpcrowd import JobTable, Scheduler, Simulation, Trace, jobs_from_trace
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.names import SCHEDULERS
@@ -204,3 +205,17 @@ def bench_priority(load: Any, figure: Figure, how: str) -> None:
         model.run()
         times.append(process_time() - start)
     figure(f"HPC2N, wfp3, {how}", min(times), "s", f"<= {most}")
+
+
+def bench_learner(load: Any, figure: Figure) -> None:
+    """100,000 decisions of an agent that always takes the oldest job, on replays of KTH."""
+    trace: Trace = load(KTH)[0]
+    env = hc.gym.SchedulingEnv(trace, users="think-time")
+    left, start = 100_000, process_time()
+    while left:
+        env.reset(seed=left)
+        over = False
+        while left and not over:
+            over = env.step(0)[2]
+            left -= 1
+    figure("KTH, 100,000 decisions of an agent", process_time() - start, "s", "<= 60")

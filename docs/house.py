@@ -105,7 +105,9 @@ PARTS = {
     "calibration": """
         analysis/calibration/ scenarios/calibration/ scenarios/commands/models/calibrate
         """,
-    "what-ifs": "scenarios/whatif/ scenarios/demo scenarios/commands/simulate/demo",
+    "what-ifs": """
+        scenarios/whatif/ scenarios/learning scenarios/demo scenarios/commands/simulate/demo
+        """,
     "the page": """
         analysis/views/ scenarios/inspector/ scenarios/commands/look/inspect
         scenarios/commands/look/explain

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from . import formats as formats
     from . import graphs as graphs
     from . import grids as grids
+    from . import gym as gym
     from . import metrics as metrics
     from . import models as models
     from . import pictures as pictures
