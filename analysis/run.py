@@ -34,7 +34,7 @@ from hpcrowd.environment.engine.attempts import RECORDED, runs_of
 from hpcrowd.environment.header import Header, without_found_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
-from hpcrowd.environment.traces.headers import with_values
+from hpcrowd.environment.traces.headers import date_in, notes_marked, with_values
 from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, jobs_in, smallest
 
 if TYPE_CHECKING:
@@ -444,7 +444,8 @@ class Run:
             lines += [b"; MaxJobs: 0", b"; MaxRecords: 0", f"; MaxProcs: {size}".encode()]
         else:
             header = self.reading.trace.header
-            lines = [line.rstrip(b"\r") for line in header.lines]
+            lines = [line.rstrip(b"\r") for line in notes_marked(header).lines]
+            replaced["EndTime"] = date_in(header, self.clock, int(self.jobs.end.max(initial=0)))
             if self.processors != header.processors:
                 lines = without_found_size(Header(lines)).lines
                 replaced["MaxProcs"] = size

@@ -19,7 +19,7 @@ import numpy as np
 
 from hpcrowd.environment.clock import DAY, DAYS, ZONE_KEYS, Clock, header_zone, zone_in, zone_of
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.header import UNKNOWN_VALUES, Header
+from hpcrowd.environment.header import FOUND, UNKNOWN_VALUES, Header
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.trace import LINES, Trace, smallest
 
@@ -34,6 +34,9 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 #: Written instead of an unknown date.
 UNKNOWN_DATE = "unknown"
+
+#: Begins the notes of a log of which a simulated one was made.
+OF_LOG = "of the original log: "
 
 _LINE = re.compile(rb"(;\s*([A-Za-z][A-Za-z0-9]*)\s*:(?!//)[^\S\r]*)(.*?)(\r?)$", re.DOTALL)
 
@@ -64,6 +67,31 @@ def header_date(clock: Clock, second: float) -> str:
     return f"{day} {month} {local:%d %H:%M:%S} {zone} {local.year}"
 
 
+def is_dated(header: Header, clock: Clock) -> bool:
+    """Return whether a header says on which day its log began."""
+    return not clock.nominal and header.integer("UnixStartTime") is not None
+
+
+def date_in(header: Header, clock: Clock, second: float) -> str:
+    """Return a second as a date of a header; unknown if the header has no dates."""
+    return header_date(clock, second) if is_dated(header, clock) else UNKNOWN_DATE
+
+
+def notes_marked(header: Header) -> Header:
+    """Return the header of a simulated log: notes are of the log that was recorded, and say so.
+
+    Those on the size of the machine stay.
+    """
+    lines = []
+    for line in header.lines:
+        match = _LINE.match(line)
+        if match and match[2].lower() == b"note" and match[3].strip():
+            if not match[3].decode("latin-1").startswith((*FOUND, OF_LOG)):
+                line = match[1] + OF_LOG.encode() + match[3] + match[4]
+        lines.append(line)
+    return Header(lines)
+
+
 def last_end(trace: Trace) -> float | None:
     """Return the end of the last job, s; None if no job has a submit time.
 
@@ -85,19 +113,13 @@ def true_header(before: Trace, after: Trace, *, moved: int, note: str) -> Header
     jobs = str(len(after))
     values = {"MaxJobs": jobs, "MaxRecords": jobs}
     clock = Clock.of(before.header)
-    start = before.header.integer("UnixStartTime")
-    dated = not clock.nominal and start is not None
-
-    def date(second: float) -> str:
-        return header_date(clock, second) if dated else UNKNOWN_DATE
-
     if moved:
-        values["StartTime"] = date(moved)
-        if dated:
+        values["StartTime"] = date_in(before.header, clock, moved)
+        if is_dated(before.header, clock):
             values["UnixStartTime"] = str(clock.unix_start + moved)
     ended, ends = last_end(before), last_end(after)
     if ends is not None and ended is not None and ends + moved != ended:
-        values["EndTime"] = date(ends + moved)
+        values["EndTime"] = date_in(before.header, clock, ends + moved)
     header = with_values(before.header, values)
     tail = b"\r" if before.newline == b"\r\n" else b""
     header.lines.append(f"; Note: {note}".encode() + tail)

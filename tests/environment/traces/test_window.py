@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hpcrowd import Clock, generate_swf, parse_swf, window
+from hpcrowd import Clock, generate_swf, parse_swf, replay, window
 from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.header import MOST_HELD
 from hpcrowd.environment.traces.headers import header_date, last_end, true_header
 from hpcrowd.environment.traces.trace import take_jobs
 from hpcrowd.errors import QuantityError, TraceError
@@ -211,3 +212,23 @@ def test_last_end(make_trace):
     assert "Mon Jan 05 00:00:00 UTC 1970" == header_date(Clock(0, UTC), 4 * 86400)
     assert "unknown" == header_date(Clock(0, UTC), 2**53)  # no calendar has it
     assert 2.0**40 + 2.0**30 == last_end(make_trace({"submit": 2.0**40, "run": 2.0**30}))
+
+
+def test_header_of_a_simulated_log():
+    """It ends when the simulation ended; notes are of the original log, but not on its size."""
+    notes = f"\n; Note: uses FCFS\n;       on Sundays\n; Note: {MOST_HELD}\n; Note: "
+    jobs = "\n".join(f"{n} 0 0 86400 8 -1 -1 8 -1 -1 1 1 -1 -1 -1 -1 -1 -1" for n in (1, 2, 3))
+    log = parse_swf(HEADER + notes + "\n" + jobs)
+    made = replay(log, scheduler="fcfs").to_trace()
+    assert "Sun Jan 04 00:00:00 CET 2004" == made.header.get("EndTime")
+    assert "Thu Jan 01 00:00:00 CET 2004" == made.header.get("StartTime")
+    expected = [
+        "of the original log: uses FCFS\non Sundays", MOST_HELD, "",
+        "simulated by hpcrowd: think-time, fcfs",
+    ]  # fmt: skip
+    assert expected == [value for key, value in made.header.entries() if key == "Note"]
+    again = replay(made, processors="2x").to_trace()
+    found = [value for key, value in again.header.entries() if key == "Note"]
+    assert [expected[0], "", f"of the original log: {expected[-1]}"] == found[:-1]
+    undated = parse_swf("; EndTime: Friday\n; MaxProcs: 8\n" + jobs)
+    assert "unknown" == replay(undated).to_trace().header.get("EndTime")
