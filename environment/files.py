@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -100,27 +101,74 @@ class ModelFormat:
         return wire
 
 
-def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
+#: The keys and list indices that lead to a value.
+Place = Sequence[str | int]
+
+#: What a file in TOML describes, by a place that only such files have, and how it is used; the
+#: first one counts.
+FILE_KINDS: dict[Place, tuple[str, str]] = {
+    ("axes",): ("a sweep", "hpcrowd sweep {0}"),
+    ("scenario",): ("a scenario", "hpcrowd run {0}"),
+    ("changes",): ("changes of the platform", "hpcrowd replay LOG --platform {0}"),
+    ("reactions",): ("reactions", "hpcrowd resample LOG --reactions {0}"),
+    ("partitions",): ("a machine", "hpcrowd replay LOG --machine {0}"),
+    ("nodes", 0, "cores"): ("a machine", "hpcrowd replay LOG --machine {0}"),
+    ("nodes", 0, "idle"): ("a description of power", "hpcrowd replay LOG --power {0}"),
+    ("users",): ("a population", "hpcrowd replay LOG --users {0}"),
+    ("clusters",): ("a grid", "hpcrowd grid {0}"),
+}
+
+_UNQUOTED = re.compile(r"([\w.\-]+) *= *[A-Za-z~/.][^\"'#\[\]{}]*(#.*)?", re.ASCII)
+_LINE = re.compile(r"at line (\d+)")
+
+
+def read_toml(path: Path, *kinds: str) -> tuple[dict[str, Any], bytes]:
     """Return the values in a TOML file, and its bytes.
 
-    Raises QuantityError if it cannot be read or is not TOML.
+    Parameters
+    ----------
+    path
+        The file.
+    *kinds
+        What it may describe, of :data:`FILE_KINDS`; anything unless given.
+
+    Raises
+    ------
+    QuantityError
+        If it cannot be read, is not TOML, or describes something else.
     """
+    content = b""
     try:
         content = read_bytes(path)
-        return tomllib.loads(content.decode("utf-8")), content
+        values = tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         raise QuantityError(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:  # also of an integer with thousands of digits
-        raise QuantityError(f"{path}: not TOML: {error}") from error
+        raise QuantityError(f"{path}: not TOML: {error}{_unquoted(content, error)}") from error
     except RecursionError:
         raise QuantityError(f"{path}: nested too deeply to be read") from None
+    if kinds and "kind" in values:
+        raise QuantityError(f"{path}: kind: put it, and what follows, under [scenario]")
+    kind, use = next((FILE_KINDS[one] for one in FILE_KINDS if _has(values, one)), ("", ""))
+    if kinds and kind and kind not in kinds:
+        raise QuantityError(f"{path}: describes {kind}, not {kinds[0]}; use {use.format(path)}")
+    return values, content
+
+
+def _unquoted(content: bytes, error: ValueError) -> str:
+    """Return the cure for text without quotes in the line of a mistake; empty if that is not it."""
+    found = _LINE.search(str(error))
+    lines = content.decode("utf-8", "replace").splitlines()
+    if found is None or int(found[1]) > len(lines):
+        return ""
+    match = _UNQUOTED.fullmatch(lines[int(found[1]) - 1].strip())
+    if match is None:
+        return ""
+    return f'; text needs quotes: {match[1]} = "..."'  # the value may be a secret
 
 
 #: Lines x characters of a file in which the line of a mistake is looked for, half a second.
 MOST_SEARCHED = 5_000_000
-
-#: The keys and list indices that lead to a value.
-Place = Sequence[str | int]
 
 
 def line_of(text: str, place: Place) -> int | None:

@@ -82,12 +82,12 @@ def notes_marked(header: Header) -> Header:
 
     Those on the size of the machine stay.
     """
-    lines = []
+    lines, kept = [], tuple(one.encode() for one in (*FOUND, OF_LOG))
     for line in header.lines:
         match = _LINE.match(line)
-        if match and match[2].lower() == b"note" and match[3].strip():
-            if not match[3].decode("latin-1").startswith((*FOUND, OF_LOG)):
-                line = match[1] + OF_LOG.encode() + match[3] + match[4]
+        note = match[3].strip() if match and match[2].lower() == b"note" else b""
+        if match and note and not note.startswith(kept):
+            line = match[1] + OF_LOG.encode() + match[3] + match[4]
         lines.append(line)
     return Header(lines)
 

@@ -301,7 +301,7 @@ def read_subject(
     those of the scenario, such as its scheduler. A QuantityError is raised when the file cannot be
     read, nothing is free, or a parameter cannot be.
     """
-    source = Source.read(path)
+    source = Source.read(path, "a scenario", "a population")
     rest = {name: value for name, value in source.values.items() if name != FREE}
     if "scenario" in rest:
         source.only(["scenario", FREE])

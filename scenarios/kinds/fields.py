@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from datetime import date, datetime, time
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -130,8 +130,11 @@ class Strict(BaseModel):
 class FileConfig(Strict):
     """Settings that a TOML file, a table or an object gives.
 
-    A subclass has a field ``name``, which is the stem of the file unless the file gives one.
+    A subclass has a field ``name``, which is the stem of the file unless the file gives one, and
+    says what such a file describes, see ``environment.files.FILE_KINDS``.
     """
+
+    DESCRIBES: ClassVar[str] = ""
 
     folder: Path = Field(Path(), exclude=True, description="of the files that it names")
     file: Path | None = Field(None, exclude=True, description="from which it was read")
@@ -143,7 +146,7 @@ class FileConfig(Strict):
         from hpcrowd.environment.files import read_toml
 
         place = Path(path)
-        values, content = read_toml(place)
+        values, content = read_toml(place, *([cls.DESCRIBES] if cls.DESCRIBES else []))
         found = {"name": place.stem, **values, "folder": place.parent, "file": place}
         return cls.configure(place, **found, sha256=sha256(content).hexdigest())
 

@@ -66,9 +66,9 @@ class Source:
     text: str  #: its text
 
     @classmethod
-    def read(cls, path: Path) -> Source:
-        """Read a TOML file."""
-        values, content = read_toml(path)
+    def read(cls, path: Path, *kinds: str) -> Source:
+        """Read a TOML file that describes one of these, see ``environment.files.FILE_KINDS``."""
+        values, content = read_toml(path, *kinds)
         return cls(path, values, content.decode("utf-8"))
 
     def mistake(self, message: str, place: Sequence[str | int]) -> QuantityError:
@@ -130,7 +130,7 @@ def read_scenario(path: Path) -> Scenario:
     QuantityError
         When it cannot be read or something in it is wrong; with file, line, value and rule.
     """
-    source = Source.read(path)
+    source = Source.read(path, "a scenario")
     source.only(["scenario"])
     return scenario_in(source)
 

@@ -23,7 +23,7 @@ from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Self, Union, cast, get_args, get_origin, override
+from typing import Annotated, Any, ClassVar, Self, Union, cast, get_args, get_origin, override
 
 from pydantic import BeforeValidator, Field, ValidationError, create_model, model_validator
 
@@ -252,6 +252,8 @@ def _of(values: Mapping[str, Any], settings: type[Strict]) -> dict[str, Any]:
 
 class ReactionsConfig(FileConfig):
     """Reactions of users, one table each; a TOML file has them as ``[[reactions]]``."""
+
+    DESCRIBES: ClassVar[str] = "reactions"
 
     name: str = Field("reactions", description="for tables and pictures")
     reactions: tuple[dict[str, Any], ...] = Field(

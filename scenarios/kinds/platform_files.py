@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
@@ -164,6 +164,8 @@ CHANGES: dict[str, type[ChangeConfig]] = dict(zip(KINDS, get_args(AnyChange), st
 
 class PlatformConfig(FileConfig):
     """Changes of the clusters during a run."""
+
+    DESCRIBES: ClassVar[str] = "changes of the platform"
 
     name: str = Field("platform", description="for tables and pictures")
     resubmit_after: Duration = Field(

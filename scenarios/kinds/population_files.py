@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, override
+from typing import TYPE_CHECKING, Any, ClassVar, Self, override
 
 from pydantic import Field, create_model, field_validator, model_validator
 
@@ -208,6 +208,8 @@ class ClusterConfig(Strict):
 
 class PopulationConfig(FileConfig):
     """The behaviours of a population, and its clusters other than the first."""
+
+    DESCRIBES: ClassVar[str] = "a population"
 
     name: str = Field("population", description="for tables and pictures")
     users: tuple[UsersConfig, ...] = Field(min_length=1, description="one entry per behaviour")

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, override
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, override
 
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
@@ -298,6 +298,8 @@ class StartConfig(Strict):
 
 class PowerConfig(FileConfig):
     """What a machine draws, what that costs, and policies that save power."""
+
+    DESCRIBES: ClassVar[str] = "a description of power"
 
     name: str = Field("power", description="for tables and pictures")
     source: str = Field("", description="where the figures come from")

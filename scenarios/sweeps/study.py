@@ -282,7 +282,7 @@ def read_study(path: Path) -> Study:
     QuantityError
         When it cannot be read or something in it is wrong; with file, line, value and rule.
     """
-    source = Source.read(path)
+    source = Source.read(path, "a sweep", "a scenario")
     source.only(IN_FILE)
     try:
         study = Study(**source.values)
@@ -311,7 +311,7 @@ def _base(source: Source) -> tuple[dict[str, Any], Path]:
     named = source.values["scenario"]
     if isinstance(named, dict):
         return named, source.path.parent
-    other = Source.read(source.path.parent / named)
+    other = Source.read(source.path.parent / named, "a scenario")
     other.only(["scenario"])
     if not isinstance(other.values.get("scenario"), dict):
         scenario_in(other)  # raises what is missing

@@ -49,7 +49,7 @@ def read_machine_toml(path: Path) -> Machine:
         If it cannot be read, or is wrong; the message names file and line.
     """
     try:
-        values, content = read_toml(path)
+        values, content = read_toml(path, "a machine")
     except QuantityError as error:
         raise MachineError(str(error)) from None
     try:

@@ -213,3 +213,43 @@ def test_a_sweep_of_populations(tmp_path, make_trace, call):
     counts = frame.pivot(index="seed", columns="speed", values="population.users_arrived")
     assert (counts["1x"] == counts["2x"]).all(), "the same people, whatever the machine"
     assert counts["1x"].nunique() > 1
+
+
+#: A file of each kind, and how it is used.
+OF_KIND = {
+    "a scenario": (BASE, "run {0}"),
+    "a sweep": (BASE + '[axes]\nscheduler = ["easy"]\n', "sweep {0}"),
+    "changes of the platform": ('[[changes]]\ndo = "down"\n', "replay LOG --platform {0}"),
+    "a machine": ('[[nodes]]\nname = "n"\ncores = 4\n', "replay LOG --machine {0}"),
+    "a description of power": ("[[nodes]]\nidle = 100\n", "replay LOG --power {0}"),
+    "a population": ('[[users]]\nbehaviour = "fluid"\n', "replay LOG --users {0}"),
+    "reactions": ("[[reactions]]\n", "resample LOG --reactions {0}"),
+}
+
+
+@pytest.mark.parametrize("wanted", OF_KIND)
+@pytest.mark.parametrize("given", OF_KIND)
+def test_files_of_another_kind(write, call, monkeypatch, given, wanted):
+    """The message says what the file describes, and the command for it."""
+    path = write(OF_KIND[given][0])
+    monkeypatch.chdir(path.parent)
+    use, cure = (OF_KIND[one][1].format("scenario.toml") for one in (wanted, given))
+    if given != wanted and (given, wanted) != ("a scenario", "a sweep"):
+        status, _, err = call(*use.replace("LOG", "busy.swf").split())
+        assert 2 == status
+        expected = f"scenario.toml: describes {given}, not {wanted}; use hpcrowd {cure}"
+        assert f"hpcrowd: {expected}\n" == err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('kind = "replay"\n', "kind: put it, and what follows, under [scenario]"),
+        (BASE.replace('"busy.swf"', "busy.swf"), '; text needs quotes: trace = "..."'),
+    ],
+)
+def test_text_and_settings_in_their_places(write, text, words):
+    """Settings without a table, and text without quotes."""
+    with pytest.raises(QuantityError) as error:
+        read_scenario(write(text))
+    assert str(error.value).endswith(words)
