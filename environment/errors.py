@@ -263,14 +263,43 @@ def _input(value: Any, wrong: str) -> str:
     return f" {echo(value)}"
 
 
-#: Other words for settings, as lists and other programs call them.
+#: Settings and options that people mean by other words, as lists and other programs call them.
 MEANT = {
-    "policy": "scheduler",
-    "policies": "scheduler",
-    "behaviour": "users",
-    "behavior": "users",
-    "behaviours": "users",
+    "scheduler": ("policy", "policies", "algorithm", "scheduling"),
+    "users": ("behaviour", "behavior", "behaviours", "behaviors", "user", "user_model", "agents"),
+    "processors": (
+        "processor", "nodes", "cores", "cpus", "procs", "n_processors", "num_processors", "size",
+        "max_procs", "resources",
+    ),
+    "requested": ("walltime", "walltimes", "requested_time", "requests"),
+    "estimates": ("estimate", "predictor", "prediction", "runtime_prediction"),
+    "sessions": ("session", "threshold"),
+    "seed": ("random_seed", "random_state", "rng"),
+    "seeds": ("repetitions", "replications", "repeat", "runs"),
+    "from": ("start", "begin", "since", "after"),
+    "to": ("end", "until", "before", "stop"),
+    "out": ("output", "output_dir", "outdir", "folder", "directory"),
+    "processes": ("jobs", "workers", "threads", "parallel"),
+    "json": ("as_json", "format"),
+}  # fmt: skip
+
+#: What does it, of words that are no setting of a run.
+ELSEWHERE = {
+    **dict.fromkeys(("from", "to", *MEANT["from"], *MEANT["to"]), "`hpcrowd window` cuts a log"),
+    **dict.fromkeys(("load", "scale", "factor"), "processors 0.8x raises the load by a quarter"),
 }
+
+
+def meant_by(word: str, known: Collection[str]) -> str:
+    """Return which of the known settings somebody means by another word; empty if none."""
+    word = word.lstrip("-").replace("-", "_").lower()
+    return next((name for name, words in MEANT.items() if word in words and name in known), "")
+
+
+def elsewhere(word: str, known: Collection[str]) -> str:
+    """Return what does it, of a word that is none of the known settings; empty if unknown."""
+    word = word.lstrip("-").replace("-", "_")
+    return "" if meant_by(word, known) else ELSEWHERE.get(word, "")
 
 
 def nearest(value: object, known: Iterable[object]) -> str:
@@ -279,7 +308,10 @@ def nearest(value: object, known: Iterable[object]) -> str:
 
     names, word = [str(one) for one in known], str(value)[:LONGEST_ECHO]
     # The search takes the square of the length.
-    near = [MEANT[word]] if MEANT.get(word) in names else get_close_matches(word, names, 1)
+    if (does := elsewhere(word, names)) and "processors" in names:
+        return f"{does}; "
+    meant = meant_by(word, names)
+    near = [meant] if meant else get_close_matches(word, names, 1)
     return f"did you mean {near[0]}? " if near else ""
 
 

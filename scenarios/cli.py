@@ -31,7 +31,7 @@ import typer
 from typer._click.exceptions import ClickException, NoSuchOption
 from typer.core import TyperCommand, TyperGroup
 
-from hpcrowd.environment.errors import MEANT, HpcrowdError, harmless
+from hpcrowd.environment.errors import HpcrowdError, elsewhere, harmless, meant_by
 from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.environment.output.guard import written
 from hpcrowd.environment.output.whole import remove_temporary
@@ -124,9 +124,12 @@ def _harmless_usage() -> Iterator[None]:
         error.message = harmless(error.message)
         if isinstance(error, NoSuchOption) and error.ctx is not None:
             _check_part(error.option_name.lstrip("-").replace("-", "_"))
-            known = [name for one in error.ctx.command.params for name in one.opts]
-            meant = f"--{MEANT.get(error.option_name.lstrip('-'))}"
-            error.possibilities = [meant] if meant in known else error.possibilities
+            known = [name.lstrip("-") for one in error.ctx.command.params for name in one.opts]
+            if meant := meant_by(error.option_name, known):
+                error.possibilities = [f"--{meant}"]
+            elif does := elsewhere(error.option_name, known):
+                error.possibilities = []
+                error.message += f"; {does}"
         raise
 
 

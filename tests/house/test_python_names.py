@@ -82,12 +82,38 @@ def test_files_of_grids_and_models(log, tmp_path):
 
 @pytest.mark.parametrize(
     ("given", "suggested"),
-    [({"sheduler": "easy"}, "scheduler"), ({"users": "think-tme"}, "think-time")],
-)
+    [
+        ({"sheduler": "easy"}, "scheduler"), ({"users": "think-tme"}, "think-time"),
+        ({"policy": "easy"}, "scheduler"), ({"nodes": 4}, "processors"), ({"rng": 1}, "seed"),
+    ],
+)  # fmt: skip
 def test_suggestions(log, given, suggested):
-    """Names and values that are not known suggest the nearest one."""
+    """Names and values that are not known suggest the nearest one, by meaning or by spelling."""
     with pytest.raises(QuantityError, match=rf"did you mean {suggested}\?"):
         replay(log, **given)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("replay log.swf --policy easy", "--policy (Possible options: --scheduler)"),
+        ("replay log.swf --processor 4", "--processor (Possible options: --processors)"),
+        ("window log.swf --start 1d", "--start (Possible options: --from)"),
+        ("stats log.swf --from 1d", "--from; `hpcrowd window` cuts a log"),
+        ("replay log.swf --load 2", "--load; processors 0.8x raises the load by a quarter"),
+    ],
+)
+def test_options_by_other_words(call, line, words):
+    """The same table serves the command line."""
+    status, _, err = call(*line.split())
+    assert 2 == status
+    assert words in " ".join(err.replace("│", " ").split())
+
+
+def test_settings_that_are_elsewhere(log):
+    """A word for what another command does is answered with that."""
+    with pytest.raises(QuantityError, match="start: no such setting; `hpcrowd window` cuts a log"):
+        replay(log, start=4)
 
 
 def test_frame_of_a_run(make_trace):
