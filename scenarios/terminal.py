@@ -6,6 +6,7 @@ A line says what a command is doing, when nothing else is shown (:class:`Status`
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import sys
@@ -30,6 +31,9 @@ Progress = Callable[[str, int, int], Any]
 
 #: Characters in a line where the width of the terminal is not known.
 WIDTH = 100
+
+#: Seconds of a run after which a file gets a first line, and between two lines.
+QUIET, EVERY = 10.0, 60.0
 
 #: Seconds after which a run counts as long and gets a progress bar.
 LONG = 1.0
@@ -271,9 +275,12 @@ def reading(paths: Sequence[Path], progress: Progress) -> Iterator[Path]:
 
 @contextmanager
 def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any] | None]:
-    """Yield a function to call with a simulation: it shows a bar once the run takes long."""
+    """Yield a function to call with a simulation: it shows how far a long run is.
+
+    That is a bar on a terminal; else a line after :data:`QUIET`, and one a minute.
+    """
     if not sys.stderr.isatty():
-        yield None
+        yield _lines(total_jobs)
         return
     began = time.monotonic()
     status.doing("simulating")
@@ -299,6 +306,26 @@ def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any]
         yield show
     finally:
         aside.close()
+
+
+def _lines(total_jobs: int) -> Callable[[Simulation], Any]:
+    """Return what says in lines how far a simulation is, and how long it may still take."""
+    from hpcrowd.environment.quantities import format_duration
+
+    began = time.monotonic()
+    due = [began + QUIET]
+
+    def show(model: Simulation) -> None:
+        now = time.monotonic()
+        if now < due[0]:
+            return
+        due[0] = now + EVERY
+        share = model.events / (2 * max(total_jobs, len(model.jobs), 1))
+        left = (now - began) * (1 - share) / share if share else math.inf
+        about = f", about {format_duration(left)} left" if 0 < left < math.inf else ""
+        say(f"simulating: {100 * share:.0f} % after {format_duration(now - began)}{about}")
+
+    return show
 
 
 # ---- the surroundings of the program --------------------------------------------------------

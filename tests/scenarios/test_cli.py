@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import signal
 
 import pytest
@@ -140,13 +141,18 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("stream", "long", "shown"), [(Terminal, 0.0, True), (Terminal, 1e9, False),
-                                  (io.StringIO, 0.0, False)],
+                                  (io.StringIO, 0.0, True), (io.StringIO, 1e9, False)],
 )  # fmt: skip
 def test_long_runs_show_progress(monkeypatch, trace, stream, long, shown):
-    """On a terminal a long run shows a bar on standard error; a short one, or a file, nothing."""
+    """A long run shows a bar on a terminal, else lines with an estimate; a short one nothing."""
     monkeypatch.setattr("sys.stderr", error := stream())
     monkeypatch.setattr("hpcrowd.scenarios.terminal.LONG", long)
+    monkeypatch.setattr("hpcrowd.scenarios.terminal.QUIET", long)
     monkeypatch.setattr("hpcrowd.environment.simulation.SLICE", 1)
     with simulation_progress(6) as progress:
         replay(read_swf(trace), users="rigid", progress=progress)
     assert shown == ("simulating" in error.getvalue())
+    if shown and stream is io.StringIO:
+        lines = error.getvalue().splitlines()
+        assert 1 == len(lines)  # the next one is due in a minute
+        assert re.fullmatch(r"simulating: \d+ % after 0 s(, about 0 s left)?", lines[0])
