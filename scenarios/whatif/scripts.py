@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ def script(
     Parameters
     ----------
     name, module
-        Of the script; the module of that name here unless given.
+        Of the script; the module of that name here unless given, or your own file.
     also
         Meaning of a last argument, a file to write, which ``make`` gets too; empty for none.
     takes
@@ -91,9 +92,11 @@ def script(
         given = [one for one in given if not (force and one == "--force")]
         if len(given) not in counts or any(one.startswith("-") for one in given):
             what = f"{takes} [{also} [--force]]" if also else takes
-            run = module or f"{__package__}.{name}"
+            run = f"-m {module or f'{__package__}.{name}'}"
+            if find_spec(run[3:]) is None:
+                run = Path(sys.argv[0]).name  # your own
             form = "the made-up site without" if 0 in counts else "in SWF, plain or gzipped"
-            say(f"usage: python -m {run} {what} ({form})")
+            say(f"usage: python {run} {what} ({form})")
             return 2
         written().clear()
         outputs = dict(zip([also], map(Path, given[inputs:]), strict=False))

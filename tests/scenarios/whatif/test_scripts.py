@@ -15,7 +15,7 @@ from hpcrowd.scenarios.whatif import (
     policy_fairness,
     shorter_jobs,
 )
-from hpcrowd.scenarios.whatif.scripts import SHOWN, USERS, what_if
+from hpcrowd.scenarios.whatif.scripts import SHOWN, USERS, change_script, what_if
 
 from tests.scenarios.sweeps.sweep_cases import write_busy
 
@@ -94,6 +94,13 @@ def test_mistakes_are_one_line(name, tmp_path, capsys):
         assert path in error
         assert 1 == error.count("\n")
     assert rule in error
+
+
+def test_your_own_script_says_how_it_is_run(capsys, monkeypatch):
+    """Its own file, not a module that does not exist."""
+    monkeypatch.setattr("sys.argv", ["scripts/more_nodes.py"])
+    assert 2 == change_script("more_nodes", "More nodes", {"processors": "2x"})([])
+    assert "usage: python more_nodes.py TRACE (" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("zone", [Clock(), Clock(1704870000)])
