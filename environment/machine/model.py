@@ -191,6 +191,9 @@ class Partition(Entry):
     priority_tier: int = Field(1, ge=0, description="(PriorityTier)")
     priority_factor: int = Field(1, ge=0, description="(PriorityJobFactor)")
     exclusive: bool = Field(False, description="jobs get whole nodes (OverSubscribe=EXCLUSIVE)")
+    jobs_per_core: int = Field(
+        1, ge=1, description="that may share it; counted, not simulated (OverSubscribe=FORCE:N)"
+    )
     preempt_mode: Preempt | None = Field(None, description="None: the cluster's (PreemptMode)")
     grace_time: Seconds = Field(0, ge=0, description="s before a preempted job ends (GraceTime)")
     qos: Name = Field("", description="QOS whose limits hold for all its jobs (QOS)")
@@ -308,6 +311,9 @@ class SchedulingSettings(Entry):
     preempt_exempt_time: Seconds = Field(0, ge=0, description="s (PreemptExemptTime)")
     reorder_count: int = Field(1, ge=0, description="preempt_reorder_count")
     requeue: bool = Field(True, description="jobs may be requeued (JobRequeue)")
+    topology: Literal["none", "tree", "block", "other"] = Field(
+        "none", description="jobs on several nodes are counted, not simulated (TopologyPlugin)"
+    )
     requeue_delay: Seconds = Field(121, ge=0, description="s until a requeued job is eligible")
     kill_invalid_depend: bool = Field(False, description="else such jobs wait for ever")
     over_time_limit: Seconds | None = Field(

@@ -245,6 +245,7 @@ class Settings:
             if fields["enforce_part_limits"] not in ("no", "any", "all"):
                 raise parts.wrong(not_one_of(parts.text, ("NO", "ANY", "ALL")))
         fields |= self._enforced(take("AccountingStorageEnforce"))
+        fields["topology"] = self._topology(take("TopologyPlugin"))
         fields["requeue"] = yes(take("JobRequeue"), default=True)
         over, largest = take("OverTimeLimit"), take("MaxArraySize")
         if over:
@@ -343,6 +344,14 @@ class Settings:
             "preempt_mode": mode or Preempt.OFF,
             "preempt_exempt_time": seconds(exempt) if exempt and exempt.text != "-1" else 0,
         }
+
+    def _topology(self, value: Value | None) -> str:
+        """Return the kind of topology, which is noted if there is one."""
+        if value is None or value.text.lower() in NEUTRAL["topologyplugin"]:
+            return "none"
+        self.notes.append(value.note)
+        kind = value.text.lower().removeprefix("topology/")
+        return kind if kind in ("tree", "block") else "other"
 
     def _enforced(self, value: Value | None) -> dict[str, Any]:
         enforced = {word.lower() for word in words(value)}
