@@ -263,6 +263,7 @@ PARTS: Registry[type[RunPart]] = Registry(
         "platform": "hpcrowd.analysis.accounts.platform:PlatformChanges",
         "nodes": "hpcrowd.analysis.accounts.nodes:Nodes",
         "power": "hpcrowd.analysis.energy.part:Energy",
+        "not simulated": "hpcrowd.analysis.accounts.not_simulated:NotSimulated",
         "rejections": "hpcrowd.analysis.accounts.nodes:Rejections",
         "grid": "hpcrowd.analysis.accounts.grid:Sites",
         "population": "hpcrowd.analysis.accounts.population:Population",

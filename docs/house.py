@@ -45,6 +45,7 @@ PARTS = {
         environment/machine/ environment/schedulers/on_nodes/ environment/schedulers/slurm/
         environment/engine/passes/slurm/ environment/engine/passes/nodes
         environment/engine/kernel/nodes/ analysis/accounts/nodes
+        analysis/accounts/not_simulated
         environment/traces/requests scenarios/commands/look/machine scenarios/kinds/parts/machine
         """,
     "holds": """

@@ -19,6 +19,7 @@ field says which entry it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Self
 
@@ -26,6 +27,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -139,6 +141,7 @@ class Qos(Entry):
     deny_on_limit: bool = Field(False, description="reject jobs beyond limits (Flags=DenyOnLimit)")
     part_qos_overrides: bool = Field(False, description="(Flags=OverPartQOS)")
     no_reserve: bool = Field(False, description="backfilling keeps nothing (Flags=NoReserve)")
+    no_decay: bool = Field(False, description="its usage does not decay (Flags=NoDecay)")
     usage_factor: float = Field(1.0, ge=0, description="usage counts so many times (UsageFactor)")
 
 
@@ -188,6 +191,9 @@ class Partition(Entry):
     priority_tier: int = Field(1, ge=0, description="(PriorityTier)")
     priority_factor: int = Field(1, ge=0, description="(PriorityJobFactor)")
     exclusive: bool = Field(False, description="jobs get whole nodes (OverSubscribe=EXCLUSIVE)")
+    jobs_per_core: int = Field(
+        1, ge=1, description="that may share it; counted, not simulated (OverSubscribe=FORCE:N)"
+    )
     preempt_mode: Preempt | None = Field(None, description="None: the cluster's (PreemptMode)")
     grace_time: Seconds = Field(0, ge=0, description="s before a preempted job ends (GraceTime)")
     qos: Name = Field("", description="QOS whose limits hold for all its jobs (QOS)")
@@ -294,6 +300,9 @@ class SchedulingSettings(Entry):
     enforce_limits: bool = Field(
         False, description="limits of associations and QOS hold (AccountingStorageEnforce)"
     )
+    safe_limits: bool = Field(
+        False, description="group_tres_minutes hold to the ends of jobs (...Enforce=safe)"
+    )
     default_memory_per_core: Megabytes | None = Field(None, ge=0, description="MB (DefMemPerCPU)")
     default_memory_per_node: Megabytes | None = Field(None, ge=0, description="MB (DefMemPerNode)")
     preempt_type: Literal["none", "partition", "qos"] = Field("none", description="PreemptType")
@@ -302,6 +311,9 @@ class SchedulingSettings(Entry):
     preempt_exempt_time: Seconds = Field(0, ge=0, description="s (PreemptExemptTime)")
     reorder_count: int = Field(1, ge=0, description="preempt_reorder_count")
     requeue: bool = Field(True, description="jobs may be requeued (JobRequeue)")
+    topology: Literal["none", "tree", "block", "other"] = Field(
+        "none", description="jobs on several nodes are counted, not simulated (TopologyPlugin)"
+    )
     requeue_delay: Seconds = Field(121, ge=0, description="s until a requeued job is eligible")
     kill_invalid_depend: bool = Field(False, description="else such jobs wait for ever")
     over_time_limit: Seconds | None = Field(
@@ -359,6 +371,7 @@ class Machine(Entry):
     priority: PrioritySettings = PrioritySettings()
     scheduling: SchedulingSettings = SchedulingSettings()
     not_modelled: tuple[str, ...] = ()
+    _began: tuple[int, tzinfo] = PrivateAttr((0, UTC))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -393,13 +406,20 @@ class Machine(Entry):
         except ValidationError as error:
             raise MachineError(f"machine {', '.join(values)}: {first_mistake(error)}") from None
 
-    def since(self, origin: int) -> Machine:
+    @property
+    def began(self) -> tuple[int, tzinfo]:
+        """Unix time of second 0 of the run, and the time zone; 0 and UTC for a description."""
+        return self._began
+
+    def since(self, origin: int, zone: tzinfo = UTC) -> Machine:
         """Return the machine with the dates of its reservations as seconds since an origin.
 
         Parameters
         ----------
         origin
             Unix time. Times before the year 2000 are seconds of the run already, and stay.
+        zone
+            Time zone in which usage is reset.
         """
         moved = [
             one.model_copy(update={"start": one.start - origin, "end": one.end - origin})
@@ -407,7 +427,9 @@ class Machine(Entry):
             else one
             for one in self.reservations
         ]
-        return self.model_copy(update={"reservations": tuple(moved)})
+        found = self.model_copy(update={"reservations": tuple(moved)})
+        found._began = origin, zone
+        return found
 
     def places(self, hosts: tuple[str, ...]) -> tuple[int, ...]:
         """Return the places of the nodes that host lists name, in the order of the machine."""

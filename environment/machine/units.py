@@ -130,7 +130,7 @@ Megabytes = Annotated[int, BeforeValidator(_memory)]
 Moment = Annotated[int, BeforeValidator(_moment)]
 
 #: Resources by name, as in Slurm's TRES: ``cpu``, ``mem`` (MB), ``node``, ``gres/gpu`` and
-#: ``gres/gpu:TYPE``; also ``energy`` or ``billing`` may be read, and are not modelled.
+#: ``gres/gpu:TYPE``, ``billing``; others such as ``energy`` may be read, and are not modelled.
 Tres = Annotated[dict[Name, int], BeforeValidator(_resources)]
 
 

@@ -95,6 +95,7 @@ _SHOWN = re.compile(
 )
 _DUMP = re.compile(r"^(Cluster|Parent|Account|User) - ", re.MULTILINE)
 _OBJECTS = re.compile(r'"(\w+)"\s*:\s*\[\s*(?:\{|\])')
+_SETTINGS = re.compile(rf'"({"|".join(objects.CONFIG)})"\s*:\s*[\[{{]')
 
 #: Lists that come with any objects.
 OTHER_LISTS = frozenset(("errors", "warnings", "command"))
@@ -128,7 +129,8 @@ def form_of(path: Path, head: str, *, named: bool = True) -> Form | None:
         return None
     if head.lstrip().startswith("{"):
         lists = [name for name in _OBJECTS.findall(head) if name not in OTHER_LISTS]
-        return Form.OBJECTS if lists and lists[0] in objects.LISTS else None
+        known = bool(lists) and lists[0] in objects.LISTS
+        return Form.OBJECTS if known or _SETTINGS.search(head) else None
     if _SHOWN.search(head):
         return Form.SCONTROL
     kind = texts.kind_of_table(head)

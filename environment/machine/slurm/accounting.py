@@ -36,6 +36,7 @@ FLAGS = {
     "denyonlimit": "deny_on_limit",
     "overpartqos": "part_qos_overrides",
     "noreserve": "no_reserve",
+    "nodecay": "no_decay",
 }
 
 #: Values that change nothing, by key.

@@ -1,6 +1,6 @@
 """What ``scontrol show`` prints of nodes, partitions and reservations with --json; also ``sinfo``.
 
-And ``sacctmgr show`` of associations and QOS.
+And ``sacctmgr show`` of associations and QOS, and the settings of ``scontrol show config``.
 
 ::
 
@@ -14,9 +14,16 @@ And ``sacctmgr show`` of associations and QOS.
               "limits": {"max": {"tres": {"per": {"user": [
                   {"type": "gres", "name": "gpu:a100", "id": 1002, "count": 4}]}}}}, ...}]}
 
+    {"config": {"ClusterName": "hal", "priority_weight_age": 1000, ...}}
+    {"config": [{"name": "ClusterName", "value": "hal"}, ...]}
+
 Numbers are objects, ``{"set": true, "infinite": false, "number": 60}``, or plain ones; times are
 minutes, memory is MB. Up to 24.05 partitions lack what hpcrowd needs, such as which is the default,
 and whether they are up: text has it.
+
+No manual page that we have says how settings look as objects (scontrol of 22.05 has none): names
+are taken as in the text, in any case and with underscores, as pairs or as names and values; plain
+numbers of the times of priorities are seconds, as slurmctld keeps them.
 
 Source: the parsers v0.0.38 to v0.0.42 of Slurm, and what ``sinfo --json`` of 22.05 prints.
 """
@@ -30,6 +37,7 @@ from typing import Any
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.files import json_of
 from hpcrowd.environment.machine.slurm.records import Kind, Record, Source, Value
+from hpcrowd.environment.machine.slurm.settings import HARMLESS
 
 #: Paths of values by key.
 Paths = dict[str, tuple[str, ...]]
@@ -71,6 +79,7 @@ FLAGS = {
     "DENY_LIMIT": "DenyOnLimit",
     "OVERRIDE_PARTITION_QOS": "OverPartQOS",
     "NO_RESERVE": "NoReserve",
+    "NO_DECAY": "NoDecay",
 }
 
 #: Flags that say nothing about a QOS.
@@ -126,6 +135,13 @@ LISTS: dict[str, tuple[Kind, Paths]] = {
     "qos": (Kind.QOS, QOS),
 }
 
+#: What settings are called in objects, and the words for name and value.
+CONFIG = ("config", "configuration", "slurm_conf")
+PAIR = (("name", "key", "parameter"), ("value",))
+
+#: Settings that slurmctld keeps in seconds.
+TIMES = {"prioritymaxage", "prioritydecayhalflife", "prioritycalcperiod", "preemptexempttime"}
+
 #: Memory of partitions, MB: for each node or, with this bit, for each CPU.
 MEMORY = {
     "Def": ("defaults/memory_per_cpu", "default_memory_per_cpu"),
@@ -163,6 +179,32 @@ def records_of(text: str, source: str) -> Iterator[Record]:
             more = _partition(one, where) if kind is Kind.PARTITION else []
             more += _cores(one, where) if kind is Kind.RESERVATION else []
             yield Record(kind, where, [*_without_flags(kind, values), *more], Source.SHOWN)
+    for name in CONFIG:
+        values = [
+            Value(key, shown, source)
+            for key, shown in _settings(found.get(name, {}), f"{source}: {name}")
+            if shown
+        ]
+        yield Record(Kind.SETTING, source, values, Source.SHOWN)
+
+
+def _settings(found: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Yield keys and values as slurm.conf has them."""
+    if isinstance(found, Mapping):
+        pairs = list(found.items())
+    elif isinstance(found, list) and all(isinstance(one, Mapping) for one in found):
+        pairs = [(_at(one, PAIR[0]), _at(one, PAIR[1])) for one in found]
+    else:
+        raise MachineError(f"{where}: neither an object nor a list of objects")
+    for key, value in pairs:
+        name = str(key or "")
+        # Names in capitals, such as SLURM_VERSION, have their underscores in the text, too.
+        name = name if name.lower() in HARMLESS else name.replace("_", "")
+        text = _text(value)
+        if name.lower() in TIMES and text.isdecimal():
+            days, rest = divmod(int(text), 86_400)
+            text = f"{days}-0:0:{rest}"
+        yield name, text
 
 
 def _at(one: Mapping[str, Any], paths: tuple[str, ...]) -> Any:

@@ -39,6 +39,9 @@ HARMLESS = frozenset(
 #: Values that change nothing, by key.
 NEUTRAL = {"oversubscribe": {"no"}, "shared": {"no"}}
 
+#: Jobs that may share a core where OverSubscribe gives no number (slurm.conf(5)).
+MOST_ON_A_CORE = 4
+
 #: Flags of reservations that are modelled, or that change nothing for one reservation.
 FLAGS = {"MAINT", "IGNORE_JOBS", "FLEX", "SPEC_NODES", "OVERLAP", "ALL_NODES"}
 
@@ -80,6 +83,7 @@ def _partition(
     mode, other = preemption(take("PreemptMode"))
     notes += [f"{record.where}: partition {name}: PreemptMode={word}" for word in other]
     longest, usual = limit(take("MaxTime")), limit(take("DefaultTime"))
+    sharing = take("OverSubscribe", "Shared")
     fields: dict[str, Any] = {
         "name": name,
         "nodes": _nodes(take("Nodes"), sets),
@@ -95,7 +99,8 @@ def _partition(
         "max_memory_per_node": megabytes(take("MaxMemPerNode")),
         "priority_tier": number(take("PriorityTier", "Priority"), 1),
         "priority_factor": number(take("PriorityJobFactor", "Priority"), 1),
-        "exclusive": _exclusive(take("OverSubscribe", "Shared"), notes),
+        "exclusive": _exclusive(sharing, notes),
+        "jobs_per_core": _jobs_per_core(sharing),
         "preempt_mode": mode,
         "grace_time": number(take("GraceTime")),
         "qos": record.text("QoS"),
@@ -134,6 +139,14 @@ def _exclusive(value: Value | None, notes: list[str]) -> bool:
     if value and word not in ("NO", "EXCLUSIVE", "FORCE:1", "YES:1"):
         notes.append(value.note)
     return word == "EXCLUSIVE"
+
+
+def _jobs_per_core(value: Value | None) -> int:
+    """Return how many jobs may share a core: four where no number is given, as in Slurm."""
+    word, _, jobs = (value.text.upper() if value else "NO").partition(":")
+    if word not in ("FORCE", "YES"):
+        return 1
+    return max(int(jobs), 1) if jobs.isdecimal() else MOST_ON_A_CORE
 
 
 def _up(value: Value | None, notes: list[str]) -> bool:

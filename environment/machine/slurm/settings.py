@@ -244,7 +244,8 @@ class Settings:
             fields["enforce_part_limits"] = {"yes": "all", "1": "all", "0": "no"}.get(word, word)
             if fields["enforce_part_limits"] not in ("no", "any", "all"):
                 raise parts.wrong(not_one_of(parts.text, ("NO", "ANY", "ALL")))
-        fields["enforce_limits"] = self._enforced(take("AccountingStorageEnforce"))
+        fields |= self._enforced(take("AccountingStorageEnforce"))
+        fields["topology"] = self._topology(take("TopologyPlugin"))
         fields["requeue"] = yes(take("JobRequeue"), default=True)
         over, largest = take("OverTimeLimit"), take("MaxArraySize")
         if over:
@@ -344,15 +345,24 @@ class Settings:
             "preempt_exempt_time": seconds(exempt) if exempt and exempt.text != "-1" else 0,
         }
 
-    def _enforced(self, value: Value | None) -> bool:
+    def _topology(self, value: Value | None) -> str:
+        """Return the kind of topology, which is noted if there is one."""
+        if value is None or value.text.lower() in NEUTRAL["topologyplugin"]:
+            return "none"
+        self.notes.append(value.note)
+        kind = value.text.lower().removeprefix("topology/")
+        return kind if kind in ("tree", "block") else "other"
+
+    def _enforced(self, value: Value | None) -> dict[str, Any]:
         enforced = {word.lower() for word in words(value)}
         if value and value.text.lower() == "all":
             enforced = {"limits", "qos", "safe"}
         self.notes += [
             f"{self._at('AccountingStorageEnforce')}: AccountingStorageEnforce={word}"
-            for word in sorted(enforced & {"safe", "wckeys", "nojobs"})
+            for word in sorted(enforced & {"wckeys", "nojobs"})
         ]
-        return bool(enforced & {"limits", "safe", "qos"} - {"qos"})
+        safe = "safe" in enforced
+        return {"enforce_limits": safe or "limits" in enforced, "safe_limits": safe}
 
 
 def option_of(word: str) -> str:

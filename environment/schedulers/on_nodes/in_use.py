@@ -47,7 +47,8 @@ class MachineInUse(ClusterPart):
             from hpcrowd.environment.schedulers.on_nodes.policy import OnNodes
 
             policy = OnNodes(policy)
-        self.machine = self._given.since(cluster.model.clock.unix_start)
+        clock = cluster.model.clock
+        self.machine = self._given.since(clock.unix_start, clock.zone)
         policy.on_machine(self.machine, cluster.jobs)
         return policy
 

@@ -19,20 +19,30 @@ from hpcrowd.environment.machine.model import Qos
 from hpcrowd.environment.machine.selection import Holding, Share
 from hpcrowd.environment.machine.units import Tres
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.shares import LN2, Association
 
 NO_LIMITS = LimitValues()
 
 #: How reasons name resources.
-GROUP_WORDS = {"cpu": "Cpu", "mem": "Mem", "node": "Node", "gres/gpu": "GRES"}
+GROUP_WORDS = {
+    "cpu": "Cpu", "mem": "Mem", "node": "Node", "gres/gpu": "GRES", "billing": "Billing",
+}  # fmt: skip
+
+#: How reasons name minutes of a resource where that is irregular.
+MINUTES = {
+    ("QOS", "cpu"): "CPUMinutesLimit", ("Assoc", "cpu"): "CPUMinutesLimit",
+    ("QOS", "mem"): "MemoryMinutes",
+}  # fmt: skip
 
 
 @dataclass
 class Use:
-    """What runs and waits on one account of a limit."""
+    """What runs and waits on one account of a limit, and the decayed usage of each resource."""
 
     jobs: int = 0
     submitted: int = 0
     tres: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    spent: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     running: dict[int, tuple[QueuedJob, Tres]] = field(default_factory=dict)
 
     def change(self, tres: Tres, sign: int) -> None:
@@ -41,13 +51,28 @@ class Use:
         for name, amount in tres.items():
             self.tres[name] += sign * amount
 
-    def left(self, name: str, now: int) -> int:
-        """Return what running jobs may still use of a resource until their limits, times s."""
-        return sum(tres.get(name, 0) * max(job.end - now, 0) for job, tres in self.running.values())
+    def left(self, name: str, since: int) -> int:
+        """Return what running jobs may still use of a resource until their limits, times s.
+
+        That is from a second on, or their starts.
+        """
+        return sum(
+            tres.get(name, 0) * max(job.end - max(since, job.start), 0)
+            for job, tres in self.running.values()
+        )
 
 
 #: An account of use, such as ``("qos", "normal", "user", "ada")``.
 UseKey = tuple[str, ...]
+
+
+class Bill(NamedTuple):
+    """What a run is charged in a second."""
+
+    association: Association
+    rate: float  #: of fair share
+    tres: dict[str, float]  #: of limits
+    uses: tuple[UseKey, ...]
 
 
 class Check(NamedTuple):
@@ -75,7 +100,16 @@ class LimitKeeper:
         self._use: dict[tuple[str, ...], Use] = defaultdict(Use)
         every = [one.limits for one in layout.machine.qos]
         every += [one.limits for one in layout.machine.accounts]
+        #: Whether decayed usage is limited.
+        self.minutes = self.enforced and any(one.group_tres_minutes for one in every)
         self._knows_running = any(one.group_tres_run_minutes for one in every)
+        self._knows_running |= self.minutes and layout.settings.safe_limits
+        partitions, every_qos = layout.partitions.values(), layout.machine.qos
+        #: Whether jobs are charged for more than their cores.
+        self.bills = self.minutes or any(one.billing_weights for one in partitions)
+        self.bills |= any(one.usage_factor != 1 for one in every_qos)
+        #: Until when usage is known, s; of the plain form.
+        self.calculated = 0
 
     def rules(self, job: QueuedJob, partition: str) -> list[Qos]:
         """Return the QOS whose limits hold, the first to decide first."""
@@ -91,8 +125,66 @@ class LimitKeeper:
         other._use = defaultdict(Use)
         for key, use in self._use.items():
             tres = defaultdict(int, use.tres)
-            other._use[key] = Use(use.jobs, use.submitted, tres, dict(use.running))
+            spent = defaultdict(float, use.spent)
+            other._use[key] = Use(use.jobs, use.submitted, tres, spent, dict(use.running))
         return other
+
+    # decayed usage
+
+    def bill(self, job: QueuedJob, partition: str, holding: Holding | None = None) -> Bill:
+        """Return what a run of a job is charged that holds something, or what it asks."""
+        tres = job.tres(partition, self.layout, holding)
+        counts = self.usage_factor(job)
+        rate = job.billed(tres, partition, self.layout) * counts
+        amounts = {name: amount * counts for name, amount in tres.items()}
+        uses = tuple(self.uses(job, partition, limited=True)) if self.minutes else ()
+        return Bill(job.association, rate, amounts, uses)
+
+    def usage_factor(self, job: QueuedJob) -> float:
+        """Return how often the usage of a job counts."""
+        own = self._qos.get(job.qos)
+        return 1.0 if own is None else own.usage_factor
+
+    def kept(self, use: UseKey) -> float:
+        """Return what is left of the decayed usage of an account after a second."""
+        half_life = self.layout.machine.priority.half_life
+        forever = not half_life or (use[0] == "qos" and self._qos[use[1]].no_decay)
+        return 1.0 if forever else 1 - LN2 / half_life
+
+    def spend(self, bill: Bill, seconds: float) -> None:
+        """Charge what ran for the last seconds."""
+        for use in bill.uses:
+            kept, spent = self.kept(use) ** seconds, self._use[use].spent
+            for name, amount in bill.tres.items():
+                spent[name] += amount * seconds * kept
+
+    def spent_before(self, bill: Bill, seconds: float, *, decays: bool) -> None:
+        """Charge what is left of earlier runs to the accounts whose usage decays, or does not."""
+        for use in bill.uses:
+            if (self.kept(use) < 1) == decays:
+                for name, amount in bill.tres.items():
+                    self._use[use].spent[name] += amount * seconds
+
+    def fade(self, seconds: float, *, reset: bool = False) -> None:
+        """Let usage decay for some seconds, or begin anew."""
+        for key, use in self._use.items():
+            if use.spent:
+                left = 0.0 if reset else self.kept(key) ** seconds
+                use.spent.update({name: amount * left for name, amount in use.spent.items()})
+
+    def spent(self, key: UseKey) -> dict[str, float]:
+        """Return the decayed usage of an account by resource, times s."""
+        return self._use[key].spent
+
+    def usage_falls(self, job: QueuedJob, partition: str) -> bool:
+        """Return whether time alone takes usage below the limits that keep a job waiting."""
+        tres = job.tres(partition, self.layout)
+        met = [
+            self.kept(one.use) < 1 or self.layout.machine.priority.usage_reset != "none"
+            for one in self.checks_after(job, partition)
+            if one.kind == N.USED_MINUTES and self._is_met(one, job, tres, (), 0)
+        ]
+        return bool(met) and all(met)
 
     def uses(self, job: QueuedJob, partition: str, *, limited: bool = False) -> Iterator[UseKey]:
         """Yield all accounts of use that a job counts on, or only those with limits."""
@@ -187,14 +279,11 @@ class LimitKeeper:
             yield from _of_job(limits, "QOS")
             yield from _in_use(limits.max_tres_per_user, user, "QOSMax", "PerUserLimit")
             yield from _in_use(limits.max_tres_per_account, account, "QOSMax", "PerAccountLimit")
-            yield from _run_minutes(limits, use, "QOS")
+            yield from _minutes(limits, use, "QOS")
         for one in job.association.up():
             limits, use = one.account.limits, ("assoc", str(one.place))
             yield from _in_use(limits.group_tres, use, "AssocGrp", "Limit")
-            minutes = limits.group_tres_minutes.get("cpu")  # usage is known in processors only
-            if minutes is not None:
-                yield Check(N.USED_MINUTES, use, "cpu", minutes, "AssocGrpCPUMinutesLimit")
-            yield from _run_minutes(limits, use, "Assoc")
+            yield from _minutes(limits, use, "Assoc")
             if one.user:
                 yield from _of_job(limits, "Assoc")
 
@@ -250,8 +339,11 @@ class LimitKeeper:
                 return any(_on_node(share).get(one.resource, 0) > one.limit for share in holding)
             case N.RUN_MINUTES:  # what is left to run counts until time limits
                 return use.left(one.resource, now) + amount * job.limit > 60 * one.limit
-        (usage,) = (up.usage for up in job.association.up() if str(up.place) == one.use[1])
-        return usage / 60 >= one.limit
+        spent = use.spent.get(one.resource, 0.0)
+        if spent / 60 >= one.limit or not self.layout.settings.safe_limits:
+            return spent / 60 >= one.limit
+        left = use.left(one.resource, self.calculated)
+        return spent + left + amount * job.limit > 60 * one.limit
 
 
 def _on_node(share: Share) -> dict[str, int]:
@@ -264,7 +356,10 @@ def _in_use(limits: Tres, use: UseKey, begin: str, end: str) -> Iterator[Check]:
         yield Check(N.IN_USE, use, name, limit, f"{begin}{resource_word(name)}{end}")
 
 
-def _run_minutes(limits: LimitValues, use: UseKey, whose: str) -> Iterator[Check]:
+def _minutes(limits: LimitValues, use: UseKey, whose: str) -> Iterator[Check]:
+    for name, most in limits.group_tres_minutes.items():
+        word = MINUTES.get((whose, name), f"{resource_word(name)}Minutes")
+        yield Check(N.USED_MINUTES, use, name, most, f"{whose}Grp{word}")
     for name, most in limits.group_tres_run_minutes.items():
         reason = f"{whose}GrpCPURunMinutesLimit" if name == "cpu" else f"{whose}GrpTRES"
         yield Check(N.RUN_MINUTES, use, name, most, reason)

@@ -9,17 +9,25 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Column, Float64s, Int64s, JobTable
 from hpcrowd.environment.machine.demand import demand_of
 from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.selection import Holding, Share, Stock, select
 from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.schedulers.past import Past, Phases, Placed
 from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
+from hpcrowd.environment.schedulers.slurm.billing import reset_around
+from hpcrowd.environment.schedulers.slurm.limits import Bill, LimitKeeper
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import LN2, Shares
 
 NOTHING_KNOWN = Placed()
+
+#: Columns by which jobs are alike.
+ASKED = (
+    Column.USER, Column.GROUP, Column.QUEUE, Column.PROCESSORS, Column.REQUESTED_TIME,
+    Column.REQUESTED_MEMORY,
+)  # fmt: skip
 
 
 def associations_of(admission: Admission) -> Int64s:
@@ -66,18 +74,60 @@ def cores_of(jobs: JobTable, rows: Int64s, past: Past) -> Int64s:
     return cores
 
 
-def use_past(shares: Shares, jobs: JobTable, past: Past, places: Int64s, until: int) -> None:
-    """Set the usage of all associations at a second to what jobs used by then; rank them.
+class Charged(NamedTuple):
+    """What jobs are charged in a second: the rate of fair share, and for limits so many times
+    a bill, by its place.
+    """
+
+    rate: Float64s
+    bills: list[Bill]
+    of: Int64s
+    scale: Float64s
+
+
+def charged(admission: Admission, limits: LimitKeeper, rows: Int64s, past: Past) -> Charged:
+    """Return what jobs are charged that ran: by what jobs alike ask, and the cores they held."""
+    jobs = admission.jobs
+    cores = cores_of(jobs, rows, past).astype(np.float64)
+    if not limits.bills or not len(rows):
+        return Charged(cores, [], np.zeros(len(rows), np.int64), np.zeros(len(rows)))
+    columns = [jobs.matrix[column, rows] for column in ASKED]
+    if jobs.requests is not None:
+        columns += [jobs.requests[ask][rows] for ask in Ask]
+    first, of = alike(columns)
+    bills, asked = [], []
+    for row in rows[first].tolist():
+        job = admission.resolved(row, adds=False)
+        known = [name for name in job.partitions if name in job.demands]
+        bills.append(limits.bill(job, known[0]) if known else Bill(job.association, 1.0, {}, ()))
+        asked.append(job.counted_cores(known[0], admission.layout) if known else 1)
+    scale = cores / np.maximum(np.array(asked)[of], 1)
+    return Charged(np.array([one.rate for one in bills])[of] * scale, bills, of, scale)
+
+
+def use_past(
+    shares: Shares, limits: LimitKeeper, admission: Admission, past: Past, places: Int64s,
+    until: int,
+) -> None:  # fmt: skip
+    """Set all usage at a second to what jobs used by then; rank the associations.
 
     Places of the associations are by row of the table; ``until`` is at the end of a calculation
     period, s since the origin.
     """
+    jobs, settings = admission.jobs, shares.settings
     rows = np.concatenate((past.over, past.running))
     ends = np.concatenate((jobs.end[past.over], np.full(len(past.running), until)))
-    used = decayed_use(
-        cores_of(jobs, rows, past), jobs.start[rows], ends, until,
-        shares.settings.calculation_period, shares.settings.half_life,
-    )  # fmt: skip
+    charges, period = charged(admission, limits, rows, past), settings.calculation_period
+    machine = admission.layout.machine
+    reset, _ = reset_around(settings.usage_reset, until, *machine.began)
+    counted = until - ((until - reset) // period + 1) * period  # a whole period counts anew
+    starts, ends = np.maximum(jobs.start[rows], counted), np.maximum(ends, counted)
+    used = decayed_use(charges.rate, starts, ends, until, period, settings.half_life)
+    for half_life in {settings.half_life, 0} if charges.bills else ():
+        seconds = decayed_use(charges.scale, starts, ends, until, period, half_life)
+        of_each = np.bincount(charges.of, seconds, len(charges.bills)).tolist()
+        for bill, amount in zip(charges.bills, of_each, strict=True):
+            limits.spent_before(bill, amount, decays=half_life > 0)
     amounts = np.bincount(places[rows], used, len(shares.all)).tolist()
     for one in reversed(shares.all):  # each behind the one above it
         one.usage = amounts[one.place]
@@ -87,7 +137,7 @@ def use_past(shares: Shares, jobs: JobTable, past: Past, places: Int64s, until: 
 
 
 def decayed_use(
-    cores: Int64s, start: Int64s, end: Int64s, until: int, period: int, half_life: int
+    cores: Float64s, start: Int64s, end: Int64s, until: int, period: int, half_life: int
 ) -> Float64s:
     """Return what is left of the usage of jobs, processor-seconds, as ``Shares`` counts it.
 
@@ -97,7 +147,7 @@ def decayed_use(
     Parameters
     ----------
     cores, start, end
-        Of each job; s since the origin, shape (jobs,).
+        Of each job; s since the origin, shape (jobs,). Any amount may stand for cores.
     until
         s since the origin; the end of a period.
     period, half_life

@@ -15,6 +15,7 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.selection import Holding
+from hpcrowd.environment.schedulers.slurm.billing import billable
 from hpcrowd.environment.schedulers.slurm.shares import Association
 
 
@@ -96,7 +97,20 @@ class QueuedJob:
     def tres(
         self, partition: str, layout: Layout, holding: Holding | None = None
     ) -> dict[str, int]:
-        """Return the resources that it asks, or would hold: cpu, mem (MB), node, gres/gpu."""
+        """Return the resources that it asks, or would hold: cpu, mem (MB), node, gres/gpu.
+
+        Also each type of GPU, and what it is billed, a whole number.
+        """
+        found = self._tres(partition, layout, holding)
+        found["billing"] = int(self.billed(found, partition, layout))
+        return found
+
+    def billed(self, tres: dict[str, int], partition: str, layout: Layout) -> float:
+        """Return what it is billed for some resources in a partition."""
+        weights = layout.partitions[partition].billing_weights
+        return billable(tres, weights, largest=layout.machine.priority.max_tres)
+
+    def _tres(self, partition: str, layout: Layout, holding: Holding | None) -> dict[str, int]:
         demand = self.demands[partition]
         if holding:
             found = {

@@ -9,9 +9,9 @@ compete with each other. The factor is the rank, counted from the last, over the
 The classic factor is ``2 ** -(usage / shares / damping)`` (Priority Multifactor page), with a
 user's effective usage mixed with that of its accounts by shares.
 
-Usage is processor-seconds, or by ``TRESBillingWeights``, that decay with a half-life: once in a
-period, earlier usage is multiplied by ``(1 - 0.693 / half-life) ** seconds``, and what ran since is
-added.
+Usage is what jobs are billed (:mod:`~hpcrowd.environment.schedulers.slurm.billing`) times seconds,
+and decays with a half-life: once in a period, earlier usage is multiplied by
+``(1 - 0.693 / half-life) ** seconds``, or forgotten when it is reset, and what ran since is added.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Association:
     place
         Its number.
     usage
-        Decayed usage of it and all below, processor-seconds.
+        Decayed usage of it and all below, billed amount times s; without weights core-seconds.
     factor
         Fair-share factor of a user, 0 to 1.
     """

@@ -120,8 +120,11 @@ class MachineSettings(Scenario):
         found = super().results(model, begins)
         if self.machine is not None:
             from hpcrowd.analysis.accounts.nodes import results_of
+            from hpcrowd.analysis.accounts.not_simulated import not_simulated
 
             found += results_of(model)
+            if (one := not_simulated(model, begins.trace, begins.rows)) is not None:
+                found.append(one)
         return found
 
 

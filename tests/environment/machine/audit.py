@@ -6,8 +6,9 @@ it asked for or where it may not run, a limit exceeded, a reservation entered. I
 with schedulers, placement or their counts of what is free.
 
 It checks a limit when a job starts or is submitted, as use grows only then, and it checks for that
-job the limit that holds for it: that of its partition's QOS before that of its own. Limits on
-decayed usage (``group_tres_minutes``) and rules for ``allow_groups`` are not checked.
+job the limit that holds for it: that of its partition's QOS before that of its own. Decayed usage
+(``group_tres_minutes``) is added up anew from the runs, period by period. Rules for
+``allow_groups`` are not checked.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from hpcrowd.environment.machine.model import Account, Limits, Machine, Partitio
 from hpcrowd.environment.machine.selection import Share
 from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
+
+from tests.environment.machine.audit_usage import Charge, billed, usage_faults
 
 #: s; later than any end.
 NEVER = 2**62
@@ -492,6 +495,8 @@ class _Audit:
         known = [
             (run, self._tres(run.shares), self._counted(run.row, run.partition)) for run in runs
         ]
+        for run, tres, _ in known:
+            tres["billing"] = billed(self.machine, run.partition, tres)
         for run, (_, tres, _), now in _sweep(known, lambda one: one[0]):
             payer, decided = self._payer(run.row), set[Any]()
 
@@ -511,9 +516,11 @@ class _Audit:
                 decided |= {what for what, *_ in _in_use(qos.limits, of_qos=True)}
                 decided |= {(what, name) for what, name, _ in _sizes(qos.limits)}
                 self._check_left(run, qos.limits, f"QOS {qos.name}", keys[""], now)
+                self._check_usage(run, qos, f"QOS {qos.name}", keys[""], known, now)
             for one in payer.chain:
                 whose = f"association {one.user or one.account}"
                 self._check_left(run, one.limits, whose, _key(one), now)
+                self._check_usage(run, one, whose, _key(one), known, now)
                 for what, key, name, most in _in_use(one.limits, of_qos=False):
                     if (one.user or not key) and used(_key(one), name) > most:
                         self._over(run, f"{whose}: {what} above {most}")
@@ -533,6 +540,23 @@ class _Audit:
             )
             if left > 60 * most:
                 self._over(run, f"{whose}: {left} s of {name} left to run, above {most} minutes")
+
+    def _check_usage(
+        self, run: _Run, rule: Qos | Account, whose: str, key: tuple[str, ...],
+        known: list[_Known], now: list[_Known],
+    ) -> None:  # fmt: skip
+        """Check decayed usage; safe limits also with what running jobs may still use."""
+        factors = {one.name: one.usage_factor for one in self.machine.qos}
+        ran = [
+            Charge(one.start, one.end, held, factors.get(self._payer(one.row).qos, 1.0))
+            for one, held, keys in known if key in keys and one.start <= run.start
+        ]  # fmt: skip
+        running = [
+            Charge(one.start, one.start + one.limit + _paused(one, run.start), held)
+            for one, held, keys in now if key in keys
+        ]  # fmt: skip
+        for text in usage_faults(self.machine, rule, run.start, ran, running):
+            self._over(run, f"{whose}: {text}")
 
     def _check_size(
         self, run: _Run, tres: dict[str, int], limits: Limits, whose: str, decided: set[Any]

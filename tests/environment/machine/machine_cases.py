@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.model import (
     Account,
@@ -194,6 +195,50 @@ def random_machine(rng: np.random.Generator) -> Machine:
             default_queue_depth=pick(2, 100), assoc_limit_stop=pick(False, False, True),
             time_limit_period=pick(1, 5), whole_nodes=pick(False, False, False, False, True),
             memory_counts=pick(True, True, False), least_loaded=pick(False, False, True),
+        ),
+    )  # fmt: skip
+
+
+#: Limits on decayed usage, which random jobs reach, and on what they are billed.
+USAGE_LIMITS: dict[str, tuple[Any, ...]] = {
+    "group_tres_minutes": ({"cpu": 1}, {"mem": 9}, {"node": 1}, {"billing": 2}, {"gres/gpu:a": 1}),
+    "group_tres": ({"billing": 5}, {"billing": 9}),
+}
+
+
+#: Usage is reset 40 s after the origin, also if it is once in a week.
+BEFORE_RESET = Clock(Clock().unix_start + 6 * DAY - 40)
+
+
+def with_usage_rules(site: Machine, seed: int) -> Machine:
+    """Return a machine on which usage is weighed, reset and limited."""
+    rng = np.random.default_rng(seed)
+    pick = _picker(rng)
+
+    def limited[One: (Qos, Account)](one: One, often: float, **more: Any) -> One:
+        values = {key: pick(*some) for key, some in USAGE_LIMITS.items() if rng.random() < often}
+        return one.model_copy(
+            update={"limits": one.limits.model_copy(update=values), **more}
+        )  # fmt: skip
+
+    weights = {"cpu": 0.5, "mem": 0.02, "gres/gpu": 2.0}, {"node": 3.0, "gres/gpu:a": 1.0}, {}
+    return site.changed(
+        partitions=tuple(
+            one.model_copy(update={"billing_weights": pick(*weights)}) for one in site.partitions
+        ),
+        qos=tuple(
+            limited(one, 0.5, usage_factor=pick(1.0, 1.0, 0.0, 2.5), no_decay=pick(False, True))
+            for one in site.qos
+        ),
+        accounts=tuple(limited(one, 0.4) for one in site.accounts),
+        priority=site.priority.model_copy(
+            update={
+                "max_tres": pick(False, True), "usage_reset": pick("none", "daily", "weekly"),
+                "calculation_period": pick(5, 29), "half_life": pick(0, 77, 77),
+            }
+        ),
+        scheduling=site.scheduling.model_copy(
+            update={"enforce_limits": True, "safe_limits": pick(False, True)}
         ),
     )  # fmt: skip
 

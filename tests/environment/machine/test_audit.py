@@ -228,3 +228,21 @@ def test_who_was_preempted_may_end_without_a_run(state, submit):
     assert any(f"{state.name.lower()}, and ran" in one for one in faults(site(), made, ledger))
     made.matrix[Column.SUBMIT, 0] = submit
     assert [] == faults(site(), made, ledger)
+
+
+@pytest.mark.parametrize(
+    ("second", "most", "safe"), [(59, 1, False), (70, 1, False), (70, 3, True)]
+)
+def test_decayed_usage_is_checked(second, most, safe):
+    """Two cores have used two minutes at the calculation before the second job, or one."""
+    scheduling = {"enforce_limits": True, "safe_limits": safe}
+    priority = {"calculation_period": 30, "half_life": 0}
+    qos = (Qos(name="normal", limits=Limits(group_tres_minutes={"cpu": most})),)
+    machine = Machine(nodes=NODES, qos=qos, scheduling=scheduling, priority=priority)
+    first, then = {"run": 60, "holds": share(cores=2)}, {"at": 1, "start": second, "limit": 100}
+    made, ledger = ran({**first, "cores": 2, "limit": 60}, then)
+    used = "120.000" if second >= 60 else "60.000"
+    when, what = f"job 2 (row 1): started at {second} s", f"QOS normal: {used} s of cpu used"
+    assert [f"{when}; {what}, against {most} minutes"] == faults(machine, made, ledger)
+    loose = Qos(name="normal", limits=Limits(group_tres_minutes={"cpu": 4}))
+    assert [] == faults(machine.changed(qos=(loose,)), made, ledger)

@@ -18,7 +18,7 @@ from hpcrowd.environment.engine.kernel.heap import heap_pop
 from hpcrowd.environment.engine.kernel.loop import next_time, over
 from hpcrowd.environment.engine.kernel.nodes import site as N
 from hpcrowd.environment.engine.kernel.nodes.backfill import backfill_cycle
-from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
+from hpcrowd.environment.engine.kernel.nodes.limits import first_limit, usage_falls
 from hpcrowd.environment.engine.kernel.nodes.main_pass import main_pass
 from hpcrowd.environment.engine.kernel.nodes.queue import (
     accept,
@@ -66,7 +66,7 @@ def _rejected(site: Site, job: int) -> int:
     option = site.entries.option[rows.entry[job]]
     return first_limit(
         site, site.options.at_submit[option],
-        site.options.at_submit_end[option], site.options.demand[option],
+        site.options.at_submit_end[option], option,
         rows.limit[job], 0,
     )  # fmt: skip
 
@@ -184,16 +184,19 @@ def next_pass(site: Site, now: int) -> int:
 
 def _stuck(site: Site) -> bool:
     """Return whether the waiting jobs cannot start unless others are submitted."""
-    c = site.controller
+    c, settings = site.controller, site.settings
     if c.running or c.wanted:
         return False
     looked = c.looked_at_all
-    for i in range(site.settings.reservations):
+    for i in range(settings.reservations):
         if site.rules.until[i] > looked:
             return False
     for i in range(c.ordered):
-        row = site.entries.owner[site.entries.placed[i]]
-        if site.rows.eligible[row] > looked or site.checks.minutes[site.rows.reason[row]]:
+        entry = site.entries.placed[i]
+        row, option = site.entries.owner[entry], site.entries.option[entry]
+        if site.rows.eligible[row] > looked:
+            return False
+        if settings.minutes and usage_falls(site, option, site.rows.limit[row]):
             return False
     return True
 

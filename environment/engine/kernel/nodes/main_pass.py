@@ -118,7 +118,7 @@ def within_limits(site: Site, row: int, option: int) -> bool:
         return True
     word = first_limit(
         site, site.options.before[option],
-        site.options.before_end[option], site.options.demand[option], site.rows.limit[row], 0,
+        site.options.before_end[option], option, site.rows.limit[row], 0,
     )  # fmt: skip
     if word or site.rows.reason[row] > N.NOT_AVAILABLE:
         site.rows.reason[row] = word
@@ -132,7 +132,7 @@ def limited(site: Site, row: int, option: int, shares: int) -> bool:
     options = site.options
     word = first_limit(
         site, options.after[option], options.after_end[option],
-        options.demand[option], site.rows.limit[row], shares,
+        option, site.rows.limit[row], shares,
     )  # fmt: skip
     if word:
         site.rows.reason[row] = word

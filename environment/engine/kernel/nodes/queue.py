@@ -5,7 +5,12 @@ from __future__ import annotations
 from hpcrowd.environment.engine.kernel.cluster import NEVER
 from hpcrowd.environment.engine.kernel.heap import heap_push
 from hpcrowd.environment.engine.kernel.nodes import site as N
-from hpcrowd.environment.engine.kernel.nodes.limits import count_started, count_submitted
+from hpcrowd.environment.engine.kernel.nodes.limits import (
+    billed,
+    count_started,
+    count_submitted,
+    held_amount,
+)
 from hpcrowd.environment.engine.kernel.nodes.placement import take
 from hpcrowd.environment.engine.kernel.nodes.site import Entries, Site
 from hpcrowd.environment.jobs import State
@@ -173,24 +178,42 @@ def charge(site: Site, association: int, amount: float, seconds: int) -> None:
         association = site.people.parent[association]
 
 
+def bill(site: Site, tenure: int, seconds: int) -> None:
+    """Charge a tenure what it ran for the last seconds, where that counts."""
+    charge(site, site.rows.association[site.ledger.row[tenure]], site.bills.rate[tenure], seconds)
+    if not site.settings.minutes:
+        return
+    option, spent = site.ledger.option[tenure], site.spent
+    for i in range(site.options.uses[option], site.options.uses_end[option]):
+        use = site.checks.charged[i]
+        kept = spent.kept[use] ** float(seconds)
+        for tres in range(site.settings.billing + 1):
+            amount = site.bills.table[N.BILL_ROWS + tres, tenure]
+            spent.table[N.SPENT_ROWS + tres, use] += amount * seconds * kept
+
+
 def use_up(site: Site) -> None:
-    """Compute usage for one calculation period that has ended."""
+    """Compute usage for one calculation period that has ended; what was before may be reset."""
     c, ledger = site.controller, site.ledger
     period = site.settings.period
     begin, end = c.calculated, c.calculated + period
     c.calculated = end
-    left = site.settings.left_per_second
-    if left < 1:
-        left = left ** float(period)
+    left, reset = site.settings.left_per_second, end >= c.next_reset
+    if left < 1 or reset:
+        left = 0.0 if reset else left ** float(period)
         for i in range(site.people.table.shape[1]):
             site.fair_share.usage[i] *= left
+    if site.settings.minutes:
+        for i in range(site.spent.table.shape[1]):
+            left = 0.0 if reset else site.spent.left[i]
+            for tres in range(site.settings.billing + 1):
+                site.spent.table[N.SPENT_ROWS + tres, i] *= left
     to = 0
     for i in range(c.over):
         tenure, over = site.lists.over_of[i], site.lists.over_at[i]
         first, last = max(ledger.start[tenure], begin), min(over, end)
         if last > first:
-            association = site.rows.association[ledger.row[tenure]]
-            charge(site, association, ledger.cores[tenure] * 1.0, last - first)
+            bill(site, tenure, last - first)
         if over > end:
             site.lists.over_of[to], site.lists.over_at[to] = tenure, over
             to += 1
@@ -200,8 +223,7 @@ def use_up(site: Site) -> None:
         tenure = site.rows.tenure[row]
         first = max(ledger.start[tenure], begin)
         if end > first:
-            association = site.rows.association[row]
-            charge(site, association, ledger.cores[tenure] * 1.0, end - first)
+            bill(site, tenure, end - first)
         row = site.rows.next[row]
 
 
@@ -353,17 +375,21 @@ def occupy(site: Site, entry: int, start: int, first: int, last: int, by: int) -
     """Note that a job runs from a start on, with shares that are held."""
     c, rows, entries, ledger = site.controller, site.rows, site.entries, site.ledger
     row, option = entries.owner[entry], entries.option[entry]
-    tenure, cores = c.tenures, 0
-    for i in range(first, last):
-        cores += site.held.cores[i]
+    tenure, held, settings = c.tenures, site.held, site.settings
     c.tenures = tenure + 1
     ledger.row[tenure] = row
     ledger.submitted[tenure] = rows.submitted[row]
     ledger.eligible[tenure] = rows.eligible[row]
     ledger.start[tenure], ledger.end[tenure] = start, -1
     ledger.by[tenure], ledger.option[tenure] = by, option
-    ledger.cores[tenure] = cores
     ledger.first[tenure], ledger.last[tenure] = first, last
+    cost, counts = billed(site, option, held.table, 0, first, last), site.weights.counts[option]
+    site.bills.rate[tenure] = cost * counts
+    if settings.minutes:
+        for tres in range(settings.billing):
+            amount = held_amount(held.table, 0, settings.kinds, first, last, tres)
+            site.bills.table[N.BILL_ROWS + tres, tenure] = amount * counts
+        site.bills.table[N.BILL_ROWS + settings.billing, tenure] = int(cost) * counts
     rows.status[row], rows.tenure[row], rows.reason[row] = N.RUNNING, tenure, N.NONE
     count_started(site, option, first, last, 1)
     if rows.array[row] >= 0:

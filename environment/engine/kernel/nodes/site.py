@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hpcrowd.environment.engine.kernel.arrays import rows
+from hpcrowd.environment.engine.kernel.arrays import Row, rows
 from hpcrowd.environment.engine.kernel.cluster import ClusterState, Jobs
 from hpcrowd.environment.engine.kernel.heap import Heap
 from hpcrowd.environment.jobs import Float64Rows, Int64Rows
@@ -74,8 +74,9 @@ UP, WORK, MEMBERS = 0, 1, 8
 
 # Rows of tables, and the first of those that follow the named ones.
 PREEMPTED, DEMANDS, JOB_ROWS, ENTRY_ROWS, FIRST_TRES = 12, 15, 27, 7, 2
-TENURE_ROWS, LIST_ROWS, TASK_ROWS, R_GPUS, PAUSE_ROWS = 10, 17, 5, 10, 3
-OPTION_ROWS, WEIGHT_ROWS, CHECK_ROWS, PEOPLE_ROWS = 12, 4, 7, 3
+TENURE_ROWS, LIST_ROWS, TASK_ROWS, R_GPUS, PAUSE_ROWS = 9, 17, 5, 10, 3
+OPTION_ROWS, WEIGHT_ROWS, CHECK_ROWS, PEOPLE_ROWS = 12, 5, 6, 3
+SPENT_ROWS, BILL_ROWS = 2, 1
 
 # Rows of entries: the order of those that wait, and that of a pass.
 KEY, PLACED, IN_TURN = 3, 4, 6
@@ -89,7 +90,7 @@ STOPPED_ROW, STOPPED_START, VICTIM, SECOND_KEY, SPAN_BEGIN, SPAN_NODES = 4, 7, 1
     USED_MINUTES,
 ) = range(9)  # fmt: skip
 
-# TRES by place: cpu, mem, node, gres/gpu, then each type of GPU.
+# TRES by place: cpu, mem, node, gres/gpu, then each type of GPU, and billing.
 T_CORES, T_MEMORY, T_NODES, T_GPUS, T_KINDS = range(5)
 
 # Statuses. Accepted jobs count on limits before they join the queue; requeued ones join it after
@@ -108,6 +109,8 @@ class Settings:
     """How a controller is set, and where things are in its arrays.
 
     ``bf_...`` are the parameters of backfilling; the places begin with ``kinds``, types of GPUs.
+    ``billed`` is whether jobs are billed by weights, ``largest`` by the largest amount only;
+    ``minutes`` whether decayed usage is limited, ``safe`` for what jobs may still use, too.
     """
 
     backfill: int = 0
@@ -142,7 +145,12 @@ class Settings:
     latency: int = 0
     kill_every: int = 0
     kill_phase: int = 0
+    billed: int = 0
+    largest: int = 0
+    safe: int = 0
+    minutes: int = 0
     kinds: int = 0
+    billing: int = 0
     partitions: int = 0
     reservations: int = 0
     reserved: int = 0
@@ -202,6 +210,7 @@ class Controller:
     next_full: int = -1  #: when a pass looks at all jobs, -1 never
     planned_on: int = 0  #: nodes are marked as planned
     chained: int = 0  #: the releases of each node are known
+    next_reset: int = FOREVER  #: from when on usage is counted anew, s
     next_backfill: float = 0.0  #: when the next cycle may begin, s
 
 
@@ -243,7 +252,7 @@ class FairShare:
 
     table: Float64Rows  #: shape (2, associations)
 
-    #: Decayed usage (core-seconds), and the factor of priorities.
+    #: Decayed usage (billed amount times s), and the factor of priorities.
     usage, factor = rows("table", 2)
 
 
@@ -287,22 +296,23 @@ class Options:
 
 @dataclass(eq=False, slots=True)
 class Weights:
-    """Weighted factors of priorities that do not change."""
+    """Weighted factors of priorities that do not change; weights of billing by TRES follow."""
 
-    table: Float64Rows  #: shape (4, options)
+    table: Float64Rows  #: shape (WEIGHT_ROWS + TRES, options)
 
-    size, partition, qos, tres = rows("table", 4)
+    #: The last one is how often usage counts.
+    size, partition, qos, tres, counts = rows("table", 5)
 
 
 @dataclass(eq=False, slots=True)
 class Checks:
     """What is checked."""
 
-    table: Int64Rows  #: shape (7, checks)
+    table: Int64Rows  #: shape (6, checks)
 
-    #: Kind, account of use, TRES, limit, word of it; two lists of their own: accounts of use that
-    #: a job counts on, and whether a word is that of a limit that time changes.
-    kind, use, tres, limit_at, word, charged, minutes = rows("table", 7)
+    #: Kind, account of use, TRES, limit, word of it; a list of its own: accounts of use that a job
+    #: counts on.
+    kind, use, tres, limit_at, word, charged = rows("table", 6)
 
 
 @dataclass(eq=False, slots=True)
@@ -344,14 +354,34 @@ class Used:
 
 
 @dataclass(eq=False, slots=True)
+class Spent:
+    """Decayed usage of accounts of use, if it is limited; amounts of TRES times s follow."""
+
+    table: Float64Rows  #: shape (SPENT_ROWS + TRES, accounts)
+
+    #: What is left of it after a second, and after a calculation period.
+    kept, left = rows("table", 2)
+
+
+@dataclass(eq=False, slots=True)
 class Tenures:
     """Tenures: runs of jobs."""
 
     table: Int64Rows  #: shape (TENURE_ROWS, tenures)
 
-    #: Job, submission, when it was eligible, start, end, who started it, option, cores, and the
-    #: first and behind the last of its shares.
-    row, submitted, eligible, start, end, by, option, cores, first, last = rows("table", 10)
+    #: Job, submission, when it was eligible, start, end, who started it, option, and the first and
+    #: behind the last of its shares.
+    row, submitted, eligible, start, end, by, option, first, last = rows("table", 9)
+
+
+@dataclass(eq=False, slots=True)
+class Bills:
+    """What tenures are charged; amounts of TRES follow if usage is limited."""
+
+    table: Float64Rows  #: shape (BILL_ROWS + TRES, tenures)
+
+    #: What fair share counts in a second.
+    rate = Row("table", 0)
 
 
 @dataclass(eq=False, slots=True)
@@ -434,9 +464,11 @@ class Site:
     weights: Weights
     checks: Checks
     used: Used
+    spent: Spent
     rows: Queued
     entries: Entries
     ledger: Tenures
+    bills: Bills
     pauses: Pauses
     held: Shares
     lists: Lists

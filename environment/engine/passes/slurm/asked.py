@@ -74,18 +74,19 @@ class AskedBook:
             self.word(word)
         self.tres_names = ["cpu", "mem", "node", "gres/gpu"]
         self.tres_names += [f"gres/gpu:{name}" for name in layout.gpu_types]
+        self.tres_names.append("billing")
         self._tres = {name: place for place, name in enumerate(self.tres_names)}
         self.uses: dict[tuple[str, ...], int] = {}
         self.users: dict[str, int] = {}
         self._qos = {one.name: one for one in layout.machine.qos}
         self._places: dict[int, int] = {}
         self._sets: list[int] = []
-        self._demands = Grown(N.DEMANDS + N.T_KINDS + kinds)
-        self._known_demands: dict[tuple[Demand, int], int] = {}
+        self._demands = Grown(N.DEMANDS + N.T_KINDS + kinds + 1)
+        self._known_demands: dict[tuple[Demand, int, int], int] = {}
         #: What each demand is.
         self.demands: list[Demand] = []
         self._options = Grown(N.OPTION_ROWS)
-        self._factors = Grown(N.WEIGHT_ROWS, np.float64)
+        self._factors = Grown(N.WEIGHT_ROWS + N.T_KINDS + kinds, np.float64)
         self._known_options: dict[Any, int] = {}
         self._known_rules: dict[Any, tuple[int, ...]] = {}
         self._checks, self._charged = Grown(CHECK_COLUMNS), Grown(0)
@@ -109,13 +110,12 @@ class AskedBook:
     def arrays(self) -> tuple[Any, ...]:
         """Return ``demands``, ``options``, ``weights`` and ``checks`` of ``kernel.nodes.Site``."""
         if self._arrays is None:
-            checks, charged, words = self._checks, self._charged, self.words
-            width = max(checks.count, charged.count, len(words)) + 1
+            checks, charged = self._checks, self._charged
+            width = max(checks.count, charged.count) + 1
             made = N.Checks(np.zeros((N.CHECK_ROWS, width), np.int64))
             table = np.asarray(made.table)
             table[:CHECK_COLUMNS, : checks.count] = checks.array[:, : checks.count]
             made.charged[: charged.count] = charged.array[: charged.count]
-            made.minutes[: len(words)] = [word.endswith("CPUMinutesLimit") for word in words]
             self._arrays = self._demands.array, self._options.array, self._factors.array, table
         return self._arrays
 
@@ -131,7 +131,12 @@ class AskedBook:
         """Return the number of what a job asks in a partition."""
         demand = self._demand(job, partition)
         factors = self.site_rules.priorities.of(job, partition, -1)
-        static = (factors.size, factors.partition, factors.qos, factors.tres)
+        weights = self.layout.partitions[partition].billing_weights or {"cpu": 1.0}
+        static = (
+            factors.size, factors.partition, factors.qos, factors.tres,
+            self.site_rules.limits.usage_factor(job),
+            *(weights.get(name, 0.0) for name in self.tres_names[:-1]),
+        )  # fmt: skip
         one = job.association
         whose = job.user, one.place, one.name, job.qos, partition
         if whose not in self._known_rules:
@@ -173,7 +178,7 @@ class AskedBook:
     def _demand(self, job: QueuedJob, partition: str) -> int:
         one = job.demands[partition]
         tres = job.tres(partition, self.layout)
-        key = one, tres["cpu"]
+        key = one, tres["cpu"], tres["billing"]
         if key in self._known_demands:
             return self._known_demands[key]
         self._arrays = None
@@ -200,8 +205,6 @@ class AskedBook:
             first = self._checks.count
             for one in checks:
                 use = self._use(*one.use) if one.use else 0
-                if one.kind == N.USED_MINUTES:
-                    use = int(one.use[1])  # of the association itself
                 tres = self._tres.get(one.resource, -1)
                 self._checks.add((one.kind, use, tres, one.limit, self.word(one.reason)))
             self._known_checks[checks] = first, self._checks.count

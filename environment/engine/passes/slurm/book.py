@@ -31,7 +31,7 @@ from hpcrowd.environment.engine.passes.slurm.snapshot import (
     snapshot_of,
 )
 from hpcrowd.environment.errors import SchedulerError, echo
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.selection import Holding, Rule, Share, Stock
@@ -44,15 +44,13 @@ from hpcrowd.environment.schedulers.slurm.admission import (
     in_turn,
     may_suspend,
 )
-from hpcrowd.environment.schedulers.slurm.past import alike
+from hpcrowd.environment.schedulers.slurm.billing import reset_around
+from hpcrowd.environment.schedulers.slurm.limits import UseKey
+from hpcrowd.environment.schedulers.slurm.past import ASKED, alike
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import LN2
 
-#: Columns by which jobs are alike, and what they ask for that differs between jobs alike.
-ALIKE = (
-    Column.USER, Column.GROUP, Column.QUEUE, Column.PROCESSORS, Column.REQUESTED_TIME,
-    Column.REQUESTED_MEMORY,
-)  # fmt: skip
+#: What jobs ask for that differs between jobs alike.
 OF_EACH = (Ask.NICE, Ask.ARRAY, Ask.TASK, Ask.THROTTLE, Ask.NO_REQUEUE, Ask.BEGIN)
 OF_ALL = tuple(ask for ask in Ask if ask not in OF_EACH)
 
@@ -112,10 +110,13 @@ class SlurmBook:
         self.rules = self._rules()
         self.fair_share = N.FairShare(np.zeros((2, 0)))
         self.people = N.People(_empty(N.PEOPLE_ROWS))
-        self.used = N.Used(_empty(N.FIRST_TRES + N.T_KINDS + kinds))
+        self.used = N.Used(_empty(N.FIRST_TRES + N.T_KINDS + kinds + 1))
+        self.spent = N.Spent(np.zeros((N.SPENT_ROWS + N.T_KINDS + kinds + 1, 0)))
         self.rows = N.Queued(_empty(N.JOB_ROWS))
         self.entries = Grown(N.ENTRY_ROWS)
         self.ledger = N.Tenures(_empty(N.TENURE_ROWS, 16))
+        limited = self.settings.billing + 1 if self.settings.minutes else 0
+        self.bills = N.Bills(np.zeros((N.BILL_ROWS + limited, 16)))
         self.pauses = N.Pauses(_empty(N.PAUSE_ROWS))
         self.held = N.Shares(_empty(N.S_GPUS + kinds, 16))
         self.lists = N.Lists(_empty(N.LIST_ROWS, 16))
@@ -123,11 +124,12 @@ class SlurmBook:
         self.releases = N.Releases(_empty(N.R_GPUS + kinds, 16))
         self._made = Groups()
         self._own_order = None if isinstance(placement, str) else self._in_own_order
-        #: Associations that have their places in the arrays.
-        self.known = 0
+        #: Associations, and accounts of use, that have their places in the arrays.
+        self.known = self.known_uses = 0
         #: Tenures before this one ended before the run, and are there to be charged only.
         self.first_tenure = 0
         self.learn_associations()
+        self._note_reset()
         #: Whether the next pass is shown the whole queue, since a new pass object took over.
         self.shown_anew = False
 
@@ -154,7 +156,10 @@ class SlurmBook:
             may_requeue=given.requeue, requeue_delay=max(given.requeue_delay, 1),
             suspends=may_suspend(self.machine),
             period=weights.calculation_period, max_age=weights.max_age,
-            basic=weights.kind == "basic", all_cores=layout.all_cores, kinds=kinds,
+            basic=weights.kind == "basic", all_cores=layout.all_cores,
+            billed=any(one.billing_weights for one in layout.partitions.values()),
+            largest=weights.max_tres, safe=given.safe_limits,
+            minutes=self.site_rules.limits.minutes, kinds=kinds, billing=N.T_KINDS + kinds,
             partitions=partitions, reservations=reservations, reserved=N.MEMBERS + partitions,
             sets=N.MEMBERS + partitions + reservations, all_gpus=N.NODE_ROWS, stock=stock,
             future=stock + N.FREE_GPUS + kinds, chosen=chosen,
@@ -219,8 +224,8 @@ class SlurmBook:
             N.Site, jobs, state, ends, self.settings, self.controls, self.nodes, self.sets,
             self.spans, self.rules, self.fair_share, self.people, of(N.Demands, demands),
             of(N.Options, options), of(N.Weights, weights), of(N.Checks, checks), self.used,
-            self.rows, of(N.Entries, self.entries.array), self.ledger, self.pauses, self.held,
-            self.lists, self.tasks, self.releases, self._own_order,
+            self.spent, self.rows, of(N.Entries, self.entries.array), self.ledger, self.bills,
+            self.pauses, self.held, self.lists, self.tasks, self.releases, self._own_order,
         )  # fmt: skip
 
     def grow(self, arrived: int, ended: int, more: int) -> None:
@@ -233,6 +238,7 @@ class SlurmBook:
         listed = max(running + starts, c.stopped + stops, c.over + stops + ended, spans)
         _grow(self.lists, listed)
         _grow(self.ledger, c.tenures + starts)
+        _grow(self.bills, c.tenures + starts)
         _grow(self.held, c.shares + shares)
         if settings.suspends:
             _grow(self.pauses, c.pauses + listed)
@@ -280,7 +286,7 @@ class SlurmBook:
         here = np.isin(self.rows.status[rows], (N.ACCEPTED, N.WAITING))
         for row in rows[here].tolist():
             self.withdraw(row)  # it left the queue, and comes back
-        keys = [jobs.matrix[column, rows] for column in ALIKE]
+        keys = [jobs.matrix[column, rows] for column in ASKED]
         if requests is not None:
             keys += [requests[ask][rows] for ask in OF_ALL]
         first, which = alike(keys)
@@ -388,8 +394,21 @@ class SlurmBook:
             self.fair_share.factor[one.place] = one.factor
             self.people.parent[one.place] = UNKNOWN if one.parent is None else one.parent.place
         self.known = len(there)
+        uses = list(self.asked.uses)[self.known_uses :]
         if len(self.asked.uses) > self.used.table.shape[1]:
             self.used.table = wider(self.used.table, 2 * len(self.asked.uses))
+            self.spent.table = wider(self.spent.table, 2 * len(self.asked.uses))
+        for place, use in enumerate(uses, self.known_uses):
+            kept = self.site_rules.limits.kept(use)
+            self.spent.kept[place] = kept
+            self.spent.left[place] = kept ** float(self.settings.period)
+            self._note_spent(use, place)
+        self.known_uses += len(uses)
+
+    def _note_spent(self, use: UseKey, place: int) -> None:
+        """Take the decayed usage of an account of use from the plain limits."""
+        for name, amount in self.site_rules.limits.spent(use).items():
+            self.spent.table[N.SPENT_ROWS + self.asked.tres_names.index(name), place] = amount
 
     def withdraw(self, row: int) -> None:
         """Take a waiting job out of the queue."""
@@ -410,6 +429,13 @@ class SlurmBook:
         """Compute the factors of fair share."""
         used = np.asarray(self.fair_share.usage)[: self.known]
         self.fair_share.factor[: self.known] = self.shares.factors(used)
+        if self.controls.calculated >= self.controls.next_reset:
+            self._note_reset()
+
+    def _note_reset(self) -> None:
+        """Note when usage is reset next."""
+        period, now = self.machine.priority.usage_reset, self.controls.calculated
+        self.controls.next_reset = reset_around(period, now, *self.machine.began)[1]
 
     def learn_usage(self) -> None:
         """Take usage and factors from the plain tree, after which there is more of the past."""
@@ -417,6 +443,9 @@ class SlurmBook:
         known = self.shares.all
         self.fair_share.usage[: len(known)] = [one.usage for one in known]
         self.fair_share.factor[: len(known)] = [one.factor for one in known]
+        for use, place in self.asked.uses.items():
+            self._note_spent(use, place)
+        self._note_reset()
 
     def job_like(self, row: int) -> QueuedJob:
         """Return a job like a submitted one, whose row, limit and request it shares."""
@@ -509,7 +538,7 @@ class SlurmBook:
                 STARTERS[by], self.asked.partition_of(option), pauses.get(tenure, []),
             )
             for tenure, (
-                row, submitted, eligible, start, end, by, option, _, first, last,
+                row, submitted, eligible, start, end, by, option, first, last,
             ) in enumerate(table, self.first_tenure)
         ]  # fmt: skip
 

@@ -26,9 +26,10 @@ from hpcrowd.environment.machine.selection import Holding, Stock
 from hpcrowd.environment.schedulers.past import Past, Placed
 from hpcrowd.environment.schedulers.slurm.past import (
     NOTHING_KNOWN,
+    Charged,
     Seating,
+    charged,
     check_not_too_full,
-    cores_of,
     divided,
     in_seating_order,
     just_over,
@@ -176,7 +177,8 @@ def go_on(book: SlurmBook, past: Past, associations: Int64s, cluster: Cluster) -
         granted = jobs.matrix[np.ix_(GRANTED, recent)]
         book.resolve(recent)
         jobs.matrix[np.ix_(GRANTED, recent)] = granted  # not asked for again
-    use_past(book.shares, jobs, past, associations, phases.calculated)
+    limits = book.site_rules.limits
+    use_past(book.shares, limits, book.admission, past, associations, phases.calculated)
     book.learn_usage()
     rows = book.rows
     here = np.concatenate((running, waiting))
@@ -190,7 +192,7 @@ def go_on(book: SlurmBook, past: Past, associations: Int64s, cluster: Cluster) -
         if placed.reason:
             rows.reason[row] = book.asked.word(placed.reason)
     book.set_phases(phases)
-    _note_over(book, recent, cores_of(jobs, recent, past))
+    _note_over(book, recent, charged(book.admission, limits, recent, past))
     more = int(rows.count[here].sum())
     book.grow(len(here), len(recent), more)
     if _seat(book, past, cluster) >= 0:
@@ -210,7 +212,7 @@ def go_on(book: SlurmBook, past: Past, associations: Int64s, cluster: Cluster) -
     )
 
 
-def _note_over(book: SlurmBook, recent: Int64s, cores: Int64s) -> None:
+def _note_over(book: SlurmBook, recent: Int64s, charges: Charged) -> None:
     """Note jobs that ended since usage was computed last, with tenures to charge."""
     count = len(recent)
     book.first_tenure = count
@@ -218,10 +220,17 @@ def _note_over(book: SlurmBook, recent: Int64s, cores: Int64s) -> None:
         return
     book.grow(count, count, 0)
     of = np.arange(count)
-    ledger, lists, c = book.ledger, book.lists, book.controls
+    ledger, lists, c, bills = book.ledger, book.lists, book.controls, book.bills
     ledger.row[of], ledger.start[of] = recent, book.jobs.start[recent]
     ledger.submitted[of] = ledger.eligible[of] = book.jobs.enqueued[recent]
-    ledger.cores[of] = cores
+    bills.rate[of] = charges.rate
+    if book.settings.minutes:
+        entries = N.Entries(book.entries.array)
+        known = book.rows.count[recent] > 0
+        ledger.option[of[known]] = entries.option[book.rows.entry[recent[known]]]
+        for place, name in enumerate(book.asked.tres_names):
+            amounts = np.array([one.tres.get(name, 0.0) for one in charges.bills] or [0.0])
+            bills.table[N.BILL_ROWS + place, :count] = known * amounts[charges.of] * charges.scale
     lists.over_of[of], lists.over_at[of] = of, book.jobs.end[recent]
     c.tenures = c.over = count
 

@@ -116,7 +116,7 @@ class SlurmState:
 
 
 #: Tables of the book that a forecast changes; to what jobs hold it appends only.
-CHANGED = ("nodes", "people", "used", "rows", "ledger", "lists", "tasks")
+CHANGED = ("nodes", "people", "used", "spent", "rows", "ledger", "bills", "lists", "tasks")
 
 
 class Snapshot:
@@ -135,11 +135,11 @@ class Snapshot:
         self._engine = Jobs(jobs), ClusterState(now=now), Heap(np.zeros((2, width), np.int64))
         self.book = own = book.twin()
         own.arrays = {}
-        for name in ("nodes", "rules", "fair_share", "people", "used"):
+        for name in ("nodes", "rules", "fair_share", "people", "used", "spent"):
             setattr(own, name, _copied(getattr(book, name)))
-        for name in ("rows", "ledger", "pauses", "held", "lists", "tasks", "releases"):
+        for name in ("rows", "ledger", "bills", "pauses", "held", "lists", "tasks", "releases"):
             one = getattr(book, name)
-            setattr(own, name, type(one)(np.zeros((len(one.table), 0), np.int64)))
+            setattr(own, name, type(one)(np.asarray(one.table)[:, :0].copy()))
         own.sets, own.spans = book.sets.copy(), book.spans[:0]
         own.rows.table = np.zeros((N.JOB_ROWS, width), np.int64)
         own.entries.array, own.entries.count = book.entries.array[:, :0], 0
@@ -390,6 +390,7 @@ def _copy_tenures(to: Snapshot, book: SlurmBook, rows: N.Queued, runs: Int64s) -
     count, over = len(runs), np.asarray(book.lists.over_of)[: c.over]
     which = np.concatenate((np.asarray(rows.tenure)[here], over))
     ledger = own.ledger = N.Tenures(np.take(book.ledger.table, which, axis=1))
+    own.bills = N.Bills(np.take(book.bills.table, which, axis=1))
     firsts, sizes = np.array(ledger.first), ledger.last - np.asarray(ledger.first)
     firsts[count:] = sizes[count:] = 0
     own.held.table = np.take(book.held.table, _flat(firsts, sizes), axis=1)

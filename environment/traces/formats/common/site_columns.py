@@ -64,12 +64,16 @@ SITE_COLUMNS = {
     "gpu_type": "type of GPU that its user asked for",
     "nice": "what its user took off its priority",
     "no_requeue": "1 if its user does not want it run again",
+    "components": "components of a heterogeneous job",
 }
+
+#: The last of them.
+COMPONENTS = "components"
 
 #: Columns of whole numbers.
 NUMBERS = frozenset(
     ("cancelled_by", "eligible", "begin", "elapsed", "suspended", "restarts", "lost_work", "energy",
-     "nodes", "priority", "throttle")
+     "nodes", "priority", "throttle", "components")
 )  # fmt: skip
 
 #: States that the status of a job already says, by status.

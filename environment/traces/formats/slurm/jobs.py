@@ -35,6 +35,7 @@ from hpcrowd.environment.traces.formats.common.base import (
 )
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT, NAMED, NOTHING, numbered
 from hpcrowd.environment.traces.formats.common.site_columns import (
+    COMPONENTS,
     RUNS,
     EarlierRun,
     Runs,
@@ -613,6 +614,10 @@ class Fields:
         other = "cluster" if queue == "qos" else "qos"
         if other in rows.words:
             found["cluster_name" if other == "cluster" else other] = self._texts(other)
+        components = np.ones(len(jobs.row), np.int64)
+        for place, rows_of_parts in jobs.parts.items():
+            components[place] = len(rows_of_parts)
+        found[COMPONENTS] = texts_of(np.where(components > 1, components, 0))
         found[RUNS] = np.full(len(jobs.row), "", np.object_)
         for place, runs in jobs.runs.items():
             found[RUNS][place] = text_of(runs)

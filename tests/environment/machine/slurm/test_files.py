@@ -189,11 +189,11 @@ def test_priorities_and_selection(read):
         machine.scheduling, memory_counts=False, cores_count=True, least_loaded=True,
         whole_nodes=False, preempt_type="qos", preempt_mode=Preempt.CANCEL,
         preempt_exempt_time=1800, enforce_part_limits="all", enforce_limits=True,
+        safe_limits=True,
     )  # fmt: skip
     assert {
         "slurm.conf:3: PriorityFlags=INCR_ONLY",
         "slurm.conf:12: SelectTypeParameters=CR_ONE_TASK_PER_CORE",
-        "slurm.conf:17: AccountingStorageEnforce=safe",
     } == set(machine.not_modelled)
 
 
@@ -576,3 +576,28 @@ def test_first_machine_of_a_real_slurm(slurm_dumps):
     assert ["main", "short", "gpu", "scav"] == [one.name for one in machine.partitions]
     assert 4 == machine.qos[2].limits.max_jobs
     assert any("reservation maint: its nodes" in note for note in machine.not_modelled)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_settings_as_objects(read, pairs):
+    """As in the text, in any case and with underscores; plain numbers of times are seconds."""
+    settings = {
+        "cluster_name": "hal", "PriorityType": "priority/multifactor", "SLURM_VERSION": "25.05.1",
+        "priority_weight_fairshare": 7, "PriorityMaxAge": "1-00:00:00",
+        "priority_decay_half_life": {"set": True, "infinite": False, "number": 100_000},
+        "scheduler_parameters": ["bf_window=60", "bf_continue"], "licenses": None,
+        "TopologyPlugin": "topology/tree",
+    }  # fmt: skip
+    config = [{"name": key, "value": value} for key, value in settings.items()]
+    shown = {"config": config if pairs else settings, "meta": {}, "errors": []}
+    machine = read("NodeName=n1 CPUs=4\nPriorityMaxAge=5\n", config_json=json.dumps(shown))
+    check(machine.priority, weight_fair_share=7, max_age=86_400, half_life=100_000)
+    check(machine.scheduling, bf_window=3600, bf_continue=True)
+    assert "hal" == machine.name
+    assert "config.json: TopologyPlugin=topology/tree" in machine.not_modelled
+
+
+def test_settings_that_are_no_objects_are_named(read):
+    """A text in place of settings is an error in one line."""
+    with pytest.raises(MachineError, match=r"config.json: config: neither an object nor a list"):
+        read("NodeName=n1 CPUs=4\n", config_json='{"config": {"a": 1}, "config": [3]}')

@@ -26,7 +26,8 @@ from hpcrowd.environment.schedulers.outlook import Outlook
 from hpcrowd.environment.schedulers.past import Past, Phases, Placed
 from hpcrowd.environment.schedulers.slurm import past as pasts
 from hpcrowd.environment.schedulers.slurm.admission import Admission
-from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
+from hpcrowd.environment.schedulers.slurm.billing import reset_around
+from hpcrowd.environment.schedulers.slurm.limits import Bill, LimitKeeper
 from hpcrowd.environment.schedulers.slurm.queue import Priorities, QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import LN2, Association, Shares
 
@@ -50,7 +51,7 @@ class BruteSlurm(Scheduler):
     ledger
         What each job held in each of its runs, in the order of their starts.
     over
-        Association, cores, start and end of the runs that ended since the last calculation.
+        Bill, start and end of the runs that ended since the last calculation.
     at
         When it did what last, and what comes next: the fields of ``Phases``.
     """
@@ -82,7 +83,7 @@ class BruteSlurm(Scheduler):
         self.running: dict[int, QueuedJob] = {}
         self.begun: list[int] = []
         self.ledger: list[Tenure] = []
-        self.over: list[tuple[Association, int, int, int]] = []
+        self.over: list[tuple[Bill, int, int]] = []
         self.period = machine.priority.calculation_period
         self.at = SimpleNamespace(
             calculated=-(-settings.calculation_phase % self.period), last_main=-(2**40),
@@ -165,7 +166,8 @@ class BruteSlurm(Scheduler):
             next_backfill=max(float(now), self.settings.backfill_phase), wanted=True,
         )  # fmt: skip
         self.at = SimpleNamespace(**phases._asdict())
-        pasts.use_past(self.shares, jobs, past, self.places, phases.calculated)
+        mine = self.shares, self.limits, self.admission
+        pasts.use_past(*mine, past, self.places, phases.calculated)
         rules = SimpleNamespace(rule=self.rule, barred=lambda job, at, _: self.barred(job, at)[0])
         how, job_of = (
             pasts.Seating(self.admission, rules),
@@ -185,10 +187,16 @@ class BruteSlurm(Scheduler):
             self.limits.submitted(job)
             self.weigh(job, time)
         recent = pasts.just_over(jobs, past, phases)
-        cores = pasts.cores_of(jobs, recent, past).tolist()
-        for row, count in zip(recent.tolist(), cores, strict=True):
+        charges = pasts.charged(self.admission, self.limits, recent, past)
+        for place, row in enumerate(recent.tolist()):
             association = self.admission.queued(row, enqueued[row]).association
-            self.over.append((association, count, int(jobs.start[row]), int(jobs.end[row])))
+            rate, scale = float(charges.rate[place]), float(charges.scale[place])
+            like = (
+                charges.bills[charges.of[place]] if charges.bills else Bill(association, 0, {}, ())
+            )
+            amounts = {name: amount * scale for name, amount in like.tres.items()}
+            bill = Bill(association, rate, amounts, like.uses)
+            self.over.append((bill, int(jobs.start[row]), int(jobs.end[row])))
 
     @override
     def taken_back(self, rows: Int64s) -> None:
@@ -259,7 +267,10 @@ class BruteSlurm(Scheduler):
         seen, jobs = self.at.looked_at_all, self.waiting.values()
         busy = self.running or self.at.wanted
         comes = any(one.end > seen for one in self.machine.reservations)
-        comes |= any(job.eligible > seen or job.reason.endswith("CPUMinutesLimit") for job in jobs)
+        comes |= any(job.eligible > seen for job in jobs)
+        if self.limits.minutes:
+            falls = self.limits.usage_falls
+            comes |= any(falls(job, partition) for job in jobs for partition in job.partitions)
         return not busy and not comes
 
     # ---- jobs come and go ----------------------------------------------------------------------
@@ -298,7 +309,7 @@ class BruteSlurm(Scheduler):
     def _leave(self, row: int, now: int) -> QueuedJob:
         job = self.running.pop(row)
         self.limits.started(job, -1)
-        self.over.append((job.association, cores_of(job), job.start, now))
+        self.over.append((self._bill(job), job.start, now))
         return job
 
     def stop(self, job: QueuedJob, now: int) -> None:
@@ -321,23 +332,29 @@ class BruteSlurm(Scheduler):
 
     def calculate(self, now: int) -> None:
         """Compute usage and priorities for each calculation period that has ended."""
-        begin = self.at.calculated
+        begin, resets = self.at.calculated, self.machine.priority.usage_reset
         while (until := self.at.calculated + self.period) <= now:
-            decay(self.shares, self.period)
-            ran = [
-                (job.association, cores_of(job), job.start, until) for job in self.running.values()
-            ]
-            for association, cores, start, end in self.over + ran:
+            # What ran in this period counts wholly, even if usage is reset in it.
+            first, _ = reset_around(resets, until, *self.machine.began)
+            reset = first > self.at.calculated
+            decay(self.shares, self.period, reset=reset)
+            self.limits.fade(float(self.period), reset=reset)
+            ran = [(self._bill(job), job.start, until) for job in self.running.values()]
+            for bill, start, end in self.over + ran:
                 seconds = min(end, until) - max(start, self.at.calculated)
                 if seconds > 0:
-                    charge(self.shares, association, cores, seconds)
-            self.over = [one for one in self.over if one[3] > until]
-            self.at.calculated = until
+                    charge(self.shares, bill.association, bill.rate, seconds)
+                    self.limits.spend(bill, float(seconds))
+            self.over = [one for one in self.over if one[2] > until]
+            self.at.calculated = self.limits.calculated = until
         if self.at.calculated > begin:
             self.shares.rank()
             for job in self.waiting.values():
                 self.at.changed = now
                 self.weigh(job, self.at.calculated)
+
+    def _bill(self, job: QueuedJob) -> Bill:
+        return self.limits.bill(job, job.partition, job.holding)
 
     def weigh(self, job: QueuedJob, now: int) -> None:
         """Compute the priority of a job in each of its partitions."""
@@ -644,16 +661,11 @@ class BruteSlurm(Scheduler):
                 job.suspended, self.at.changed = UNKNOWN, now
 
 
-def cores_of(job: QueuedJob) -> int:
-    """Return the cores that a job holds."""
-    return sum(share.cores for share in job.holding)
-
-
-def decay(shares: Shares, seconds: float) -> None:
-    """Let usage decay for some seconds."""
-    if half_life := shares.settings.half_life:
-        for one in shares.all:
-            one.usage *= (1 - LN2 / half_life) ** seconds
+def decay(shares: Shares, seconds: float, *, reset: bool) -> None:
+    """Let usage decay for some seconds, or begin anew."""
+    half_life = shares.settings.half_life
+    for one in shares.all if half_life or reset else ():
+        one.usage *= 0.0 if reset else (1 - LN2 / half_life) ** seconds
 
 
 def charge(shares: Shares, association: Association, amount: float, seconds: float) -> None:

@@ -86,7 +86,7 @@ def test_usage_halves_in_a_half_life():
     shares = tree()
     charge(shares, shares.of("ann", "a"), 1, 0.001)
     before = shares.root.usage
-    decay(shares, DAY)
+    decay(shares, DAY, reset=False)
     assert 0.5 == pytest.approx(shares.root.usage / before, rel=1e-3)
     assert before == pytest.approx(0.001)
 

@@ -72,6 +72,7 @@ cases = st.fixed_dictionaries(
         "patience": st.sampled_from([None, "later", "smaller", "never", "elsewhere"]),
         "after": st.integers(1, 12),
         "closed": st.booleans(),
+        "usage": st.booleans(),  # whether it is weighed, reset and limited
     }
 )
 
@@ -166,12 +167,14 @@ def compare(site, jobs, case):
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", case["room"])
         for by in (BruteSlurm, Slurm):
             policy, how = by(case["placement"]), {"overrun": case["overrun"], "seed": 1}
+            how["clock"] = machine_cases.BEFORE_RESET
             model = simulation_of(jobs.copy(), site.cores, policy, machine=site, **how)
             both.append((policy, model))
             heard.append(populate(model, case))
-        for second in (*sorted(case["until"]), None):
+        last = 200 if case.get("usage") else None  # usage may keep jobs waiting until next week
+        for second in (*sorted(case["until"]), last):
             brute, found = (
-                look(policy, model.run(second), within=second is not None) for policy, model in both
+                look(policy, model.run(second), within=second != last) for policy, model in both
             )
             different = {key for key, value in brute.items() if value != found[key]}
             assert {} == {key: (brute[key], found[key]) for key in different}, f"until {second}"
@@ -199,6 +202,8 @@ def check(case):
     if how in ("cancel", "suspend") and site.scheduling.preempt_type != "none":
         rules = {**dict(site.scheduling), "preempt_mode": how}
         site = site.changed(scheduling=SchedulingSettings(**rules))
+    if case.get("usage"):
+        site = machine_cases.with_usage_rules(site, case["seed"])
     compare(site, jobs, case)
 
 
