@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s
 
 
-#: Most draws of a pause that is known not to be longer; then it is as long as it may be.
-TRIES = 20
-
-
 class _Learned:
     """What both kinds of users do."""
 
@@ -68,12 +64,7 @@ class _Learned:
     def _short(self, user: GeneratedUser, rows: Int64s, ended: int, at: int, most: int) -> int:
         """Return the second at which a user submits again, given that it pauses no longer, s."""
         wall = self._notice(user, rows, ended, at)
-        pause = most + 1
-        for _ in range(TRIES):
-            if pause <= most:
-                break
-            pause = self.minds.pause(user.number, wall, user.stream)
-        return at + user.paused(min(pause, most))
+        return at + user.paused(self.minds.pause_within(user.number, wall, user.stream, most))
 
     def _after(
         self, user: GeneratedUser, rows: Int64s, ended: int, at: int, begins: int | None
