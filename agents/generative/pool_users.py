@@ -72,12 +72,16 @@ class PoolMember:
         s; when it submits its first batch.
     pauses
         s; from the end of a batch to the next one, drawn at random; at least one.
+    submits
+        s; when its batches come in the workload that it is made from, ascending, the first at
+        ``wakes``; None if there is none.
     """
 
     number: int
     group: int
     wakes: int
     pauses: Int64s
+    submits: Int64s | None = None
 
 
 class DrawFromPool(Behaviour[GeneratedUser]):

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: Most draws of a pause that is known not to be longer; then it is as long as it may be.
+TRIES = 20
+
 #: Columns of submission, start and end, recorded and simulated.
 RECORDED = (int(Column.RECORDED_SUBMIT), int(Column.RECORDED_START), int(Column.RECORDED_END))
 SIMULATED = (int(Column.SUBMIT), int(Column.START), int(Column.END))
@@ -232,6 +235,13 @@ class Minds:
     def pause(self, number: int, wall: int, stream: np.random.Generator) -> int:
         """Draw a pause for what was noticed last, s."""
         return self._forest.draw(self.features, self.memory(number), wall, stream.random(CHANCES))
+
+    def pause_within(self, number: int, wall: int, stream: np.random.Generator, most: int) -> int:
+        """Draw a pause, given that it is no longer than ``most`` s."""
+        for _ in range(TRIES):
+            if (pause := self.pause(number, wall, stream)) <= most:
+                return pause
+        return most
 
     def chances(self) -> tuple[float, float]:
         """Return the chances to wait for the unit just submitted, and to submit such a one next."""

@@ -14,6 +14,9 @@ from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
 from hpcrowd.agents.learned.model import LearnedModel
 from hpcrowd.agents.presets import PRESETS, Recipe
+from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import check_choice
 from hpcrowd.environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.units import Units
     from hpcrowd.environment.jobs import Int64s
 
+
+#: When sessions begin.
+SESSIONS = ("drawn", "recorded")
 
 #: Reasons of releases as minds have them, in the order of :class:`Reason`.
 REASONS = (NOTHING, ENDED, FOLLOWS)
@@ -36,6 +42,8 @@ class Learned:
     ----------
     file
         Its file; empty for the one that comes with hpcrowd.
+    sessions
+        One of :data:`SESSIONS`.
     model
         The model itself, in Python.
     """
@@ -47,7 +55,17 @@ class Learned:
         "own: fitted to eight logs",
         shown="the one that comes with hpcrowd",
     )
+    sessions: str = setting(
+        "drawn",
+        "`drawn`: pauses between sessions are drawn, too; `recorded`: sessions begin as recorded, "
+        "or later if what they wait for is",
+        "",
+        "own",
+    )
     model: LearnedModel | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_choice("sessions", self.sessions, SESSIONS)
 
     def check(self) -> None:
         """Read the model, so that mistakes show."""
@@ -74,6 +92,8 @@ class LearnedPauses(Think):
     ----------
     model
         The model.
+    on_time
+        Whether sessions begin as recorded, or later if what they wait for is.
     """
 
     name = "learned"
@@ -82,17 +102,18 @@ class LearnedPauses(Think):
     draws = True
     remembers = True
 
-    def __init__(self, model: LearnedModel) -> None:
+    def __init__(self, model: LearnedModel, on_time: bool = False) -> None:
         from hpcrowd.agents.learned.mind import Minds
 
-        self.model = model
+        self.model, self.on_time = model, on_time
         self.minds = Minds(model)
         self._noticed: Noticed | None = None
 
     @override
     @classmethod
     def make(cls, fit: Units, settings: Learned | None = None) -> LearnedPauses:
-        return cls((settings or Learned()).read())
+        settings = settings or Learned()
+        return cls(settings.read(), settings.sessions == "recorded")
 
     @override
     def pause(self, user: ReplayUser, release: Release) -> Pause:
@@ -105,7 +126,17 @@ class LearnedPauses(Think):
             number, user.model.jobs, user.jobs_of(unit), len(user.jobs_of(release.unit - 1)),
             int(ended), release.at, wall, user.submitted - user.finished,
         )  # fmt: skip
-        return Pause(minds.pause(number, wall, user.stream))
+        if not self.on_time:
+            return Pause(minds.pause(number, wall, user.stream))
+        units = user.behaviour.units
+        assert units is not None  # it has a record
+        first, second = units.session[release.unit - 1 : release.unit + 1]
+        if first == second:
+            return Pause(minds.pause_within(number, wall, user.stream, ARRIVAL_THRESHOLD))
+        ahead = int(units.start[release.unit]) - release.at
+        if ahead <= 0:
+            ahead = minds.pause_within(number, wall, user.stream, DAY)
+        return Pause(ahead)
 
     def _recall(self, user: ReplayUser, until: int) -> None:
         """Remember what a user did before it was given this behaviour in the middle of a run."""

@@ -5,8 +5,9 @@ class              the work of its users
 ================== ===============================================================================
 :class:`InOrder`   the batches of a recorded user in their order, each released as recorded: by the
                    end of another, or by the submission before it
-:class:`FromPool`  batches drawn from a pool, such as one that a workload model makes; users decide
-                   whether they wait for the results, and whether they submit the same again
+:class:`FromPool`  batches drawn from a pool, such as one that a workload model makes, as many as
+                   there; users decide whether they wait for the results, and whether they submit
+                   the same again
 ================== ===============================================================================
 """
 
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s
 
 
-#: Most draws of a pause that is known not to be longer; then it is as long as it may be.
-TRIES = 20
-
-
 class _Learned:
     """What both kinds of users do."""
 
@@ -67,12 +64,18 @@ class _Learned:
     def _short(self, user: GeneratedUser, rows: Int64s, ended: int, at: int, most: int) -> int:
         """Return the second at which a user submits again, given that it pauses no longer, s."""
         wall = self._notice(user, rows, ended, at)
-        pause = most + 1
-        for _ in range(TRIES):
-            if pause <= most:
-                break
-            pause = self.minds.pause(user.number, wall, user.stream)
-        return at + user.paused(min(pause, most))
+        return at + user.paused(self.minds.pause_within(user.number, wall, user.stream, most))
+
+    def _after(
+        self, user: GeneratedUser, rows: Int64s, ended: int, at: int, begins: int | None
+    ) -> int:
+        """Return the second of the next unit, released at a second.
+
+        It ``begins`` a session, which came at that second without feedback; None within one.
+        """
+        if begins is None:
+            return self._short(user, rows, ended, at, ARRIVAL_THRESHOLD)
+        return begins if begins > at else self._short(user, rows, ended, at, DAY)
 
     def _note(self, user: GeneratedUser, rows: Int64s, reason: int, released: int) -> int:
         """Remember a submission; return the second of its last job."""
@@ -86,11 +89,17 @@ class _Learned:
 class FromPool(_Learned, DrawFromPool):
     """Submit a batch from a pool, decide whether to wait for it, pause, repeat.
 
+    Each member submits as many batches as in the workload that it is made from, and then leaves. A
+    session begins when it begins there, or later if the batch that the user waits for is not over
+    by then; only pauses within sessions are those of the model. Nobody waits for a batch that runs
+    for longer than the next one is away in the workload. Users who wait for any, or pause between
+    sessions as people in logs do and never leave, submit less, or more, than the workload has.
+
     Parameters
     ----------
     members, pools
-        See :class:`~hpcrowd.agents.generative.pool_users.DrawFromPool`; the pauses of members are
-        not used.
+        See :class:`~hpcrowd.agents.generative.pool_users.DrawFromPool`, all with ``submits``; their
+        pauses are not used.
     model
         The model.
     """
@@ -126,19 +135,41 @@ class FromPool(_Learned, DrawFromPool):
         self._notice(user, rows, 0, last)
         waits, again = self.minds.chances()
         self._last[number] = place, again
-        if user.stream.random() < waits:
+        self._awaited[number] = UNKNOWN
+        gap = self._next(user)[1]
+        over = gap is not None and jobs.run_time[rows].max() <= gap
+        if user.stream.random() < waits and over:
             self._awaited[number] = unit
         else:
-            self._awaited[number] = UNKNOWN
-            at = self._pause(user, rows, 0, last)
-            user.call_at(at, self._go_on, FOLLOWS, last, None)
+            self._plan(user, rows, FOLLOWS, last, None)
+
+    def _next(self, user: GeneratedUser) -> tuple[int, int | None]:
+        """Return when the next batch comes in the workload, and how long after the one before, s.
+
+        None after the last one.
+        """
+        submits = self.members[user.number].submits
+        assert submits is not None  # as the class says
+        if user.submitted == len(submits):
+            return 0, None
+        before, at = submits[user.submitted - 1 : user.submitted + 1].tolist()
+        return at, at - before
+
+    def _plan(
+        self, user: GeneratedUser, rows: Int64s, reason: int, at: int, after: int | None
+    ) -> None:
+        """Plan the next batch, released at a second; none after the last one."""
+        due, gap = self._next(user)
+        if gap is not None:
+            begins = due if gap > ARRIVAL_THRESHOLD else None
+            due = self._after(user, rows, int(reason == ENDED), at, begins)
+            user.call_at(due, self._go_on, reason, at, after)
 
     @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
-        """Pause after the unit that the user waits for."""
+        """Plan what comes after the unit that the user waits for."""
         if self._awaited.get(user.number) == unit:
-            at = self._pause(user, self._sent[user.number], 1, now)
-            user.call_at(at, self._go_on, ENDED, now, unit)
+            self._plan(user, self._sent[user.number], ENDED, now, unit)
 
 
 def ends_awaited(work: Work) -> list[int]:
@@ -217,11 +248,8 @@ class InOrder(_Learned, Behaviour[GeneratedUser]):
     def _due(self, user: RepeatingUser, rows: Int64s, ended: int, at: int) -> int:
         """Return the second at which the next unit comes, released at a second."""
         following = user.units[self._next[user.number]]
-        if not self._begins[following]:
-            return self._short(user, rows, ended, at, ARRIVAL_THRESHOLD)
-        if (nominal := user.nominal(following)) > at:
-            return nominal
-        return self._short(user, rows, ended, at, DAY)
+        begins = user.nominal(following) if self._begins[following] else None
+        return self._after(user, rows, ended, at, begins)
 
     def _release(self, user: RepeatingUser, ended: int, unit: int, now: int) -> None:
         """Release the unit that waited for one that has ended, of a number in the engine."""

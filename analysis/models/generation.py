@@ -443,6 +443,7 @@ def population(made: Generated) -> Population:
                 group=int(group[mine[0]]),
                 wakes=int(start[mine[0]]),
                 pauses=pauses,
+                submits=start[mine],
             )
         )
     return Population(tuple(members), pools)

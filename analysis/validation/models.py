@@ -259,6 +259,11 @@ class Parts:
 
     def _maker(self, model: UserModel, recipe: Recipe, drawn: bool, hindsight: bool) -> Maker:
         learned = recipe.think_part is LearnedPauses
+        if getattr(recipe.think, "sessions", "drawn") == "recorded":
+            raise QuantityError(
+                f"{model.name}: sessions recorded: would know the answer; choose drawn, or leave "
+                "it out of --users"
+            )
         if learned:
             recipe = replace(recipe, think=Learned(model=self.learned(model)))
 

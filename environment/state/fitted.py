@@ -11,7 +11,7 @@ import numpy as np
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.holds.rules import Cause
-from hpcrowd.environment.jobs import Int64s, JobTable, Names
+from hpcrowd.environment.jobs import Float64s, Int64s, JobTable, Names
 from hpcrowd.environment.schedulers.base import Look, Scheduler, WaitingJob
 from hpcrowd.environment.state.site_fit import MOMENTS, SO_FAR, SiteFit, fit_site
 
@@ -146,22 +146,28 @@ class Delays:
         users, waited
             Their users, and how long they have waited, s.
         """
-        kinds = np.searchsorted(SO_FAR, waited, side="right")
-        return self._of(users, kinds)
+        kinds, places = np.searchsorted(SO_FAR, waited, side="right"), self._places(users)
+        found = np.zeros(len(users), np.int64)
+        for kind in np.unique(kinds).tolist():
+            mine = kinds == kind
+            found[mine] = self._at(kind, places[mine])
+        return found
 
     def starts(
         self, users: Sequence[int], requested: Sequence[int], at: Sequence[int]
     ) -> list[int]:
         """Return when new jobs join the queue, s; see ``holds.rules.Window``."""
-        kinds = np.full(len(users), len(self._delays) - 1)
-        found: list[int] = (np.asarray(at) + self._of(np.asarray(users), kinds)).tolist()
+        found: list[int] = (np.asarray(at) + self._at(-1, self._places(users))).tolist()
         return found
 
-    def _of(self, users: Int64s, kinds: Int64s) -> Int64s:
+    def _places(self, users: Sequence[int] | Int64s) -> Float64s:
+        """Return the place of each job in the delays of the record, one for each user."""
+        if len(users) == 1:  # users submit one by one
+            return self._draw.random(1)
         numbers, whose = np.unique(users, return_inverse=True)
-        places = self._draw.random(len(numbers))[whose]
-        found = np.zeros(len(users), np.int64)
-        for kind in np.unique(kinds).tolist():
-            known, mine = self._delays[kind], kinds == kind
-            found[mine] = known[(places[mine] * len(known)).astype(np.int64)]
-        return found
+        return self._draw.random(len(numbers))[whose]
+
+    def _at(self, kind: int, places: Float64s) -> Int64s:
+        """Return the delays of a kind at places of theirs, s."""
+        known = self._delays[kind]
+        return known[(places * len(known)).astype(np.int64)]

@@ -25,7 +25,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.schedulers.policies.site import ORDERS, WORKING_DAYS, Site
-from hpcrowd.environment.state.moments import NEVER, REACH, Score, moments_of
+from hpcrowd.environment.state.moments import NEVER, REACH, Moment, Score, moments_of
 from hpcrowd.environment.streams import Streams
 
 #: Single policies that are tried.
@@ -109,7 +109,7 @@ class SiteFit:
         jobs within ten minutes of the record than the single policy.
     delays
         By class of :data:`SO_FAR`: how much later than the fitted scheduler the site let waiting
-        jobs of the record start, s, 0 for those that it did not; the last is that of new jobs.
+        jobs of the record start, s, or the seconds that a start takes; the last is of new jobs.
     causes
         Shares of the time in which jobs waited in the record, by what was in the way.
     tried
@@ -597,15 +597,16 @@ def _site(text: str) -> Site:
     return made if isinstance(made, Site) else Site()
 
 
-def delays_of(search: _Search, text: str) -> tuple[Int64s, ...]:
+def delays_of(moments: Sequence[Moment], text: str) -> tuple[Int64s, ...]:
     """Return how much later than a scheduler the site let jobs start, see :class:`SiteFit`."""
     found: list[list[Int64s]] = [[] for _ in range(len(SO_FAR) + 2)]
-    for one in search.moments:
+    for one in moments:
         starts, last = one.starts(text), one.running + one.waiting
         waits = np.arange(one.running, last)
         waits = waits[one.start[waits] < NEVER]
         submit, real = one.jobs.recorded_submit, one.start
-        late = np.where(real > starts + WAITED, real - np.maximum(submit, one.now), 0)
+        late = np.maximum(real - starts, 0)  # the seconds that a start takes, or
+        late = np.where(late > WAITED, real - np.maximum(submit, one.now), late)
         late[starts == NEVER] = 0  # for want of room
         kinds = np.searchsorted(SO_FAR, one.now - submit[waits], side="right")
         for kind in np.unique(kinds).tolist():
@@ -659,8 +660,8 @@ def fit_site(
     sure = _share_better(site.score, single_policy.score, seed)
     best = site if sure >= SURE and search.pays(rules, single) else single_policy
     return SiteFit(
-        best, single_policy, site, search.weights(best.text), sure, delays_of(search, best.text),
-        causes_of(search, best.text), len(search.seen),
+        best, single_policy, site, search.weights(best.text), sure,
+        delays_of(search.moments, best.text), causes_of(search, best.text), len(search.seen),
     )  # fmt: skip
 
 

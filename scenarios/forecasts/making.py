@@ -194,6 +194,9 @@ def _kept(folder: Path, key: str) -> list[Future]:
 #: Most moments of a judgement, and of hindcasts.
 MOST_MOMENTS = 10_000
 
+#: Moments that corrections learn from first (our choice).
+WARM_UP = 80
+
 #: Shortest log that is judged, s: three weeks of past, and a week to foresee.
 SHORTEST = 6 * WEEK
 
@@ -211,19 +214,21 @@ FEW_HINDCASTS = 40
 def judge(
     subject: Subject,
     moments: int = 200,
-    warm_up: int = 80,
+    warm_up: int | None = None,
     *,
     processes: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Verdict:
     """Judge forecasts of a log at moments of its second half, a QuantityError if it is too short.
 
-    Corrections learn first from the moments of the warm-up before them. Processes, one for each
+    Corrections learn first from the moments of the warm-up before them: :data:`WARM_UP` unless
+    given, but no more than twice the others, so that a quick look is quick. Processes, one for each
     core unless given, share the work; ``progress`` is called with moments done, and all.
     """
     from hpcrowd.analysis.forecast.verdict import verdict
 
     check_within("moments", moments, 1, MOST_MOMENTS)
+    warm_up = min(WARM_UP, 2 * moments) if warm_up is None else warm_up
     check_within("warm_up", warm_up, 0, MOST_MOMENTS)
     length = int(np.ptp(subject.jobs.recorded_submit)) if len(subject.jobs) else 0
     if length < SHORTEST:

@@ -90,9 +90,8 @@ class SitePass(CompiledPass):
             site.of = wider(site.of, room)
         of, new = np.asarray(site.of), slice(first, last)
         of[0, new] = policy.parts_of(jobs.queue[new], jobs.processors[new])
-        numbers, whose = np.unique(jobs.user[new], return_inverse=True)
-        users = [self._users.setdefault(one, len(self._users)) for one in numbers.tolist()]
-        of[1, new] = np.array(users)[whose]
+        users = jobs.user[new].tolist()
+        of[1, new] = [self._users.setdefault(one, len(self._users)) for one in users]
         of[2, new] = policy.rules_of(jobs.requested_time[new], jobs.queue[new])
         np.asarray(site.base)[new] = policy.keys(
             jobs.requested_time[new], jobs.processors[new], jobs.queue[new]

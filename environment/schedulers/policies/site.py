@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, override
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.environment.clock import HOUR, Clock
+from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import NO_NAMES, UNKNOWN, Float64s, Int64s, Names, number_of
 from hpcrowd.environment.quantities import parse_duration
@@ -181,6 +181,8 @@ class Site(Scheduler):
 
     def parts_of(self, queues: Int64s, processors: Int64s) -> Int64s:
         """Return the partitions of jobs, shape (jobs,)."""
+        if len(queues) == 1:  # users submit one by one
+            return np.array([self.part_of(int(queues[0]), int(processors[0]))], np.int64)
         step = int(processors.max(initial=0)) + 1
         kinds, whose = np.unique(queues * step + processors, return_inverse=True)
         found = [self.part_of(*divmod(kind, step)) for kind in kinds.tolist()]
@@ -211,7 +213,7 @@ class Site(Scheduler):
 
     def hours_at(self, now: int) -> tuple[int, int]:
         """Return which rules of hours hold now, one bit each, and when that may change, s."""
-        second = int((self.clock or Clock()).second_of_week(np.array([now]))[0])
+        second = (self.clock or Clock()).wall(now) % WEEK
         shut = 0
         for bit, rule in enumerate(self.rules):
             shut |= int(rule.holds_at(second // HOUR)) << bit

@@ -273,7 +273,7 @@ def _judge_records(given: Forecast, moments: int, record: str, *, as_json: bool)
     length = parse_duration(record)
     with progress_bar() as progress:
         cases = recorded(
-            given.subject(), length, moments, given.hindcasts, processes=given.workers,
+            given.subject(progress), length, moments, given.hindcasts, processes=given.workers,
             progress=lambda done, total: progress("moments", done, total),
         )  # fmt: skip
     found = scores(cases)

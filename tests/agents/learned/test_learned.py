@@ -300,6 +300,36 @@ def test_learned_users_react(make_trace, model):
     assert one == other
 
 
+def test_sessions_may_begin_as_recorded(make_trace, model):
+    """Then users keep the level of the record, and pauses within sessions are the model's."""
+    job = {"run": 300, "wait": 0, "requested_processors": 1, "requested_time": 600, "status": 1}
+    times = DAY * np.arange(20)[:, None] + np.array([9 * HOUR, 10 * HOUR - 1500, 10 * HOUR])
+    rows = [job | {"user": one, "submit": at} for at in times.ravel() for one in range(1, 7)]
+    late = {}
+    for sessions in ("drawn", "recorded"):
+        how = Recipe("batches", Learned(sessions=sessions, model=model))
+        jobs = replay(make_trace(*rows, header="; MaxProcs: 100"), users=how).jobs
+        late[sessions] = (jobs.submit - jobs.recorded_submit).reshape(*times.shape, 6)
+    assert (late["recorded"][:, 0] == 0).all()
+    assert (late["drawn"][1:, 0] != 0).mean() > 0.9
+    within = late["recorded"][:, 1:]
+    assert len(np.unique(within)) > 20
+    assert np.abs(within).max() <= 2 * HOUR
+
+
+def test_sessions_are_drawn_where_the_record_is_the_answer(log, call, tmp_path):
+    """A validation refuses them as recorded, in one line; so is any other word."""
+    users = tmp_path / "users.toml"
+    users.write_text('[[users]]\nwhen = "batches"\nthink = "learned"\n')
+    with users.open("a") as file:
+        file.write('learned = { sessions = "recorded" }\n')
+    code, out, err = call("validate", log, "--users", users)
+    assert (2, "", 1) == (code, out, len(err.splitlines()))
+    assert "sessions recorded: would know the answer" in err
+    with pytest.raises(QuantityError, match="sessions 'early': not known"):
+        Learned(sessions="early")
+
+
 def test_a_fit_without_its_library_says_how_to_install_it(log, call, monkeypatch):
     """One line names the extra; the shipped model needs none."""
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)

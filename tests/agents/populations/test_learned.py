@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hpcrowd import JobTable, Simulation
+from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember, add_pool_users
 from hpcrowd.agents.learned.model import LearnedModel
-from hpcrowd.agents.populations.learned import InOrder, session_begins
+from hpcrowd.agents.populations.learned import FromPool, InOrder, session_begins
 from hpcrowd.agents.populations.semi_open import Roster
 from hpcrowd.agents.work.units import REPEATED
 from hpcrowd.analysis.forecast.futures import Outset
@@ -97,3 +99,26 @@ def test_a_forecast_keeps_its_level(model, days):
         table = seen[0].jobs
         counts.append(int((table.submit[len(outset.rows) :] != UNKNOWN).sum()))
     assert len(rows) / 10 * days / 7 == pytest.approx(np.mean(counts), rel=0.12)
+
+
+@pytest.mark.parametrize(
+    ("run", "processors"), [(600, 50), (3000, 1)], ids=["on time", "late if they wait"]
+)
+def test_users_of_a_workload_keep_its_sessions(model, run, processors):
+    """They submit as many batches as there, and begin sessions when these do, or later."""
+    begins = DAY * np.arange(8)[:, None] + 60 * np.array(MINUTES)
+    numbers, pause = range(1, 13), np.array([60])
+    members = [PoolMember(one, 1, 0, pause, begins.ravel()) for one in numbers]
+    long = np.array([run])
+    pools = {1: BatchPool(np.arange(2), long, long, np.ones(1, np.int64))}
+    simulation = Simulation(JobTable(), processors, "fcfs", seed=1)
+    add_pool_users(simulation, members, pools, behaviour=FromPool(members, pools, model))
+    simulation.run()
+    found = np.array([submissions(simulation.jobs, one) for one in numbers])
+    assert (len(numbers), begins.size) == found.shape
+    late = found[:, :: len(MINUTES)] - begins[:, 0]
+    assert late.min() == 0
+    assert (late > 0).any() == (processors == 1)
+    if processors > 1:  # pauses within sessions are the model's
+        within = np.diff(found.reshape(len(numbers), *begins.shape))
+        assert 0 <= within.min() < within.max() <= run + HOUR

@@ -182,6 +182,13 @@ def test_short_logs_are_not_judged(jobs, moments, words):
         judge(replace(SITE, jobs=jobs), moments)
 
 
+def test_a_quick_look_is_quick():
+    """Corrections learn first from no more than twice the moments that count."""
+    seen: list[tuple[int, int]] = []
+    found = judge(SITE, 2, processes=1, progress=lambda *done: seen.append(done))
+    assert (2, (6, 6)) == (found.moments, seen[-1])
+
+
 def test_drift_moves_and_widens():
     """By the mean error of earlier forecasts, to the spread of what is left; within a range."""
     rng, drift = np.random.default_rng(0), judging.Drift()

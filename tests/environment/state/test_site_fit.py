@@ -6,7 +6,7 @@ from hpcrowd import JobTable
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.state.fitted import Delays, Fitted
 from hpcrowd.environment.state.moments import NEVER, Score, moments_of
-from hpcrowd.environment.state.site_fit import busiest, closed_hours, fit_site
+from hpcrowd.environment.state.site_fit import busiest, closed_hours, delays_of, fit_site
 from hpcrowd.errors import QuantityError
 
 from tests.environment.schedulers.pool_cases import ran
@@ -90,6 +90,16 @@ def test_rules_that_are_better_stay(fit):
 def test_a_site_without_secrets_has_no_delays(fit):
     """Nothing is left to explain where the rules explain all."""
     assert max(int(kind.max()) for kind in fit.delays) == 0
+
+
+def test_the_seconds_that_a_start_takes_are_delays(record):
+    """A site that starts each job five seconds after its turn has that delay."""
+    slow = record.copy()
+    slow.recorded_start[:] += 5
+    slow.recorded_end[:] += 5
+    moments = moments_of(slow, CLOCK, SIZE, np.arange(200, 1400, 100))
+    new = delays_of(moments, RULES)[-1]
+    assert 5 == np.median(new)
 
 
 def test_as_a_scheduler(record, fit):

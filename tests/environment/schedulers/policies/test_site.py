@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from hpcrowd import JobTable
 from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.jobs import Column
 from hpcrowd.errors import QuantityError
 from hpcrowd.policies import parse_scheduler
 
 from tests.environment.schedulers.pool_cases import ran
+from tests.support.simulations import simulation_of
 
 #: Processors of the machine.
 SIZE = 16
@@ -145,11 +147,31 @@ def test_hours_are_local_after_a_switch():
     from hpcrowd.environment.clock import Clock
     from hpcrowd.platform import SwitchPolicy
 
-    from tests.support.simulations import simulation_of
-
     clock = Clock(1_704_672_000, ZoneInfo("Etc/GMT-2"), known=True)  # Monday, 02:00 there
     jobs = table([(9 * HOUR, 60, 1, 3 * HOUR, 1, 1)])
     changes = [SwitchPolicy(HOUR, "site:hours=2h:8-17")]
     simulation = simulation_of(jobs, SIZE, "easy", clock=clock, platform=changes)
     simulation.cluster.submit(np.arange(1), jobs.recorded_submit)
     assert [15 * HOUR] == simulation.run().jobs.start.tolist()
+
+
+def test_jobs_that_come_one_by_one():
+    """They are in the partitions, and start when, all together are and do."""
+    random = np.random.default_rng(5)
+    rows = np.column_stack(
+        [np.arange(60) * 900, random.integers(1, 9000, 60), random.integers(1, 9, 60),
+         np.full(60, 9000), random.integers(0, 5, 60), random.integers(0, 4, 60)]
+    )  # fmt: skip
+    rules = "site:partitions=1:5/size 4:9,user-jobs=2,order=area"
+    policy = parse_scheduler(rules)
+    queues, sizes = rows[:, 5], rows[:, 2]
+    single = [policy.parts_of(queues[one : one + 1], sizes[one : one + 1]) for one in range(60)]
+    assert policy.parts_of(queues, sizes).tolist() == np.concatenate(single).tolist()
+    whole = ran(table(rows), SIZE, rules, plain=False).jobs.start
+    later = simulation_of(JobTable(), SIZE, rules)
+    for row in table(rows).matrix.T:
+        later.run(until=int(row[Column.RECORDED_SUBMIT]) - 1)
+        mine = later.jobs.append(1)
+        later.jobs.matrix[:, mine[0]] = row
+        later.cluster.submit(mine, row[Column.RECORDED_SUBMIT])
+    assert whole.tolist() == later.run().jobs.start.tolist()
