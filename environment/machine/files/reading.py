@@ -6,6 +6,8 @@
     read_machine([Path("/etc/slurm/slurm.conf"), Path("qos.txt"), Path("assoc.txt")])
     read_machine([Path("dumps/")])                          all in a folder that describe it
 
+Of ``sdiag``, only how long its backfill cycles took is used: they come that much less often.
+
 What a file is shows its content; the names ``slurm.conf`` and ``gres.conf`` are known, too.
 
 Settings and options give a machine as paths and changes::
@@ -60,6 +62,7 @@ class Form(StrEnum):
     ASSOCIATIONS = "sacctmgr show assoc"
     QOS = "sacctmgr show qos"
     RESERVATIONS = "sacctmgr show reservation"
+    DIAGNOSIS = "sdiag"
 
 
 #: Forms that are tables, by what they are about.
@@ -93,6 +96,9 @@ _SHOWN = re.compile(
     r"PartitionName=\S+\s+AllowGroups=|ReservationName=\S+ StartTime=|Configuration data as of )",
     re.MULTILINE,
 )
+#: What sdiag prints first, and how long its backfill cycles took, in microseconds.
+_DIAGNOSIS = re.compile(r"\s*\*+\s+sdiag output at ")
+_CYCLE = re.compile(r"^Backfilling stats\b[^*]*?^\s*Mean cycle:\s*(\d{1,12})\s*$", re.MULTILINE)
 _DUMP = re.compile(r"^(Cluster|Parent|Account|User) - ", re.MULTILINE)
 _OBJECTS = re.compile(r'"(\w+)"\s*:\s*\[\s*(?:\{|\])')
 _SETTINGS = re.compile(rf'"({"|".join(objects.CONFIG)})"\s*:\s*[\[{{]')
@@ -131,6 +137,8 @@ def form_of(path: Path, head: str, *, named: bool = True) -> Form | None:
         lists = [name for name in _OBJECTS.findall(head) if name not in OTHER_LISTS]
         known = bool(lists) and lists[0] in objects.LISTS
         return Form.OBJECTS if known or _SETTINGS.search(head) else None
+    if _DIAGNOSIS.match(head):
+        return Form.DIAGNOSIS
     if _SHOWN.search(head):
         return Form.SCONTROL
     kind = texts.kind_of_table(head)
@@ -152,7 +160,7 @@ MOST_FILES = 1000
 #: What can be read, for messages.
 READABLE = (
     "a TOML file of hpcrowd, slurm.conf, gres.conf, or the output of scontrol show "
-    "node/partition/res/config, sacctmgr dump, sacctmgr show assoc/qos -P"
+    "node/partition/res/config, sacctmgr dump, sacctmgr show assoc/qos -P, sdiag"
 )
 
 
@@ -195,7 +203,12 @@ def read_machine(paths: AnyPath | Sequence[AnyPath], zone: str | None = None) ->
         return read_machine_toml(tomls[0])
     notes: list[str] = []
     records = _records(found, notes)
-    return machine_of(records, notes, str(found[0].path), parse_zone(zone))
+    machine = machine_of(records, notes, str(found[0].path), parse_zone(zone))
+    for path, form in found:
+        if form is Form.DIAGNOSIS and (cycle := _CYCLE.search(text_of(path))):
+            took = {"cycle_time": int(cycle[1]) / 10**6}
+            machine = machine.changed(scheduling=machine.scheduling.model_copy(update=took))
+    return machine
 
 
 def records_in(paths: AnyPath | Sequence[AnyPath]) -> list[Record]:
@@ -225,6 +238,8 @@ def _records_in(path: Path, form: Form, included: set[Path], notes: list[str]) -
         return list(texts.conf_records(path, text_of, included))
     if form is Form.GRES:
         return list(texts.conf_records(path, text_of, included, Kind.GRES))
+    if form is Form.DIAGNOSIS:
+        return []
     text, source = text_of(path), str(path)
     for kind, table in TABLES.items():
         if form is table:

@@ -40,17 +40,16 @@ from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
 from hpcrowd.scenarios.studies.slurm.schedules import (
     Queued,
-    Workload,
     nearest,
     read_expected,
     read_queue,
-    workload_of,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hpcrowd.environment.machine.model import Machine
+    from hpcrowd.scenarios.studies.slurm.simulated import Replayed
     from hpcrowd.scenarios.terminal import Progress
 
 #: Futures at each moment, and how far they go, s (our choice; medians beyond count as that far).
@@ -101,9 +100,9 @@ class Scene:
         return machine_of(self.record)
 
     @cached_property
-    def workload(self) -> Workload:
+    def workload(self) -> Replayed:
         """The jobs of the run, with what their users asked for."""
-        return workload_of(self.record)
+        return _jobs_of(self.record)
 
     @cached_property
     def samples(self) -> dict[int, list[Queued]]:
@@ -126,7 +125,7 @@ class Scene:
         """The jobs of the run before that ran, and their tries."""
         if self.before is None:
             return None
-        whole = workload_of(self.before)
+        whole = _jobs_of(self.before)
         tries = [
             one
             for one in self.before.tries
@@ -134,9 +133,7 @@ class Scene:
             if one.state != PREEMPTED
         ]
         rows = np.array([whole.row_of[one.key] for one in tries], np.int64)
-        jobs = whole.jobs.take(rows)
-        jobs.requests = whole.requests.take(rows)
-        return jobs, tries
+        return taken(whole.jobs, rows), tries
 
     def known_at(self, moment: int) -> Known:
         """Return what was known at a sample of the queue, s since the start of the plan."""
@@ -496,15 +493,28 @@ def _names(nodes: str) -> tuple[str, ...]:
     return tuple(expand(nodes))
 
 
-def _table(workload: Workload, keys: Sequence[Key], shift: int) -> JobTable:
+def _table(workload: Replayed, keys: Sequence[Key], shift: int) -> JobTable:
     """Return what users asked for some jobs, with begin times that are later by a shift, s."""
     rows = np.array([workload.row_of[key] for key in keys], np.int64)
-    jobs = workload.jobs.take(rows)
-    jobs.requests = workload.requests.take(rows)
-    begin = jobs.requests[Ask.BEGIN]
-    begin[begin != UNKNOWN] += shift
+    jobs = taken(workload.jobs, rows)
+    if jobs.requests is not None:
+        begin = jobs.requests[Ask.BEGIN]
+        begin[begin != UNKNOWN] += shift - workload.shift
     jobs.erase_outcome()
     return jobs
+
+
+def _jobs_of(record: Record) -> Replayed:
+    from hpcrowd.scenarios.studies.slurm.simulated import replayed
+
+    return replayed(record)
+
+
+def taken(jobs: JobTable, rows: Int64s) -> JobTable:
+    """Return some jobs with what they ask for."""
+    found = jobs.take(rows)
+    found.requests = jobs.requests and jobs.requests.take(rows)
+    return found
 
 
 def _set_times(jobs: JobTable, times: Sequence[tuple[int, int, int]], shift: int) -> None:
@@ -524,11 +534,13 @@ def _behind(jobs: JobTable, more: JobTable, tries: Sequence[Try]) -> JobTable:
     more.erase_outcome()
     _set_times(more, [(one.submit, one.start, max(one.end, one.start)) for one in tries], 0)
     names = {}
-    for name, known in jobs.names.items():
+    for name in ("user", "group", "queue"):
+        known = jobs.names[name]
         number_of = {word: number for number, word in known.items()}
         words = more.names[name]
         column = getattr(more, name)
-        column[:] = [number_of.setdefault(words[one], len(number_of)) for one in column.tolist()]
+        for row, one in enumerate(column.tolist()):
+            column[row] = number_of.setdefault(words[one], max(number_of.values(), default=0) + 1)
         names[name] = {number: word for word, number in number_of.items()}
     both = JobTable(len(jobs) + len(more))
     both.matrix = np.concatenate((jobs.matrix, more.matrix), axis=1)

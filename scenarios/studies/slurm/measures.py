@@ -318,7 +318,7 @@ class Side:
     def __str__(self) -> str:
         said = ", ".join(f"{reason} {count}" for reason, count in self.reasons) or "no sample"
         away = f"; preempted for {', '.join(map(str, self.preempted))}" if self.preempted else ""
-        return f"{self.how or '?'} on {','.join(self.nodes)}; {said}{away}"
+        return f"{self.how or '?'} on {', '.join(self.nodes)}; {said}{away}"
 
 
 @dataclass(frozen=True)

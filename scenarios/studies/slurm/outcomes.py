@@ -1,6 +1,6 @@
-"""How near simulations of a plan come, given how much recorded runs of it differ.
+"""How near replays of a recorded run come, given how much recorded runs of its plan differ.
 
-A plan is simulated several times, with other phases each time, see
+A run is replayed several times, with other timers each time, see
 :func:`~hpcrowd.environment.schedulers.slurm.timers.drawn_timers`. Every figure is the median over
 these draws.
 """
@@ -16,11 +16,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hpcrowd.environment.holds.rules import Rules
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.requests import Ask
-from hpcrowd.environment.schedulers.slurm.timers import drawn_timers
+from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.measures import (
     Comparison,
@@ -40,9 +38,7 @@ from hpcrowd.scenarios.studies.slurm.records import Record
 from hpcrowd.scenarios.studies.slurm.schedules import (
     TOTAL,
     Simulated,
-    Workload,
     schedule_of,
-    workload_of,
 )
 from hpcrowd.scenarios.studies.study import Requirement
 from hpcrowd.scenarios.terminal import Progress
@@ -50,9 +46,6 @@ from hpcrowd.scenarios.terminal import Progress
 #: Most that a simulation may differ, as a multiple of what two recorded runs differ by; s that the
 #: median may differ in any case; how much less the waits may correlate.
 MULTIPLE, MEDIAN, LESS = 1.25, 60.0, 0.03
-
-#: Share by which the range of the recorded mean waits is widened.
-WIDER = 0.10
 
 #: Least share of equal pending reasons, and of priorities that are reproduced.
 REASONS, PRIORITIES = 0.90, 0.95
@@ -91,7 +84,10 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Waits:
-    """Mean wait, s, of a partition's or a user's jobs: in each draw, and in each recorded run."""
+    """Mean wait, s, of a partition's or a user's jobs in each draw, and in each recorded run.
+
+    The first recorded run is the one that is replayed, the others had the same plan.
+    """
 
     written: ClassVar = ("ours", "draws", "runs")
 
@@ -109,29 +105,35 @@ class Waits:
         return self.spread.median
 
     @property
-    def range(self) -> tuple[float, float]:
-        """The range of the recorded runs, widened by :data:`WIDER`."""
-        return min(self.runs) * (1 - WIDER), max(self.runs) * (1 + WIDER)
+    def apart(self) -> float:
+        """How far the recorded runs are apart, s; nan for one."""
+        return max(self.runs) - min(self.runs) if len(self.runs) > 1 else math.nan
+
+    @property
+    def near(self) -> bool:
+        """Whether the recorded wait is within the simulated ones, or as near as another run's."""
+        low, high = self.spread[1:]
+        return low <= self.runs[0] <= high or abs(self.ours - self.runs[0]) <= self.apart
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A plan."""
+    """A recorded run, replayed."""
 
     written: ClassVar = {
-        "simulated": "compared", "recorded": "own", "simulated_apart": "among",
+        "simulated": "draws", "recorded": "own", "simulated_apart": "among",
         "typical": "typical", "recorded_of_other_plans": "borrowed", "partitions": "partitions",
         "users": "users", "users_in_another_order": "disordered", "priorities": "parts",
-        "priorities_on_record": "on_record", "causes": "causes", "nearest": "nearest",
+        "priorities_on_record": "on_record", "causes": "causes",
         "jobs_that_differ": "differences.__len__",
     }  # fmt: skip
 
-    name: str  #: The names of its runs.
+    name: str  #: The name of the run.
     log: bool  #: Whether the record is an accounting, not runs of a plan.
-    draws: tuple[tuple[Comparison, ...], ...]  #: Each simulation compared with each recorded run.
+    draws: tuple[Comparison, ...]  #: Each simulation compared with the run.
     among: tuple[Distance, ...]  #: How far the starts of each two simulations are apart.
     typical: int  #: The place of the simulation whose mean difference is the median one.
-    #: The recorded runs compared with each other; if there is only one, the pairs of other plans.
+    #: It compared with other runs of its plan; if there are none, the pairs of other plans.
     own: tuple[Comparison, ...]
     borrowed: bool  #: Whether they are of other plans.
     #: Mean waits by name.
@@ -142,20 +144,14 @@ class Outcome:
     #: Priorities and their parts compared with ``sprio``; ``FairShare`` with ``sshare``.
     parts: Mapping[str, Reproduced]
     on_record: bool  #: Whether these are of a simulation in which all jobs start as recorded.
-    #: The jobs whose starts in the typical simulation differ from the nearest run.
+    #: The jobs whose starts differ in the typical simulation.
     differences: Sequence[Difference]
-    nearest: str  #: The name of that run.
-    facts: Mapping[str, Any]  #: Where the records are from.
+    facts: Mapping[str, Any]  #: Where the record is from.
 
     @property
-    def ours(self) -> tuple[Comparison, ...]:
-        """The typical simulation compared with each recorded run."""
+    def ours(self) -> Comparison:
+        """The typical simulation compared with the run."""
         return self.draws[self.typical]
-
-    @property
-    def compared(self) -> list[Comparison]:
-        """Each simulation compared with each recorded run, one after the other."""
-        return [pair for pairs in self.draws for pair in pairs]
 
     @property
     def disordered(self) -> Sequence[tuple[str, str]]:
@@ -168,8 +164,8 @@ class Outcome:
         return {cause: {"jobs": jobs, "seconds": seconds} for cause, jobs, seconds in found}
 
     def spread(self, of: Callable[[Comparison], float]) -> Spread:
-        """Return a figure over the draws; of each, the mean over the recorded runs."""
-        return Spread.of([mean([of(pair) for pair in pairs]) for pairs in self.draws])
+        """Return a figure over the draws."""
+        return Spread.of([of(pair) for pair in self.draws])
 
     @cached_property
     def requirements(self) -> list[Requirement]:
@@ -189,9 +185,10 @@ class Outcome:
         if self.own:
             yield from self._of_pairs()
         for name, waits in self.partitions.items():
-            least, most = waits.range
-            ours, required = f"{waits.spread.text()} s", f"{least:.0f} to {most:.0f} s"
-            yield f"mean wait in {name}", ours, required, least <= waits.ours <= most
+            required = f"{waits.runs[0]:.0f} s"
+            if len(waits.runs) > 1:
+                required += f", runs {waits.apart:.0f} s apart"
+            yield f"mean wait in {name}", f"{waits.spread.text()} s", required, waits.near
         right, counted, wrong = self.order
         pairs = f"{counted} pairs"
         yield "users' mean waits in order", f"{right} of {pairs}", pairs, not wrong
@@ -244,20 +241,23 @@ def pairs_of(runs: Sequence[Record]) -> list[Comparison]:
 
 
 def outcome(
-    runs: Sequence[Record], simulated: Sequence[Simulated], others: Sequence[Comparison] = ()
+    record: Record,
+    others: Sequence[Record],
+    simulated: Sequence[Simulated],
+    pairs: Sequence[Comparison] = (),
 ) -> Outcome:
-    """Return what simulations of a plan reached, of which the first may be on the record, too.
+    """Return what replays of a run reached, of which the first may be on the record, too.
 
-    Pairs of recorded runs of other plans are for a plan with a single run.
+    The others had the same plan; pairs of runs of other plans are for a run without any.
     """
-    first, schedules = runs[0], [one.schedule for one in simulated]
-    plan, only = first.plan, first.compared
-    recorded = [schedule_of(run) for run in runs]
-    draws = [tuple(compare(one, run, plan, only) for run in recorded) for one in schedules]
-    own = pairs_of(runs)
-    apart = [mean([pair.starts.mean for pair in pairs]) for pairs in draws]
-    typical = sorted(range(len(draws)), key=apart.__getitem__)[(len(draws) - 1) // 2]
-    best = min(range(len(runs)), key=lambda place: draws[typical][place].starts.mean)
+    schedules = [one.schedule for one in simulated]
+    plan, only = record.plan, record.compared
+    recorded = [schedule_of(run) for run in (record, *others)]
+    draws = tuple(compare(one, recorded[0], plan, only) for one in schedules)
+    own = tuple(compare(recorded[0], other, plan, only) for other in recorded[1:])
+    typical = sorted(range(len(draws)), key=lambda place: draws[place].starts.mean)[
+        (len(draws) - 1) // 2
+    ]
 
     def waits(of: str) -> dict[str, Waits]:
         mine = [waits_by(one, plan, of, only) for one in schedules]
@@ -273,35 +273,32 @@ def outcome(
     parts = priorities(along.priorities, recorded[0].priorities)
     factor = shares(along.shares, recorded[0].shares)
     return Outcome(
-        name=", ".join(run.name for run in runs),
-        log=first.is_log,
-        draws=tuple(draws),
+        name=record.name,
+        log=record.is_log,
+        draws=draws,
         among=tuple(
             compare(one, other, plan, only).starts for one, other in combinations(schedules, 2)
         ),
         typical=typical,
-        own=tuple(own or others),
-        borrowed=not own and bool(others),
+        own=own or tuple(pairs),
+        borrowed=not own and bool(pairs),
         partitions=waits("partition"),
         users=users,
         order=agreed_order(
             {name: one.ours for name, one in users.items()},
-            [{name: one.runs[place] for name, one in users.items()} for place in range(len(runs))],
+            [{name: one.runs[place] for name, one in users.items()}
+             for place in range(len(recorded))],
         ),
         parts=parts | ({factor.name: factor} if factor.compared else {}),
         on_record=simulated[0].on_record is not None,
-        differences=differences(schedules[typical], recorded[best], plan, only),
-        nearest=runs[best].name,
-        facts={
-            "runs": {run.name: {"jobs": len(run.jobs), "tries": len(run.tries),
-                                "factor": run.factor, "sha256": run.checksum} for run in runs},
-            "submissions": len(plan),
-        },
+        differences=differences(schedules[typical], recorded[0], plan, only),
+        facts={"jobs": len(record.jobs), "tries": len(record.tries), "factor": record.factor,
+               "sha256": record.checksum, "submissions": len(plan)},
     )  # fmt: skip
 
 
 # ---- mechanisms switched off one by one -------------------------------------------------------
-# What each is worth: one of them switched off, the plan simulated again. A mechanism that matters
+# What each is worth: one of them switched off, the run replayed again. A mechanism that matters
 # moves the schedule away from the recorded one when it is off. One that moves it nearer is not
 # modelled well; one that changes nothing is not used by the plan, or is worth less than the phases.
 
@@ -315,8 +312,8 @@ class Mechanism(NamedTuple):
     priority: Mapping[str, object] = {}
     #: Returns the machine without it, for what is not a setting.
     machine: Callable[[Machine], Machine] | None = None
-    workload: Callable[[Workload], Workload] | None = None  #: Returns the jobs without it.
-    placement: str = "slurm"  #: The rule of placement.
+    requests: Callable[[Requests], None] | None = None  #: Takes it out of what jobs ask for.
+    settings: Mapping[str, str] = {}  #: Settings of the replay.
 
     def without(self, machine: Machine) -> Machine:
         """Return a machine without it."""
@@ -335,29 +332,13 @@ def one_tier(machine: Machine) -> Machine:
     return machine.model_copy(update={"partitions": tuple(tiers)})
 
 
-def without_throttles(workload: Workload) -> Workload:
-    """Return the jobs with arrays of which any number of tasks may run at a time."""
-    return _asking(workload, Ask.THROTTLE, UNKNOWN)
+def without_throttles(requests: Requests) -> None:
+    """Let any number of tasks of an array run at a time."""
+    requests[Ask.THROTTLE][:] = UNKNOWN
 
 
-def without_dependencies(workload: Workload) -> Workload:
-    """Return the jobs without dependencies."""
-    rules, jobs = workload.rules, len(workload.jobs)
-    free = Rules(delay=np.zeros(jobs, np.int64), failed=rules.failed, parents={})
-    return _changed(workload, rules=free)
-
-
-def _asking(workload: Workload, ask: Ask, value: int) -> Workload:
-    requests = workload.requests.copy()
-    for row in range(len(workload.jobs)):
-        requests.set(row, ask, value)
-    return _changed(workload, requests=requests)
-
-
-def _changed(workload: Workload, **values: object) -> Workload:
-    known = {name: getattr(workload, name) for name in Workload.__dataclass_fields__}
-    return Workload(**{**known, **values})
-
+#: The scheduler with another rule of placement.
+PLACED = "slurm:placement="
 
 #: All as it is, then each mechanism off.
 MECHANISMS = (
@@ -373,26 +354,26 @@ MECHANISMS = (
     Mechanism("no limits of users and QOS", {"enforce_limits": False}),
     Mechanism("no preemption", {"preempt_type": "none"}),
     Mechanism("memory not counted", {"memory_counts": False}),
-    Mechanism("placement: least loaded nodes first", placement="spread"),
-    Mechanism("placement: best fit", placement="best-fit"),
-    Mechanism("no throttles of arrays", workload=without_throttles),
+    Mechanism(
+        "placement: least loaded nodes first", settings={"scheduler": "slurm:placement=spread"}
+    ),
+    Mechanism("placement: best fit", settings={"scheduler": "slurm:placement=best-fit"}),
+    Mechanism("no throttles of arrays", requests=without_throttles),
     Mechanism("one planned task of an array", {"bf_max_job_array_resv": 1}),
-    Mechanism("no dependencies", workload=without_dependencies),
+    Mechanism("no dependencies", settings={"holds": "none"}),
     Mechanism("plans exact to the second", {"bf_resolution": 1}),
     Mechanism("no pass every minute", {"sched_interval": -1}),
     Mechanism("no delay between passes", {"batch_sched_delay": 0.0}),
     Mechanism("limits checked every second", {"time_limit_period": 1}),
     Mechanism("requeued jobs eligible after 1 s", {"requeue_delay": 1}),
-    Mechanism("no latency at starts", {"start_latency": 0.0}),
-    Mechanism("backfill cycles take no time", {"cycle_time": 0.0}),
 )
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a plan's schedule is with a mechanism switched off, over several draws of phases."""
+    """What a run's schedule is with a mechanism switched off, over several draws of timers."""
 
-    plan: str  #: The names of the plan's recorded runs.
+    run: str  #: The name of the recorded run.
     mechanism: str  #: The name of the run.
     #: s between starts, as in :class:`~hpcrowd.scenarios.studies.slurm.measures.Distance`.
     mean: Spread
@@ -409,59 +390,51 @@ def effects_of(
     workers: int = 1,
     mechanisms: Sequence[Mechanism] = MECHANISMS,
 ) -> list[Effect]:
-    """Return what each mechanism does to each plan, with the study's draws of phases.
+    """Return what each mechanism does to the first run of each plan, with the study's draws.
 
     Progress is called before the first simulation and after each.
     """
-    plans = plans_of(records)
+    runs = [group[0] for group in plans_of(records)]
     tasks = [
-        (plan, place, number)
-        for plan in range(len(plans))
-        for place in range(len(mechanisms))
+        (place, which, number)
+        for place in range(len(runs))
+        for which in range(len(mechanisms))
         for number in range(phases)
     ]
-    work = partial(_figures, plans, mechanisms, seed)
+    work = partial(_figures, runs, mechanisms, seed)
     done = dict(run_tasks(work, tasks, workers, progress, lambda task: mechanisms[task[1]].name))
     found = []
-    for plan, runs in enumerate(plans):
-        for place, one in enumerate(mechanisms):
-            figures = [done[plan, place, number] for number in range(phases)]
+    for place, run in enumerate(runs):
+        for which, one in enumerate(mechanisms):
+            figures = [done[place, which, number] for number in range(phases)]
             spreads = [Spread.of(values) for values in zip(*figures, strict=True)]
-            found.append(Effect(", ".join(run.name for run in runs), one.name, *spreads))
+            found.append(Effect(run.name, one.name, *spreads))
     return found
 
 
 def _figures(
-    plans: Sequence[Sequence[Record]],
+    runs: Sequence[Record],
     mechanisms: Sequence[Mechanism],
     seed: int,
     task: tuple[int, int, int],
 ) -> tuple[float, ...]:
-    """Return the figures of a simulation, the mean over the recorded runs of the plan."""
-    from hpcrowd.scenarios.studies.slurm.simulated import machine_of, schedule_on
+    """Return the figures of a simulation."""
+    from hpcrowd.scenarios.studies.slurm.simulated import machine_of, replayed, schedule_on
 
-    runs, mechanism, number = plans[task[0]], mechanisms[task[1]], task[2]
-    first = runs[0]
-    machine = machine_of(first)
-    timers = drawn_timers(machine, number, seed)
-    workload = workload_of(first, timers.arrived)
-    if mechanism.workload is not None:
-        workload = mechanism.workload(workload)
-    machine = mechanism.without(timers.on(machine))
-    found = schedule_on(first, workload, machine, mechanism.placement)
-    starts = [compare(found, schedule_of(run), first.plan, first.compared).starts for run in runs]
-    return (
-        mean([one.mean for one in starts]),
-        mean([one.median for one in starts]),
-        mean([one.pearson for one in starts]),
-        mean([one.waits[0] for one in starts]),
-    )
+    record, mechanism = runs[task[0]], mechanisms[task[1]]
+    machine = mechanism.without(machine_of(record))
+    run = replayed(record, seed + task[2], machine, **mechanism.settings)
+    if mechanism.requests is not None and run.jobs.requests is not None:
+        mechanism.requests(run.jobs.requests)
+    found = schedule_on(record, run)
+    starts = compare(found, schedule_of(record), record.plan, record.compared).starts
+    return starts.mean, starts.median, starts.pearson, starts.waits[0]
 
 
 def effect_rows(effects: Sequence[Effect]) -> list[list[str]]:
     """Return the effects."""
     return [
-        [one.plan, one.mechanism, one.mean.text(), one.median.text(), one.pearson.text(".3f"),
+        [one.run, one.mechanism, one.mean.text(), one.median.text(), one.pearson.text(".3f"),
          one.wait.text()]
         for one in effects
     ]  # fmt: skip

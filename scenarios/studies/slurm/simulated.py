@@ -1,18 +1,22 @@
-"""The plan of a recorded run under the simulated controller, and priorities on the record itself.
+"""The ordinary replay of a recorded run, and priorities on the record itself.
 
-Nothing of the simulation is taken from the record but its plan, the moments at which jobs were
-submitted and taken back, and the machine's configuration. :func:`replay` also lets all jobs start
-and end as they were recorded, in a controller that decides nothing: what it says of priorities
-then can be compared with ``sprio`` and ``sshare`` before any schedule is.
+A simulation is what ``hpcrowd replay`` does with the run's accounting and configuration; nothing
+else is known, not even the plan. :func:`replay` also lets all jobs start and end as they were
+recorded, in a controller that decides nothing: what it says of priorities then can be compared with
+``sprio`` and ``sshare`` before any schedule is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from heapq import heapify, heappop
+from typing import cast
 
 import numpy as np
 
+from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.engine.kernel.cluster import ClusterState, Jobs
 from hpcrowd.environment.engine.kernel.heap import Heap
 from hpcrowd.environment.engine.kernel.nodes import site as N
@@ -21,19 +25,17 @@ from hpcrowd.environment.engine.kernel.nodes.queue import finish, join, occupy, 
 from hpcrowd.environment.engine.kernel.nodes.site import Site
 from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
 from hpcrowd.environment.engine.passes.slurm.snapshot import SlurmState, hold_shares
-from hpcrowd.environment.holds.held import hold
-from hpcrowd.environment.holds.rules import Rules
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.selection import Share
-from hpcrowd.environment.schedulers.on_nodes.in_use import MachineInUse
 from hpcrowd.environment.schedulers.slurm.admission import Admission, SiteRules
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.schedulers.slurm.queue import Factors
 from hpcrowd.environment.schedulers.slurm.shares import Shares
-from hpcrowd.environment.schedulers.slurm.timers import drawn_timers
 from hpcrowd.environment.simulation import Simulation
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
 from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
 from hpcrowd.scenarios.studies.slurm.schedules import (
@@ -42,9 +44,8 @@ from hpcrowd.scenarios.studies.slurm.schedules import (
     TOTAL,
     Schedule,
     Simulated,
-    Workload,
+    keys_in,
     schedule_of,
-    workload_of,
 )
 
 
@@ -104,103 +105,101 @@ class RecordedRun:
             self._book.withdraw(row)
 
 
-#: s that a job takes beyond its program, from its start to its end: the median of ten thousand
-#: records of the referee's runs.
-START_LATENCY = 1.0
-
-#: s between two looks at the queue beyond ``bf_interval``: the mean cycle of ``sdiag`` in the
-#: referee's runs, 0.04 to 0.06 s, and what a sleep takes longer than asked there.
-CYCLE_TIME = 0.06
+#: Files with what ``sacct`` printed, the best first; a study has what a site has.
+ACCOUNTS = ("sacct-all.txt", "sacct-all.json", "dumps/all-D.txt", "sacct.json", "dumps/json-D.txt")
 
 
-class Plan:
-    """The one who submitted the plan; it waits for nothing."""
+@dataclass(frozen=True)
+class Replayed:
+    """The ordinary replay of a recorded run, before it begins."""
 
-    def on_finished(self, unit: int, now: int) -> None:
-        """Do nothing."""
+    model: Simulation
+    keys: dict[int, Key]  #: The job in the plan by row.
+    shift: int  #: Second of the simulation at which the plan starts.
+
+    @property
+    def jobs(self) -> JobTable:
+        """The jobs, with what they ask for."""
+        return self.model.jobs
+
+    @cached_property
+    def row_of(self) -> dict[Key, int]:
+        """The row of each job of the plan."""
+        return {key: row for row, key in self.keys.items()}
 
 
 def machine_of(record: Record) -> Machine:
-    """Return the machine of a recorded run, with the latencies of the referee.
+    """Return the machine of a recorded run."""
+    return machine_of_log(record.folder) if record.is_log else read_machine([record.folder])
 
-    An accounting has no such latencies: its clock was not accelerated, and most of its jobs take
-    no second more than they sleep.
+
+def replayed(
+    record: Record, seed: int = 0, machine: Machine | None = None, **settings: str
+) -> Replayed:
+    """Return the replay of a recorded run by ``hpcrowd replay``, of what ``sacct`` printed.
+
+    Settings are those of a replay; its users are rigid. Raises TraceError if the run has no such
+    file.
     """
-    if record.is_log:
-        return machine_of_log(record.folder)
-    machine = read_machine([record.folder])
-    scheduling = machine.scheduling.model_copy(
-        update={"start_latency": START_LATENCY, "cycle_time": CYCLE_TIME}
-    )
-    return machine.model_copy(update={"scheduling": scheduling})
+    path = next((found for name in ACCOUNTS if (found := record.path(name)) is not None), None)
+    if path is None:
+        names = ", ".join(f"{name}[.gz]" for name in ACCOUNTS)
+        raise TraceError(f"{record.folder}: none of {names}; one of them is replayed")
+    config = ReplayConfig.configure(
+        trace=str(path.absolute()), users="rigid", seed=seed, machine=machine or machine_of(record),
+        **{"scheduler": "slurm"} | settings,
+    )  # fmt: skip
+    trace = config.read()
+    model = config.stage(trace).model
+    place = {number: row for row, number in enumerate(model.jobs.number.tolist())}
+    keys = {}
+    for number, text in zip(trace["number"].tolist(), trace.extra["job_id"].tolist(), strict=True):
+        known = keys_in(record, text)
+        if len(known) == 1 and number in place:
+            keys[place[number]] = known[0]
+    return Replayed(model, keys, record.origin - Clock.of(trace.header).unix_start)
 
 
 def replay(record: Record, number: int = 0, seed: int = 0) -> Simulated:
-    """Simulate the plan of a recorded run, with phases drawn at random: see ``drawn_timers``.
+    """Replay a recorded run with the timers of a seed: the study's, and ``number`` more.
 
-    Only the first draw has priorities on the record, as they hardly depend on phases.
+    Only the first draw has priorities on the record, as they hardly depend on timers.
     """
-    machine = machine_of(record)
-    timers = drawn_timers(machine, number, seed)
-    machine = timers.on(machine)
-    workload = workload_of(record, timers.arrived)
-    return Simulated(
-        schedule_on(record, workload, machine), None if number else on_record(record, machine)
-    )
+    found = schedule_on(record, replayed(record, seed + number))
+    return Simulated(found, None if number else on_record(record, replayed(record, seed)))
 
 
-def schedule_on(
-    record: Record, workload: Workload, machine: Machine, placement: str = "slurm"
-) -> Schedule:
-    """Return the schedule of a recorded run's plan on a machine.
+def schedule_on(record: Record, run: Replayed) -> Schedule:
+    """Return the schedule of a replay until the record ends.
 
     Reasons, priorities and shares are noted at the moments of the run's samples.
     """
-    moments = moments_of(record)
-    jobs = workload.jobs.copy()
-    jobs.requests = workload.requests
-    policy = Slurm(placement)
-    parts = [MachineInUse(machine)]
-    model = Simulation(jobs, machine.cores, policy, overrun="kill", parts=parts)
-    # The controller keeps throttles and earliest starts itself.
-    rules = workload.rules
-    held = Rules(delay=np.zeros(len(jobs), np.int64), failed=rules.failed, parents=rules.parents)
-    if held:
-        hold(model, held)
-    rows = np.arange(len(jobs))
-    at = np.floor(workload.submitted).astype(np.int64)
-    model.submit(Plan(), rows, at)
-
-    def take_back(row: int) -> None:
-        if jobs.state[row] == State.UNFINISHED and jobs.start[row] == UNKNOWN:
-            model.cancel(row)
-
-    for row in np.flatnonzero(workload.cancel >= 0).tolist():
-        model.call_at(int(workload.cancel[row]), take_back, row)
+    model, keys = run.model, run.keys
+    policy = cast("Slurm", model.cluster.engine.scheduler)
     reasons: dict[int, dict[Key, str]] = {}
     priorities: dict[int, dict[Key, Mapping[str, float]]] = {}
     shares: dict[int, dict[tuple[str, str], float]] = {}
 
     def sample(moment: int) -> None:
         state = policy.state
-        waiting = state.waiting.values()
+        waiting = [job for job in state.waiting.values() if job.row in keys]
         reasons[moment] = {
-            workload.keys[job.row]: KEPT_WORD if job.reason.startswith(KEPT) else job.reason
+            keys[job.row]: KEPT_WORD if job.reason.startswith(KEPT) else job.reason
             for job in waiting
         }
-        reasons[moment] |= {workload.keys[row]: "Dependency" for row in model.cluster.held}
+        held = [row for row in model.cluster.held if row in keys]
+        reasons[moment] |= {keys[row]: "Dependency" for row in held}
         priorities[moment] = {
-            workload.keys[job.row]: parts_of(next(iter(job.factors.values())))
+            keys[job.row]: parts_of(next(iter(job.factors.values())))
             for job in waiting
             if job.factors
         }
         shares[moment] = shares_of(state.shares)
 
-    for moment in moments:
-        model.call_at(moment, sample, moment)
-    end = max((one.end for one in record.tries), default=0) + 1
-    model.run(until=end)
-    return Schedule("simulated", _tries(workload, policy, model), reasons, priorities, shares)
+    for moment in moments_of(record):
+        model.call_at(moment + run.shift, sample, moment)
+    model.run(until=max((one.end for one in record.tries), default=0) + 1 + run.shift)
+    return Schedule("simulated", _tries(run, policy), reasons, priorities, shares)
 
 
 def moments_of(record: Record) -> list[int]:
@@ -209,31 +208,36 @@ def moments_of(record: Record) -> list[int]:
     return sorted({*recorded.reasons, *recorded.priorities, *recorded.shares})
 
 
-def _tries(workload: Workload, policy: Slurm, model: Simulation) -> tuple[Try, ...]:
-    """Return all tries of all jobs."""
-    jobs, found = model.jobs, []
+def _tries(run: Replayed, policy: Slurm) -> tuple[Try, ...]:
+    """Return all tries of all jobs of the plan, in s since its start."""
+    jobs, found = run.jobs, []
     counts: dict[int, int] = {}
-    for run in policy.ledger:
-        key = workload.keys[run.row]
-        trial = counts[run.row] = counts.get(run.row, -1) + 1
-        last = run.end == UNKNOWN
+
+    def since(second: int) -> int:
+        return UNKNOWN if second == UNKNOWN else second - run.shift
+
+    for one in policy.ledger:
+        if one.row not in run.keys:
+            continue
+        trial = counts[one.row] = counts.get(one.row, -1) + 1
+        last = one.end == UNKNOWN
         state = {
             State.COMPLETED: "COMPLETED", State.KILLED: "TIMEOUT", State.UNFINISHED: "RUNNING",
             State.CANCELLED: "CANCELLED", State.FAILED: "PREEMPTED",
-        }.get(State(jobs.state[run.row]), "CANCELLED")  # fmt: skip
+        }.get(State(jobs.state[one.row]), "CANCELLED")  # fmt: skip
         found.append(
             Try(
-                key=key,
+                key=run.keys[one.row],
                 trial=trial,
-                submit=int(jobs.submit[run.row]) if trial == 0 else run.submitted,
-                eligible=run.eligible,
-                start=run.start,
-                end=int(jobs.end[run.row]) if last else run.end,
+                submit=since(int(jobs.submit[one.row]) if trial == 0 else one.submitted),
+                eligible=since(one.eligible),
+                start=since(one.start),
+                end=since(int(jobs.end[one.row]) if last else one.end),
                 state=state if last else "PREEMPTED",
-                cores=sum(share.cores for share in run.holding),
-                nodes=tuple(policy.layout.names[share.node] for share in run.holding),
-                how=run.by,
-                job=run.row + 1,
+                cores=sum(share.cores for share in one.holding),
+                nodes=tuple(policy.layout.names[share.node] for share in one.holding),
+                how=one.by,
+                job=one.row + 1,
             )
         )
     return tuple(found)
@@ -256,21 +260,19 @@ def shares_of(shares: Shares) -> dict[tuple[str, str], float]:
     return {(one.name, one.user): one.factor for one in shares.all if one.user}
 
 
-def on_record(record: Record, machine: Machine) -> Schedule:
+def on_record(record: Record, run: Replayed) -> Schedule:
     """Return priorities and shares if all jobs are submitted, start and end as recorded."""
-    workload, moments = workload_of(record), moments_of(record)
-    jobs = workload.jobs.copy()
-    jobs.requests = workload.requests
-    ledger = RecordedRun(machine, jobs)
+    machine, moments = machine_of(record), moments_of(record)
+    ledger = RecordedRun(machine, run.jobs)
     events: list[tuple[int, int, int, int]] = []
-    tries: list[Try] = [one for one in record.tries if one.key in workload.row_of]
+    tries: list[Try] = [one for one in record.tries if one.key in run.row_of]
     # The accounting says when throttles let go; a job gathers age from its submission on.
     since: dict[int, int] = {}
     for one in tries:
         if one.trial == 0 and one.eligible >= 0:
             since[one.key.plan] = min(one.eligible, since.get(one.key.plan, one.eligible))
     for count, one in enumerate(tries):
-        row = workload.row_of[one.key]
+        row = run.row_of[one.key]
         events.append((one.submit, 1, row, count))
         if one.started:
             events.append((one.start, 2, row, count))
@@ -287,7 +289,7 @@ def on_record(record: Record, machine: Machine) -> Schedule:
         if kind == 4:
             state = ledger.state(now)
             priorities[now] = {
-                workload.keys[job.row]: parts_of(next(iter(job.factors.values())))
+                run.keys[job.row]: parts_of(next(iter(job.factors.values())))
                 for job in state.waiting.values()
                 if job.eligible <= now
             }

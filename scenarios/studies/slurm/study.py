@@ -58,27 +58,25 @@ TIMES = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", HOUR: "1 h", 10 * HOU
 
 
 def starts_figure(one: Outcome) -> Figure:
-    """Return simulated starts by those of the nearest run, and the distribution of differences.
+    """Return simulated starts by those of the run, and the distribution of differences.
 
-    On the left is the typical simulation, on the right each of them with each run.
+    On the left is the typical simulation, on the right each of them.
     """
     figure = new_figure(
-        11, 5.2, f"Starts of {one.ours[0].starts.jobs:,} jobs",
-        f"{one.name}; left: typical simulation, {one.nearest}; right: each simulation, each run",
+        11, 5.2, f"Starts of {one.ours.starts.jobs:,} jobs",
+        f"{one.name}; left: typical simulation; right: each simulation",
     )  # fmt: skip
     left, right = figure.subplots(1, 2)
     figure.subplots_adjust(left=0.07, right=0.98, bottom=0.11, top=0.82, wspace=0.2)
     begin(left, "start of each job, h since the plan's start")
-    name = f"recorded, {one.nearest}"
-    compared = next(pair for pair in one.ours if pair.second == one.nearest)
-    starts = np.array(compared.starts_of, float).reshape(-1, 2) / HOUR
+    starts = np.array(one.ours.starts_of, float).reshape(-1, 2) / HOUR
     most = float(starts.max(initial=1.0))
     left.plot([0, most], [0, most], color=COLOURS["grey"], linewidth=0.8)
     left.scatter(starts[:, 1], starts[:, 0], s=7, color=COLOURS["blue"], alpha=0.6, linewidths=0)
-    left.set(xlabel=name, ylabel=f"simulated, {compared.first}")
+    left.set(xlabel=f"recorded, {one.name}", ylabel="simulated")
     begin(right, "cumulative distribution of the differences between starts")
     for pairs, colour, width, label in (
-        (one.compared, "blue", 0.5, "simulated and recorded"),
+        (one.draws, "blue", 0.5, "simulated and recorded"),
         (one.own, "orange", 1.6, "between recorded runs"),
     ):
         for place, pair in enumerate(pairs):
@@ -136,11 +134,11 @@ MOST_PHASES = 1000
 
 @dataclass
 class Slurm(PublishedStudy):
-    """Plans that a real Slurm ran, replayed."""
+    """Recorded runs of a real Slurm, replayed."""
 
-    #: What the simulations of each plan reached, by the names of its runs.
+    #: What the replays of each run reached, by its name.
     traces: dict[str, Outcome]
-    #: Simulations of each plan, and the seed of their phases.
+    #: Replays of each run, and the first of their seeds.
     phases: int = 1
     seed: int = 0
     #: What mechanisms do that were switched off, if that was asked for.
@@ -185,13 +183,14 @@ class Slurm(PublishedStudy):
         """Return what was reached, and what recorded runs themselves differ by."""
         lines = [f"{self.score} required figures reached"]
         for one in self.traces.values():
+            reached = sum(need.holds for need in one.requirements)
             middle = {what: _spread(one, what).text() for what in ("mean", "median")}
             said = (
-                f"{one.name}: starts {middle['mean']} s apart in the mean, "
-                f"{middle['median']} s in the median"
+                f"{one.name}: {reached} of {len(one.requirements)}; starts {middle['mean']} s "
+                f"apart in the mean, {middle['median']} s in the median"
             )
             if one.own:
-                whose = "recorded runs of other plans" if one.borrowed else "its recorded runs"
+                whose = "recorded runs of other plans" if one.borrowed else "recorded runs"
                 said += (
                     f"; {whose} {_mean(one.own, 'mean'):.0f} s and "
                     f"{_mean(one.own, 'median'):.0f} s from each other"
@@ -208,19 +207,19 @@ class Slurm(PublishedStudy):
         return lines
 
     def pictures(self) -> Sequence[Picture]:
-        """Return the pictures of each plan."""
+        """Return the pictures of each run."""
         return [
-            Picture.of(f"{one.name.replace(', ', '-').lower()}-{kind}", draw, one)
+            Picture.of(f"{one.name.lower()}-{kind}", draw, one)
             for one in self.traces.values()
             for kind, draw in (("starts", starts_figure), ("waits", waits_figure))
         ]
 
     def data(self) -> dict[str, Any]:
-        """Return the figures of each plan, and every job whose starts differ."""
+        """Return the figures of each run, and every job whose starts differ."""
         return {
             "phases": self.phases,
             "seed": self.seed,
-            "plans": {name: {**one.facts, **plain(one)} for name, one in self.traces.items()},
+            "runs": {name: {**one.facts, **plain(one)} for name, one in self.traces.items()},
             "effects": plain(self.effects),
             "forecasts": None if self.forecasts is None else self.forecasts.to_dict(),
         }
@@ -237,7 +236,7 @@ class Slurm(PublishedStudy):
         return {one.part: markdown_table(one.heading, one.rows, one.left) for one in tables}
 
     def rows(self) -> Rows:
-        """Return every job whose starts differ from those of the nearest run."""
+        """Return every job whose starts differ."""
         return self.row_heading, [
             [one.name, str(found.key), found.line.user, found.line.partition, found.mine.start,
              found.theirs.start, found.cause, found.detail, str(found.mine), str(found.theirs)]
@@ -253,7 +252,7 @@ def reproduce_slurm(
     ],
     progress: Progress | None = None,
     *,
-    phases: Annotated[int, Option("Simulations of each plan, with other phases each.", 1)] = PHASES,
+    phases: Annotated[int, Option("Replays of each run, with other timers each.", 1)] = PHASES,
     mechanisms: Annotated[
         int, Option("Simulations with each mechanism off, for a table; 0 for none.", 0)
     ] = 0,
@@ -263,11 +262,11 @@ def reproduce_slurm(
     seed: Annotated[int, SEED] = 0,
     workers: Annotated[int, SHARED_BY] = 1,
 ) -> Slurm:
-    """Simulate the plans of recorded runs of a real Slurm, and set the starts beside Slurm's.
+    """Replay recorded runs of a real Slurm, and set the starts beside Slurm's.
 
     Records are folders of runs, or folders with such folders in them; runs with the same plan are
-    compared with each other too. Timers are drawn at random, see
-    :func:`~hpcrowd.environment.schedulers.slurm.timers.drawn_timers`; 20 futures at each sample
+    compared with each other too. Replays are those of ``hpcrowd replay`` with seeds from ``seed``
+    on, by which timers are drawn; 20 futures at each sample
     take some minutes. Raises QuantityError if a number is too small, and TraceError if a folder
     holds no recorded run, something is missing or malformed, or, for forecasts, no run has samples
     of ``squeue --start``.
@@ -297,27 +296,28 @@ def compare_records(
     progress: Progress | None = None,
     workers: int = 1,
 ) -> Slurm:
-    """Simulate the plans of recorded runs, or of folders with runs, and compare.
+    """Simulate recorded runs, or those of folders, and compare.
 
     Progress is called before the first simulation and after each. Raises TraceError as
     :func:`load_all`.
     """
     loaded = [one for one in records if isinstance(one, Record)]
     plans = plans_of(loaded + load_all(one for one in records if not isinstance(one, Record)))
-    pairs = [pair for runs in plans for pair in pairs_of(runs)]
-    tasks = [(plan, number) for plan in range(len(plans)) for number in range(phases)]
-    work = partial(_simulated, [runs[0] for runs in plans], simulate)
-    done = dict(run_tasks(work, tasks, workers, progress, lambda task: plans[task[0]][0].name))
+    runs = [run for group in plans for run in group]
+    pairs = [pair for group in plans for pair in pairs_of(group)]
+    tasks = [(place, number) for place in range(len(runs)) for number in range(phases)]
+    work = partial(_simulated, runs, simulate)
+    done = dict(run_tasks(work, tasks, workers, progress, lambda task: runs[task[0]].name))
     found = {}
-    for plan, runs in enumerate(plans):
-        simulations = [done[plan, number] for number in range(phases)]
-        one = outcome(runs, simulations, () if runs[0].is_log else pairs)
-        found[one.name] = one
+    for place, run in enumerate(runs):
+        others = next([one for one in group if one is not run] for group in plans if run in group)
+        simulations = [done[place, number] for number in range(phases)]
+        found[run.name] = outcome(run, others, simulations, () if run.is_log else pairs)
     return Slurm(found, phases)
 
 
 def _simulated(records: Sequence[Record], simulate: Simulate, task: tuple[int, int]) -> Simulated:
-    """Return a draw of a plan, by the places of both."""
+    """Return a draw of a run, by the places of both."""
     return simulate(records[task[0]], task[1])
 
 
@@ -349,10 +349,7 @@ def load_all(folders: Iterable[Path]) -> list[Record]:
 
 def start_rows(one: Outcome) -> list[list[str]]:
     """Return how far starts are apart."""
-    rows = [
-        _start_row(one, f"simulated - {run.second}", [pairs[place].starts for pairs in one.draws])
-        for place, run in enumerate(one.draws[0])
-    ]
+    rows = [_start_row(one, f"simulated - {one.name}", [pair.starts for pair in one.draws])]
     if one.among:
         rows.append(_start_row(one, "simulated - simulated", one.among))
     other = " (another plan)" if one.borrowed else ""
@@ -383,7 +380,7 @@ def _partition_row(one: Outcome, name: str, waits: Waits) -> list[str]:
     own = () if one.borrowed else one.own
     theirs = [pair.partitions[name] for pair in own if name in pair.partitions]
     return [
-        one.name, name, f"{one.ours[0].partitions[name].jobs:,}",
+        one.name, name, f"{one.ours.partitions[name].jobs:,}",
         one.spread(lambda pair: pair.partitions[name].mean).text(),
         range_text([found.mean for found in theirs], ".0f"), waits.spread.text(),
         range_text(waits.runs, ".0f"),
@@ -395,12 +392,9 @@ def _partition_row(one: Outcome, name: str, waits: Waits) -> list[str]:
 def reason_rows(one: Outcome) -> list[list[str]]:
     """Return what was said of waiting jobs.
 
-    The last rows are how often two recorded runs say the same.
+    The last rows are how often another recorded run says the same.
     """
-    pairs: dict[tuple[str, str], int] = {}
-    for found in one.ours:
-        for words, count in found.reasons.pairs.items():
-            pairs[words] = pairs.get(words, 0) + count
+    pairs = one.ours.reasons.pairs
     compared = sum(pairs.values())
     same = sum(count for (mine, theirs), count in pairs.items() if mine == theirs)
     rows = [(("all", "the same"), same)] if compared else []

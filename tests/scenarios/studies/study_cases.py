@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,6 +110,8 @@ def write_recorded_run(folder: Path) -> None:
     random = np.random.default_rng(1)
     plan, submitted = [PLAN_HEAD], ["id,jobid,before,after,error,command"]
     schedule = ["plan_id,task,jobid,submit,eligible,start,end,state,nodes,cpus,flags"]
+    listed = ["JobID|User|Account|Partition|State|Submit|Eligible|Start|End|AllocCPUS|ReqCPUS|"
+              "TimelimitRaw|NodeList|SubmitLine"]  # fmt: skip
     at = 0.0
     for number in range(1, 81):
         at += float(random.exponential(40))
@@ -123,16 +126,25 @@ def write_recorded_run(folder: Path) -> None:
             f"{depends},,,{runs}"
         )
         submitted.append(f"{number},{number},{at:.1f},{at + 0.8:.1f},,sbatch -J p{number}")
+        words = "--array=0-1%1 " if array else "-d afterany:10 " if number == 11 else ""
         for task in ("0", "1") if array else ("",):
-            start = int(at) + int(random.integers(0, 900))
+            start = int(at) + int(random.integers(0, 900)) + (2000 if number == 11 else 0)
             schedule.append(
                 f"{number},{task},{number},{int(at)},{int(at)},{start},{start + run},COMPLETED,n1,"
                 f"{cores},SchedMain"
             )
+            moments = [
+                datetime.fromtimestamp(1000 + one, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+                for one in (int(at), int(at), start, start + run)
+            ]
+            listed.append(
+                f"{number}{task and '_'}{task}|{user}|lab|{place}|COMPLETED|{'|'.join(moments)}|"
+                f"{cores}|{cores}|{limit}|n1|sbatch {words}-n {cores} x"
+            )
     clock = ["plan starts (t=0) at 1970-01-01T00:16:40 UTC = 1000"]
     for name, lines in (
         ("plan.csv", plan), ("submitted.csv", submitted), ("schedule.csv", schedule),
-        ("clock.txt", clock), ("slurm.conf", [CONF]),
+        ("clock.txt", clock), ("slurm.conf", [CONF]), ("sacct-all.txt", listed),
     ):  # fmt: skip
         (folder / name).write_text("\n".join([*lines, ""]))
 
@@ -223,7 +235,7 @@ CASES = {
     "slurm": Case(
         arguments={"phases": 5},
         words="--phases 2",
-        rows=52,
+        rows=50,
         pictures=("slurm-starts", "slurm-waits"),
         steps=5,
     ),

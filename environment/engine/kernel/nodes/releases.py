@@ -173,13 +173,14 @@ def start_after_releases(
 ) -> tuple[int, int]:
     """Return when a job could start on nodes that were looked at, and its shares; -1 for never.
 
-    Running jobs end at their limits; ends close to each other count as one. The first ``victims``
-    candidates of preemption have been let go.
+    Running jobs end at their limits; ends close to each other count as one. Which are close depends
+    on all jobs that run, wherever they do: Slurm peeks at the next one, without asking whether its
+    nodes are of use. The first ``victims`` candidates of preemption have been let go.
     """
     c = site.controller
     if c.releases == STALE:
         lay_out_releases(site, victims)
-    out, job = site.releases, -1
+    out, job, last = site.releases, -1, -1
     if c.events_of != d:
         c.events_of, c.events = d, 0
     count = c.releases
@@ -195,22 +196,26 @@ def start_after_releases(
         node = out.node[i]
         if out.job[i] != job:
             # The next job to end that holds some of the nodes.
-            job, its_end = out.job[i], out.end[i]
-            if not given:
-                if not barrier:
-                    barrier = its_end + window - its_end % window
-            elif its_end > barrier + window or given > N.MOST_TAKEN_OUT:
-                while True:
-                    window *= 2
-                    if its_end <= barrier + window:
-                        break
-                if may_suffice(site, d):
-                    shares = _choose_after(site, d, i, victims)
-                    if shares >= 0:
-                        return (end if end > now else now + N.KILL_WAIT), shares
-                given = 0
+            if not barrier:
+                barrier = out.end[i] + window - out.end[i] % window
+            else:
+                while out.job[last] == job:
+                    last += 1
+                following = out.end[last]
+                if following > barrier + window or given > N.MOST_TAKEN_OUT:
+                    while True:
+                        window *= 2
+                        if following <= barrier + window:
+                            break
+                    if may_suffice(site, d):
+                        shares = _choose_after(site, d, i, victims)
+                        if shares >= 0:
+                            return (end if end > now else now + N.KILL_WAIT), shares
+                    given = 0
+            job = out.job[i]
             given += 1
-            end = its_end
+            end = out.end[i]
+        last = i
         if i >= c.events:
             _learn_events(site, d, i)
         note_usable(site, d, node, out.usable[i], out.usable_gpus[i])

@@ -3,7 +3,7 @@
 import pytest
 from hpcrowd.environment.errors import HpcrowdError, MachineError
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.machine.files.reading import located_text, machine_given
+from hpcrowd.environment.machine.files.reading import located_text, machine_given, read_machine
 from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.platform.changes import Resize
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
@@ -89,3 +89,22 @@ def test_what_a_machine_excludes(site):
     machine = Machine(nodes=(NodeType(name="n1", cores=4),))
     with pytest.raises(HpcrowdError, match="give the machine reservations"):
         simulation_of(JobTable(), 4, "slurm", machine=machine, platform=[Resize(5, 8)])
+
+
+def test_how_long_cycles_took(tmp_path):
+    """Of sdiag, the mean backfill cycle; not the main scheduler's, and not that of samples."""
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=x\nNodeName=n1 CPUs=4\nPartitionName=all Nodes=n1 Default=YES\n"
+    )
+    stars = "*" * 40
+    text = (
+        f"{stars}\nsdiag output at Mon Jan 05 19:02:57 2026 (1767639777)\n{stars}\n"
+        "Main schedule statistics (microseconds):\n\tMean cycle:   11863\n\n"
+        "Backfilling stats\n\tTotal cycles: 1212\n\tLast cycle: 4792\n\tMean cycle: 37996\n"
+    )
+    (tmp_path / "samples.txt").write_text(f"=== 2026-01-05T08:15:00 t=900 sdiag\n{text}")
+    assert 0 == read_machine(tmp_path).scheduling.cycle_time
+    (tmp_path / "sdiag.txt").write_text(text)
+    assert 0.037996 == read_machine(tmp_path).scheduling.cycle_time
+    (tmp_path / "sdiag.txt").write_text(text.replace("Mean cycle: 37996\n", ""))
+    assert 0 == read_machine([tmp_path]).scheduling.cycle_time

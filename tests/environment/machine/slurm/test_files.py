@@ -530,7 +530,7 @@ def test_packed_files_and_marks(tmp_path):
             read_machine([tmp_path / name for name in names])
 
 
-FILES = ("slurm.conf", "gres.conf", "sacctmgr-dump.txt", "sacctmgr-qos.txt")
+FILES = ("slurm.conf", "sdiag.txt", "gres.conf", "sacctmgr-dump.txt", "sacctmgr-qos.txt")
 
 
 @pytest.mark.parametrize("run", ["runA", "runB", "runC", "runD", "runF"])

@@ -186,20 +186,25 @@ class Cycle:
             holding = select(future, demand, free, site.rule) if victims else None
         if holding is not None:
             return now, holding
-        left = [
-            one
-            for one in site.running.values()
-            if one not in victims and nodes_of(one.holding) & free
-        ]
+        left = [one for one in site.running.values() if one not in victims]
         left.sort(key=lambda one: (one.end, one.row))
+        while left and not nodes_of(left[0].holding) & free:
+            left.pop(0)
         window = TIME_WINDOW
         barrier = left[0].end + window - left[0].end % window if left else 0
         while left:
-            for taken in range(MOST_TAKEN_OUT + 1):
-                if taken and (not left or left[0].end > barrier + window):
+            taken, last = 0, None
+            while left:
+                one = left.pop(0)
+                if not nodes_of(one.holding) & free:
+                    continue
+                last, taken = one, taken + 1
+                future.give(one.holding)
+                # Whoever ends next counts, on whatever nodes.
+                if left and (left[0].end > barrier + window or taken > MOST_TAKEN_OUT):
                     break
-                last = left.pop(0)
-                future.give(last.holding)
+            if last is None:
+                return None
             window *= 2
             while left and left[0].end > barrier + window:
                 window *= 2

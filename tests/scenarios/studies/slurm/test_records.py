@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.holds.rules import Condition, Parent
-from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.holds.rules import Condition
 from hpcrowd.scenarios.studies.slurm.recorded_logs import load_any
 from hpcrowd.scenarios.studies.slurm.records import Key, load
-from hpcrowd.scenarios.studies.slurm.schedules import workload_of
 
 PLAN = """id,t,user,account,partition,qos,nodes,ntasks,cpus_per_task,ntasks_per_node,mem,gres,\
 exclusive,constraint,limit_min,array,throttle,dep,dep_on,begin,cancel,run
@@ -68,8 +66,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_plan_becomes_jobs(folder):
-    """A requeued task has two tries; every task is a row with requests, limit and dependencies."""
+def test_a_plan_and_its_tries(folder):
+    """A requeued task has two tries; a submission has its requests, dependency and run times."""
     record = load(folder)
     assert (1000, 2600, 20) == (record.origin, record.end, record.factor)
     expected = [(1, 0, 0, 12), (1, 0, 1, 180), (1, 1, 0, -1), (1, 2, 0, -1), (3, -1, 0, 500)]
@@ -79,24 +77,14 @@ def test_a_plan_becomes_jobs(folder):
     assert (("n1", "n2"), "PREEMPTED", 50) == (first.nodes, first.state, first.end)
     assert Key(1, 0) == record.key_of[8]
     assert Key(1, -1) == record.key_of[7]
-    workload = workload_of(load(folder))
-    jobs, asked = workload.jobs, workload.requests
-    assert [Key(1, 0), Key(1, 1), Key(1, 2), Key(2, -1), Key(3, -1)] == list(workload.keys)
-    for expected, found in (
-        ([10, 10, 10, 21, 30], jobs.recorded_submit), ([100, 110, 120, 700, 60], jobs.run_time),
-        ([1200, 1200, 1200, 600, 300], jobs.requested_time), ([4, 4, 4, 4, 1], jobs.processors),
-        ([2, 2, 2, -1, 1], asked[Ask.NODES]), ([0, 1, 2, -1, -1], asked[Ask.TASK]),
-        ([1, 1, 1, -1, -1], asked[Ask.THROTTLE]), ([-1, -1, -1, 2, -1], asked[Ask.GPUS_PER_NODE]),
-        ([-1, -1, -1, -1, 500], asked[Ask.BEGIN]), ([-1, -1, -1, -1, 1], asked[Ask.EXCLUSIVE]),
-        ([-1, -1, -1, 900, -1], workload.cancel), ([0, 0, 0, 0, 470], workload.rules.delay),
-    ):  # fmt: skip
-        assert expected == found.tolist()
-    assert ["u1", "u2"] == [jobs.who(jobs.user[row]) for row in (0, 3)]
-    assert "skylake|milan" == asked.word(Ask.FEATURES, 0)
-    assert {3: tuple(Parent(row, Condition.OK) for row in range(3))} == workload.rules.parents
-    assert {0: 1} == workload.rules.throttle
-    # Recorded starts do not reach the workload.
-    assert {-1} == set(jobs.recorded_start) | set(jobs.recorded_end) | set(jobs.start)
+    lines = record.lines
+    assert ((10.0, 20.6, 30.0), (-1, 900, -1)) == tuple(
+        zip(*((line.before, line.cancel) for line in record.plan), strict=True)
+    )
+    assert [(100, 110, 120), (700,), (60,)] == [line.run for line in record.plan]
+    assert ([Key(1, task) for task in range(3)], 1) == (lines[1].keys, lines[1].throttle)
+    assert (Condition.OK, 1, 2) == (lines[2].condition, lines[2].parent, lines[2].gpus)
+    assert (True, 500, 300) == (lines[3].exclusive, lines[3].begin, lines[3].limit)
 
 
 @pytest.mark.parametrize(
@@ -143,13 +131,8 @@ def test_recorded_runs_are_read_whole(referee_runs, tmp_path):
     assert expected == states
     assert record.same_plan(load(referee_runs / "runB"))
     assert not record.same_plan(load(referee_runs / "runC"))
-    workload = workload_of(record)
-    off = [
-        int(workload.jobs.recorded_submit[workload.row_of[key]]) - tries[0].submit
-        for key, tries in record.jobs.items()
-    ]
-    assert {0, 1} >= {abs(one) for one in off}
-    assert 0.95 < off.count(0) / len(off)
+    off = [record.lines[key.plan].before - tries[0].submit for key, tries in record.jobs.items()]
+    assert 1 > max(map(abs, off))
     run = referee_runs / "runC"
     for name in ("plan.csv", "submitted.csv", "clock.txt", "schedule.csv"):
         (tmp_path / name).symlink_to(run / name)
@@ -197,19 +180,15 @@ def accounting(tmp_path):
 def test_the_record_is_the_plan(accounting):
     """Requests, run times, limits and what held jobs back come from the accounting."""
     record = load_any(accounting)
-    workload = workload_of(record)
-    jobs, asked = workload.jobs, workload.requests
-    assert [Key(number, -1) for number in (7, 8, 9, 10)] == list(workload.keys)
-    assert [0, 10, 20, 21] == jobs.recorded_submit.tolist()
-    assert [10, 8, 70 + 120, 0] == jobs.run_time.tolist()  # a timeout would have gone on
-    assert [120] * 4 == jobs.requested_time.tolist()
-    assert [2] * 4 == jobs.processors.tolist()
-    assert ([200] * 4, [3] * 4) == (asked[Ask.MEMORY_PER_CORE].tolist(), asked[Ask.GPUS].tolist())
-    assert [-1, 1, -1, -1] == asked[Ask.EXCLUSIVE].tolist()
-    assert {1: (Parent(0, Condition.OK),)} == workload.rules.parents
-    assert [0, 0, 60, 0] == workload.rules.delay.tolist()
-    assert [False, True, False, False] == workload.rules.failed.tolist()
-    assert [-1, -1, -1, 40] == workload.cancel.tolist()
+    assert [7, 8, 9, 10] == [line.plan for line in record.plan]
+    assert [0, 10, 20, 21] == [line.before for line in record.plan]
+    assert [(10,), (8,), (70 + 120,), (0,)] == [line.run for line in record.plan]
+    assert [-1, -1, 80, -1] == [line.begin for line in record.plan]
+    assert [-1, -1, -1, 40] == [line.cancel for line in record.plan]
+    line = record.lines[8]
+    assert (True, Condition.OK, 7, True) == (
+        line.exclusive, line.condition, line.parent, line.fails,
+    )  # fmt: skip
     assert [0, 1] == [one.trial for one in record.jobs[Key(7, -1)]]
 
 
@@ -236,17 +215,8 @@ def test_another_json_is_one_line(accounting, old, new, expected):
 def test_the_log_of_eight_nodes_is_read(slurm_dumps):
     """Its 297 plain jobs are compared; each was submitted in the second of its record."""
     record = load_any(slurm_dumps.parent)
-    workload = workload_of(record)
     assert (297, 421) == (len(record.compared), len(record.tries))
-    off = [
-        int(workload.jobs.recorded_submit[workload.row_of[key]]) - record.jobs[key][0].submit
-        for key in record.compared
-    ]
-    assert 1 >= max(map(abs, off))
-    assert 290 < off.count(0)
-    throttled = {workload.keys[row].plan for row in workload.rules.throttle}
-    assert {270, 271} == throttled
-    chain = [Key(number, -1) for number in (273, 274, 275)]
-    rows = [workload.row_of[key] for key in chain]
-    assert (Parent(rows[0], Condition.OK),) == workload.rules.parents[rows[1]]
-    assert (Parent(rows[1], Condition.OK),) == workload.rules.parents[rows[2]]
+    off = [record.lines[key.plan].before - record.jobs[key][0].submit for key in record.compared]
+    assert 1.5 > max(map(abs, off))
+    assert {270, 271} == {line.plan for line in record.plan if line.throttle}
+    assert [273, 274] == [record.lines[number].parent for number in (274, 275)]
