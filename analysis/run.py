@@ -33,7 +33,7 @@ from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.engine.attempts import RECORDED, runs_of
 from hpcrowd.environment.header import Header, without_found_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
-from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
+from hpcrowd.environment.quantities import is_multiple, notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, jobs_in, smallest
 
@@ -230,7 +230,7 @@ class Run:
 
     def __post_init__(self) -> None:
         asked, read = self.configuration, self.reading
-        own = bool(asked.get("machine")) or "x" not in str(asked.get("processors", "1x"))
+        own = bool(asked.get("machine")) or not is_multiple(str(asked.get("processors", "1x")))
         if read.trace is not None and not own and not read.size_note:
             read.size_note = read.trace.size.note
         if read.stored is None and len(self.jobs) and np.all(self.jobs.state == State.REJECTED):
