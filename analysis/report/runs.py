@@ -40,7 +40,7 @@ from hpcrowd.analysis.report.figures import (
     write_figures,
 )
 from hpcrowd.analysis.results import provenance, version_of, write_origin
-from hpcrowd.analysis.run import Run, again_lines
+from hpcrowd.analysis.run import Run, again_lines, warnings_of
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import State
@@ -427,7 +427,7 @@ def told(run: Run) -> list[str]:
         *size,
         *_came_out(run),
         *held,
-        *(f"{line[0].upper()}{line[1:]}." for line in run.remarks),
+        *(f"{line[0].upper()}{line[1:]}." for line in warnings_of(run)),
         *([f"When the trace was read: {lost}."] if lost else []),
     ]
 
