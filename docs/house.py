@@ -105,7 +105,10 @@ PARTS = {
     "calibration": """
         analysis/calibration/ scenarios/calibration/ scenarios/commands/models/calibrate
         """,
-    "what-ifs": "scenarios/whatif/ scenarios/demo scenarios/commands/simulate/demo",
+    "what-ifs": """
+        scenarios/whatif/ scenarios/demo scenarios/commands/simulate/demo
+        scenarios/commands/simulate/what_if
+        """,
     "the page": """
         analysis/views/ scenarios/inspector/ scenarios/commands/look/inspect
         scenarios/commands/look/explain
