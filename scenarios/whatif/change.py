@@ -54,8 +54,8 @@ NOTICED = 60.0
 
 #: What the table of groups shows.
 GROUPED = (
-    "Means of the users' mean waits; who waits less or longer by more than a minute. Light, middle "
-    "and heavy: thirds of the users by recorded work"
+    "each user counts once; less, longer: by more than a minute; light, middle and heavy: a third "
+    "of the users each, by recorded work"
 )
 
 #: Most users who are named among those who wait longer.
@@ -229,7 +229,7 @@ class WhatIf:
             table.add_row(words_of(name), *beside, *cells)
         who = plain_table(
             "who waits", "", "users", "before", "after", "less", "longer", words=2,
-            rows=[row for users in self.before for row in self._of_groups(users)], title=GROUPED,
+            rows=[row for users in self.before for row in self._of_groups(users)],
         )  # fmt: skip
         return [table, who]
 
@@ -253,7 +253,7 @@ class WhatIf:
             for n in order
             if after[n] - before[n] > NOTICED
         ]
-        return f"most longer, of {self._reacting} users: {', '.join(found)}" if found else ""
+        return f"longest more, of {self._reacting} users: {', '.join(found)}" if found else ""
 
     def show(self, console: Console) -> None:
         """Print it on a ``rich`` console."""
@@ -262,9 +262,9 @@ class WhatIf:
         for table in self.tables():
             console.print(table)
             console.print()
-        if losers := self.losers():
-            console.print(losers, soft_wrap=True)
-        console.print(self.sentence, soft_wrap=True)
+        for line in (GROUPED, self.losers(), self.sentence):
+            if line:
+                console.print(line, soft_wrap=True)
 
     def __repr__(self) -> str:
         from rich.console import Console
@@ -283,9 +283,9 @@ class WhatIf:
             rows = zip(*(one.cells for one in table.columns), strict=True)
             lines = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
             body = "".join(f"<tr>{line}</tr>" for line in ("".join(heads), *lines))
-            title = f"<caption>{escape(str(table.title))}</caption>" if table.title else ""
-            parts.append(f"<table>{title}{body}</table>")
-        return "".join([*parts, f"<p>{escape(self.sentence)}</p>"])
+            parts.append(f"<table>{body}</table>")
+        last = [line for line in (GROUPED, self.losers(), self.sentence) if line]
+        return "".join([*parts, f"<p>{'<br>'.join(map(escape, last))}</p>"])
 
     def to_json(self) -> dict[str, Any]:
         """Return it fit for JSON: all metrics of all runs, and who waits less or longer."""
