@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcrowd.analysis.metrics import format_metric, summarize, words_of
+from hpcrowd.analysis.metrics import format_metric, of_ran, words_of
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.traces.trace import Trace, gave_up
@@ -58,8 +58,8 @@ def recorded_metrics(jobs: JobTable, trace: Trace, rows: Int64s) -> dict[str, An
     if not waited.any():
         return {}
     record = as_recorded(jobs.take(there))
-    use = summarize(record, trace.processors)
-    waits = use if waited.all() else summarize(record.take(np.flatnonzero(waited)), 1)
+    use = of_ran(record, trace.processors)
+    waits = use if waited.all() else of_ran(record.take(np.flatnonzero(waited)), 1)
     found = {name: waits.get(name) for name in RECORDED_WAITS}
     return found | {name: use.get(name) for name in RECORDED_USE}
 
