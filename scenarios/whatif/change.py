@@ -214,7 +214,17 @@ class WhatIf:
                 f"{'who react ' if users != RIGID else ''}wait less, "
                 f"{100 * everybody.longer:.0f} % longer"
             )
+        lost = self._more("jobs_rejected"), self._more("jobs_killed")
+        for count, what in zip(lost, ("cannot run any more", "more are killed"), strict=True):
+            if count > 0:
+                text += f"; {count:,} jobs {what}"
         return f"{text}."
+
+    def _more(self, count: str) -> int:
+        """Return how many more there are of what a metric counts, of users who react."""
+        runs = (self.after[self._reacting], self.before[self._reacting])
+        after, before = (int(run.metrics[count]) for run in runs)
+        return after - before
 
     def tables(self) -> list[Table]:
         """Return the tables for a terminal: metrics, and who waits less or longer."""
@@ -393,7 +403,7 @@ def what_if(
     if progress is not None:
         progress("reading", 1, 1)
     who = base.plain()["users"]
-    reacting = str(who["name"] if isinstance(who, dict) else who)
+    reacting = str(who["name"] if isinstance(who, dict) else who).partition("(")[0]
     runs: dict[str, dict[str, Run]] = {when: {} for when in WHEN}
     kinds = [(RIGID, RIGID), *([] if reacting == RIGID else [(reacting, base.users)])]
     for users, own in kinds:

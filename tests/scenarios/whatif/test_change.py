@@ -103,6 +103,14 @@ def test_users_are_those_who_react(busy):
     assert ["rigid"] == list(what_if(busy, "speed=2x", users="rigid").before)
 
 
+def test_jobs_that_cannot_run_any_more_are_in_the_sentence(busy):
+    """Waits alone would praise a machine that is too small."""
+    found = what_if(busy, "processors=20%")
+    lost = found.after["think-time"].metrics["jobs_rejected"]
+    assert f"; {lost:,} jobs cannot run any more." in found.sentence
+    assert lost > 0
+
+
 def test_command_is_the_same(log, larger, tmp_path, monkeypatch, call):
     """It prints the same; ``--out`` has all runs; users may be one's own."""
     monkeypatch.chdir(tmp_path)
