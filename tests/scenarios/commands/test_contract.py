@@ -31,7 +31,7 @@ ABSENT = {
     "generate": "generate none.json -o x.swf", "judge": "judge lublin none.swf",
     "populate": "populate none.json", "predict": "predict none.swf",
     "validate": "validate none.swf", "events": "events none.swf",
-    "calibrate": "calibrate none.toml log.swf",
+    "calibrate": "calibrate none.toml log.swf", "what-if": "what-if none.swf processors=2x",
 }  # fmt: skip
 
 #: Commands that take no file; fetch asks a server, and is tested with one.
@@ -73,6 +73,9 @@ MISTAKES = [
     ("clean log.swf --no-user -o no/out.swf", "no folder no to write it in"),
     ("clean log.swf --flurries many", "flurries 'many': not jobs per time"),
     ("compare run", "two or more"),
+    ("what-if log.swf 2x", "change '2x': not a setting with its value"),
+    ("what-if log.swf procesors=2x", "not known; did you mean processors?"),
+    ("what-if log.swf processors=2x --out .", "--out"),
     ("compare run nowhere", "nowhere: no such folder of results"),
     ("compare run both", "contains several runs"),
     ("compare run log.swf --out run", "--out run"),
