@@ -84,7 +84,7 @@ def far_from(record: Mapping[str, Any], run: Mapping[str, Any]) -> str:
         return ""
     return (
         f"far from the record, with nothing changed: {'; '.join(found)}; compare a change with "
-        "this run, not with the record"
+        "this base case, not with the record"
     )
 
 

@@ -145,7 +145,7 @@ class WhatIf:
         return frame.set_axis(pd.MultiIndex.from_tuples(columns), axis=1)
 
     def users(self, of: str = "") -> pd.DataFrame:
-        """Return the users and their mean waits, s, those who wait longest more first.
+        """Return the users and their mean waits, s, those whose waits grow most first.
 
         Parameters
         ----------
@@ -201,19 +201,16 @@ class WhatIf:
         def waits(users: str) -> str:
             runs = (self.after[users], self.before[users])
             new, old = (time_text(run.metrics["wait_mean_s"]) for run in runs)
-            return f"{new} on average instead of {old}"
+            return f"{new} instead of {old}"
 
         users = self._reacting
-        text = f"With {self.change} jobs wait {waits(users)}"
+        text = f"With {self.change}, jobs wait on average {waits(users)}"
         if users != RIGID:
             text += f" if users react ({users}), and {waits(RIGID)} if they submit as recorded"
         if "all" in (shares := self.shares(users)):
-            everybody = shares["all"]
-            text += (
-                f"; {100 * everybody.less:.0f} % of the users "
-                f"{'who react ' if users != RIGID else ''}wait less, "
-                f"{100 * everybody.longer:.0f} % longer"
-            )
+            less, longer = (f"{100 * share:.0f} %" for share in shares["all"][-2:])
+            whose = " who react" if users != RIGID else ""
+            text += f"; of the users{whose}, {less} wait less and {longer} longer"
         lost = self._more("jobs_rejected"), self._more("jobs_killed")
         for count, what in zip(lost, ("cannot run any more", "more are killed"), strict=True):
             if count > 0:
@@ -252,18 +249,18 @@ class WhatIf:
             yield users, name, f"{one.users:,}", *waits, *shares
 
     def losers(self) -> str:
-        """Return which users wait longest more, in a line; empty if nobody does."""
+        """Return the users whose waits grow most, in a line; empty if no wait grows."""
         from hpcrowd.analysis.numbers import time_text
 
         who, before, after = self._waits(self._reacting)
         order = np.argsort(before - after, kind="stable")[:MOST_NAMED]
         jobs = self.before[self._reacting].jobs
         found = [
-            f"{jobs.who(int(who[n]))} ({time_text(before[n])} to {time_text(after[n])})"
+            f"user {jobs.who(int(who[n]))} from {time_text(before[n])} to {time_text(after[n])}"
             for n in order
             if after[n] - before[n] > NOTICED
         ]
-        return f"longest more, of {self._reacting} users: {', '.join(found)}" if found else ""
+        return f"waits that grow most ({self._reacting}): {', '.join(found)}" if found else ""
 
     def show(self, console: Console) -> None:
         """Print it on a ``rich`` console."""

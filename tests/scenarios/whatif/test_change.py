@@ -71,7 +71,7 @@ def test_it_shows_itself(larger):
         for word in ("recorded", "rigid", "think-time", "mean wait", "heavy", larger.sentence):
             assert word in text
     assert len(larger._repr_html_()) < 20_000
-    assert larger.sentence.startswith("With processors +50% jobs wait ")
+    assert larger.sentence.startswith("With processors +50%, jobs wait on average ")
 
 
 @pytest.mark.parametrize(
