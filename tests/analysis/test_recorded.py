@@ -3,6 +3,7 @@
 import pytest
 from hpcrowd import read_results, replay, write_results
 from hpcrowd.analysis.recorded import far_from
+from hpcrowd.analysis.report.runs import metric_table
 from hpcrowd.analysis.run import headline, recorded_of
 
 HEADER = "; MaxProcs: 4\n"
@@ -43,7 +44,9 @@ def test_a_base_case_far_from_its_record_says_so(make_trace, tmp_path):
     assert "mean wait 0 s, recorded 15.0 min" in line
     assert [line.strip()] == run.summary()["remarks"]
     write_results(run, tmp_path / "run", plots=False)
-    assert run.summary() == read_results(tmp_path / "run").summary()
+    read = read_results(tmp_path / "run")
+    assert run.summary() == read.summary()
+    assert ">recorded</th>" in metric_table(read)
     for change in ({"processors": "+20%"}, {"speed": "2x"}, {"scheduler": "fcfs"}):
         assert "remarks" not in replay(trace, users="rigid", **change).summary()
     near = make_trace(*jobs(120, 30), header=HEADER)
