@@ -19,7 +19,7 @@ from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.power.in_use import PowerInUse
-from hpcrowd.environment.quantities import is_multiple, parse_factor
+from hpcrowd.environment.quantities import is_multiple, parse_factor, parse_processors
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 
@@ -60,6 +60,8 @@ class Control:
                 raise QuantityError(
                     f"seed {text[:40]!r}: must be a whole number from 0 to {LARGEST_SEED}"
                 )
+        elif self.name == "processors":
+            parse_processors(text[:40], 1_000_000)
         elif is_multiple(text):
             parse_factor(text[:40], self.name)
         return text
