@@ -228,7 +228,7 @@ def summarize(
         **{f"jobs_{state.name.lower()}": jobs.count(state) for state in State},
         "jobs_dropped": dropped,
         # In functions of their own, so that their arrays are not in memory at the same time.
-        **_of_ran(jobs, processors, sizes),
+        **of_ran(jobs, processors, sizes),
         **_of_lateness(jobs),
     }
     values["per_user"] = {
@@ -241,10 +241,10 @@ def summarize(
     return values
 
 
-def _of_ran(
-    jobs: JobTable, processors: int, sizes: Iterable[tuple[int, int, int]]
+def of_ran(
+    jobs: JobTable, processors: int, sizes: Iterable[tuple[int, int, int]] = ()
 ) -> dict[str, Any]:
-    """Return the metrics of jobs that ran; empty if none did."""
+    """Return the metrics of jobs that ran, as :func:`summarize`; empty if none did."""
     ran = jobs.over
     if not ran.any():
         return {}

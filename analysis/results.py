@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.parts import PARTS, RunParts, read_table, write_table
+from hpcrowd.analysis.recorded import as_recorded
 from hpcrowd.analysis.run import Reading, Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING
@@ -240,6 +241,7 @@ def read_results(folder: str | os.PathLike[str], options: FormatOptions | None =
                 repaired=Counter(stored["jobs_repaired"]),
                 dropped=Counter(stored["jobs_dropped"]),
                 size_note=str(summary.get("size_note", "")),
+                metrics=dict(summary.get("recorded", {})),
                 stored=stored | {"trace": source},
             ),
             remarks=[str(line) for line in summary.get("remarks", [])],
@@ -270,13 +272,13 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
     TraceError
         When it is not a trace.
     """
-    trace = read_trace(path, options=options)
+    return run_of_record(read_trace(path, options=options))
+
+
+def run_of_record(trace: Trace) -> Run:
+    """Return a trace that has been read as a run, see :func:`read_recorded`."""
     found = jobs_from_trace(trace)
-    jobs = found.jobs
-    jobs.submit[:] = jobs.enqueued[:] = jobs.recorded_submit
-    jobs.start[:] = jobs.recorded_start
-    jobs.end[:] = jobs.recorded_end
-    jobs.column(Column.STATE)[:] = State.COMPLETED
+    jobs = as_recorded(found.jobs)
     parts, attempts = RunParts(), []
     if trace.extra:
         rows = found.source_row

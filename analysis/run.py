@@ -29,11 +29,12 @@ from hpcrowd.analysis.metrics import (
     summarize,
 )
 from hpcrowd.analysis.parts import RunParts
+from hpcrowd.analysis.recorded import LEAST_JOBS, far_from, is_base, recorded_metrics
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.engine.attempts import RECORDED, runs_of
 from hpcrowd.environment.header import Header, without_found_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
-from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
+from hpcrowd.environment.quantities import is_multiple, notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.headers import date_in, notes_marked, with_values
 from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, jobs_in, smallest
 
@@ -59,6 +60,9 @@ class Reading:
     #: What the size of the machine is if the trace does not give it; empty if it does, or if the
     #: run sets its own.
     size_note: str = ""
+
+    #: The metrics of the record, see :func:`recorded_of`; None if they have not been needed yet.
+    metrics: dict[str, Any] | None = None
 
     #: The provenance in the folder that the run was read from; None otherwise.
     stored: dict[str, Any] | None = None
@@ -230,7 +234,7 @@ class Run:
 
     def __post_init__(self) -> None:
         asked, read = self.configuration, self.reading
-        own = bool(asked.get("machine")) or "x" not in str(asked.get("processors", "1x"))
+        own = bool(asked.get("machine")) or not is_multiple(str(asked.get("processors", "1x")))
         if read.trace is not None and not own and not read.size_note:
             read.size_note = read.trace.size.note
         if read.stored is None and len(self.jobs) and np.all(self.jobs.state == State.REJECTED):
@@ -353,7 +357,7 @@ class Run:
             *(line for part in self.parts.values() for line in part.notes()),
             *self.reading.counted,
             *assumptions_of(self),
-            *self.remarks,
+            *warnings_of(self),
         ]
 
     @property
@@ -363,14 +367,15 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics and totals with their context, fit for JSON, without wall times."""
-        read = self.reading
+        read, recorded, warnings = self.reading, recorded_of(self), warnings_of(self)
         return {
             **self.metrics,
+            **({"recorded": recorded} if recorded else {}),
             **{part.key: part.account for part in self.parts.values() if part.key and part.account},
             "trace": None if read.source is None else read.source["source"],
             "processors": self.processors,
             **({"size_note": read.size_note} if read.size_note else {}),
-            **({"remarks": list(self.remarks)} if self.remarks else {}),
+            **({"remarks": warnings} if warnings else {}),
             "configuration": self.configuration,
             "clock": {
                 "unix_start_s": self.clock.unix_start,
@@ -459,6 +464,30 @@ class Run:
         return header
 
 
+def recorded_of(run: Run) -> dict[str, Any]:
+    """Return the metrics of the record of a replay by name; empty without one that has waits.
+
+    See :func:`hpcrowd.analysis.recorded.recorded_metrics`.
+    """
+    read = run.reading
+    if read.metrics is None:
+        read.metrics = {}
+        replayed = run.configuration.get("kind") == "replay"
+        if replayed and read.trace is not None and read.rows is not None:
+            read.metrics = recorded_metrics(run.jobs, read.trace, read.rows)
+    return read.metrics
+
+
+def warnings_of(run: Run) -> list[str]:
+    """Return its remarks, and that it is far from its record although nothing is changed."""
+    trace = run.reading.trace
+    if trace is None or len(run.jobs) < LEAST_JOBS or not recorded_of(run):
+        return list(run.remarks)
+    base = is_base(run.configuration, run.processors, trace.processors)
+    far = far_from(recorded_of(run), run.metrics) if base else ""
+    return [*run.remarks, *([far] if far else [])]
+
+
 def assumptions_of(run: Run) -> list[str]:
     """Return what was assumed about what the trace does not give, in words, one line each."""
     read = run.reading.source is not None
@@ -478,7 +507,7 @@ def headline(run: Run) -> list[str]:
         lines = [f"{run.label}: {size.replace('jobs', f'jobs of {users}', 1)}"]
     of_parts = [line for part in run.parts.values() for line in part.lines(run.configuration)]
     more = [*run.reading.counted, *again_lines(run.attempts), *of_parts]
-    return lines + [f"  {line}" for line in (*more, *assumptions_of(run), *run.remarks)]
+    return lines + [f"  {line}" for line in (*more, *assumptions_of(run), *warnings_of(run))]
 
 
 def again_lines(attempts: Sequence[Attempt]) -> list[str]:

@@ -47,6 +47,13 @@ def bench_replay_with_results(
     figure("shell: replay KTH --json --out", shell(benchmark, *command), "s", "<= 2.5")
 
 
+def bench_what_if(benchmark: Any, trace_path: Any, figure: Callable[..., None]) -> None:
+    """Ask about a fifth more processors on KTH-SP2: four replays, and the answer."""
+    trace = str(trace_path("KTH-SP2-1996-2.1-cln"))
+    command = ["-m", "hpcrowd", "what-if", trace, "processors=+20%"]
+    figure("shell: what-if KTH", shell(benchmark, *command), "s", "<= 5")
+
+
 def bench_demo(benchmark: Any, figure: Callable[..., None], tmp_path: Path) -> None:
     """The demo: four runs of a month, tables, traces, pictures and report."""
     command = ["-m", "hpcrowd", "demo", "--out", str(tmp_path / "demo")]

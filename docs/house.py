@@ -108,6 +108,7 @@ PARTS = {
         """,
     "what-ifs": """
         scenarios/whatif/ scenarios/learning scenarios/demo scenarios/commands/simulate/demo
+        scenarios/commands/simulate/what_if
         """,
     "the page": """
         analysis/views/ scenarios/inspector/ scenarios/commands/look/inspect

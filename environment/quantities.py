@@ -1,4 +1,4 @@
-"""Parse quantities as people write them: ``60m``, ``2x``, ``200``.
+"""Parse quantities as people write them: ``60m``, ``2x``, ``+20%``, ``200``.
 
 Durations are whole seconds; sampled or scaled times are always rounded half up, with
 :func:`round_half_up`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from html import escape
 from typing import overload
@@ -31,7 +32,12 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 # Longer numbers are mistakes, and would overflow.
 _DURATION = re.compile(r"(\d{1,10}(?:\.\d{1,20})?)\s*([smhdw]?)", re.ASCII)
-_FACTOR = re.compile(r"(\d{1,15}(?:\.\d{1,20})?)\s*x", re.ASCII)
+_FACTOR = re.compile(
+    r"(?P<times>\d{1,15}(?:\.\d{1,20})?)\s*x"
+    r"|(?P<sign>[+-]?)\s*(?P<percent>\d{1,15}(?:\.\d{1,20})?)\s*%"
+    r"|(?P<decimal>\d{1,15}\.\d{0,19}[1-9]\d{0,19})",
+    re.ASCII,
+)
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
 _AMOUNT = re.compile(r"(-?\d{1,15}(?:\.\d{1,20})?)\s*([A-Za-z]*)", re.ASCII)
 
@@ -95,27 +101,53 @@ def duration_text(seconds: int) -> str:
 
 
 def parse_factor(text: str, what: str = "factor") -> float:
-    """Return the positive number that ``text`` means: ``2x``, ``0.5x``.
+    """Return the positive multiple that ``text`` means: ``2x``, ``1.2``, ``120%``, ``+20%``.
 
-    Raises QuantityError when it is not a positive number followed by ``x``.
+    A percentage without a sign is that share: ``20%`` is a fifth. A whole number needs its ``x``,
+    as it may be a count.
+
+    Raises QuantityError when it is none of these.
     """
-    match = _FACTOR.fullmatch(text.strip())
-    if not match or float(match[1]) <= 0:
+    factor = _factor(text.strip())
+    if factor is None or factor <= 0:
         raise QuantityError(
-            f"{what} {text!r}: not a positive number and an x; write for example 2x or 0.5x"
+            f"{what} {text!r}: not a positive multiple; write for example 2x, 0.5x, 1.2 or +20%"
         )
-    check_within(what, float(match[1]), LEAST_FACTOR, MOST_FACTOR)
-    return float(match[1])
+    check_within(what, factor, LEAST_FACTOR, MOST_FACTOR)
+    return factor
+
+
+def _factor(text: str) -> float | None:
+    """Return the multiple that a text means; None for none."""
+    match = _FACTOR.fullmatch(text)
+    if match is None:
+        return None
+    if not match["percent"]:
+        return float(match["times"] or match["decimal"])
+    share = Decimal(match["percent"]) / 100
+    return float({"": share, "+": 1 + share, "-": 1 - share}[match["sign"]])
+
+
+def is_multiple(text: str) -> bool:
+    """Return whether a number of processors is given as a multiple, not as a whole number."""
+    return not _COUNT.fullmatch(text.strip())
 
 
 def parse_processors(text: str, original: int) -> int:
-    """Return a number of processors: ``200``, or a multiple of ``original`` such as ``0.5x``."""
+    """Return a number of processors: ``200``, or a multiple of ``original``.
+
+    Multiples are those of :func:`parse_factor`, such as ``0.5x`` or ``+20%``.
+    """
     text = text.strip()
-    count = (
-        int(text)
-        if _COUNT.fullmatch(text)
-        else round_half_up(parse_factor(text, "processors") * original)
-    )
+    if not is_multiple(text):
+        count = int(text)
+    elif _factor(text) is None:
+        raise QuantityError(
+            f"processors {text!r}: neither a whole number such as 200, nor a multiple of the "
+            "machine such as 2x, 1.2 or +20%"
+        )
+    else:
+        count = round_half_up(parse_factor(text, "processors") * original)
     if count < 1:
         raise QuantityError(f"processors {text!r}: gives {count}; at least 1 is needed")
     check_within("processors", count, 1, MOST_PROCESSORS)

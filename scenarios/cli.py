@@ -1,5 +1,7 @@
 """The command line: the command ``hpcrowd NAME`` is the file ``commands/GROUP/NAME.py``.
 
+A hyphen of the name is an underscore there.
+
 The file defines ``command``: a function whose parameters are the arguments and options, or a Typer
 application of several commands. Its group is the panel in which the help lists it. Only the file of
 the command that runs is imported; for the list of all commands the files are read, but not run. A
@@ -48,7 +50,7 @@ FOLDER = Path(__file__).parent / "commands"
 
 #: The order in the help; a command that is not named here comes at the end.
 ORDER = (
-    "demo", "replay", "resample", "populate", "grid", "forecast", "run", "sweep",
+    "demo", "what-if", "replay", "resample", "populate", "grid", "forecast", "run", "sweep",
     "inspect", "report", "compare", "gantt", "explain", "sessions", "machine",
     "stats", "convert", "clean", "window", "fetch",
     "fit", "generate", "judge", "predict", "validate", "events", "calibrate",
@@ -67,7 +69,7 @@ class CommandFiles(Mapping[str, Any]):
     """The commands by name, in the order of the help; each is imported when it is looked up."""
 
     def __init__(self) -> None:
-        files = {path.stem: path for path in FOLDER.glob("*/[!_]*.py")}
+        files = {path.stem.replace("_", "-"): path for path in FOLDER.glob("*/[!_]*.py")}
         names = dict.fromkeys((*ORDER, *sorted(files)))
         self._files = {name: files[name] for name in names if name in files}
 
@@ -98,7 +100,8 @@ class CommandFiles(Mapping[str, Any]):
 @cache
 def _loaded(group: str, name: str) -> Any:
     """Return a command of a group of files, or its group of several; built once in a process."""
-    command = import_module(f"hpcrowd.scenarios.commands.{group}.{name}").command
+    module = name.replace("-", "_")
+    command = import_module(f"hpcrowd.scenarios.commands.{group}.{module}").command
     holder = typer.Typer(add_completion=False)
     if isinstance(command, typer.Typer):
         holder.add_typer(command, name=name)
@@ -330,7 +333,7 @@ def _reason(error: Exception | Warning) -> str:
 
 #: Commands that simulate what files describe: they load code from the folders of these files.
 RUNS = (
-    "replay", "resample", "populate", "grid", "forecast", "run", "sweep", "calibrate",
+    "replay", "what-if", "resample", "populate", "grid", "forecast", "run", "sweep", "calibrate",
     "validate", "events",
 )  # fmt: skip
 

@@ -33,7 +33,7 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.output.whole import whole_file
-from hpcrowd.environment.quantities import format_duration
+from hpcrowd.environment.quantities import format_duration, parse_factor
 from hpcrowd.environment.traces.trace import jobs_in
 
 if TYPE_CHECKING:
@@ -449,6 +449,8 @@ def _places(values: list[Any]) -> dict[Any, float]:
 
 
 def _size(value: Any) -> float | None:
-    """Return the number of a value or of a multiple such as 2x; None for a word."""
-    found = _NUMBER.match(str(value))
+    """Return the number of a value or of a multiple such as 2x or +20%; None for a word."""
+    if (text := str(value)).endswith("%"):
+        return parse_factor(text)
+    found = _NUMBER.match(text)
     return None if found is None else float(found[0])

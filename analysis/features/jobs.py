@@ -122,7 +122,19 @@ def jobs_per_hour(workload: Workload) -> float:
     return (len(workload) - 1) / span_s(workload) * HOUR
 
 
-@ARRIVALS.feature("offered load", "Minh 2012, section 5.2.5")
+@ARRIVALS.feature("offered load, all jobs", "Minh 2012, section 5.2.5")
+def offered_load_all(workload: Workload) -> float:
+    """The same as the next one, of all jobs that ran, also of those that are not measured."""
+    if workload.work_of_all is None or workload.span_of_all is None:
+        return offered_load(workload)
+    if not workload.machine:
+        raise UnavailableError("processors of the machine not known")
+    if not workload.span_of_all:
+        raise UnavailableError("all jobs were submitted in the same second")
+    return workload.work_of_all / (workload.machine * workload.span_of_all)
+
+
+@ARRIVALS.feature("offered load, of these jobs", "Minh 2012, section 5.2.5")
 def offered_load(workload: Workload) -> float:
     """Run time x processors of all jobs and their earlier runs over processors x span."""
     if not workload.machine:

@@ -104,6 +104,9 @@ class Workload:
         Checksum of the trace; empty if there is none.
     left_out
         Number of jobs left out, by reason.
+    work_of_all, span_of_all
+        Processor-seconds of all jobs that ran, whatever their status, and s from the first to the
+        last submission of one; None if they are these jobs.
     given_up
         Jobs that were cancelled in the queue, which are none of these; see :func:`given_up_in`.
     notes
@@ -131,6 +134,8 @@ class Workload:
     machine: int | None = None
     sha256: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
+    work_of_all: float | None = None
+    span_of_all: float | None = None
     given_up: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
@@ -150,7 +155,7 @@ class Workload:
             for name, values in vars(self).items()
             if isinstance(values, np.ndarray)
         }
-        return replace(self, **columns, remarks=[], _known={})
+        return replace(self, **columns, work_of_all=None, span_of_all=None, remarks=[], _known={})
 
     def earlier_runs(self) -> dict[int, Runs]:
         """Return the earlier runs of jobs that were run again, by their places.
@@ -298,7 +303,8 @@ class Workload:
         leave_out("no submit time", trace["submit"] < 0)
         leave_out("no run time", trace["run"] < 0)
         requested, allocated = trace["requested_processors"], trace["allocated_processors"]
-        leave_out("no processors", (requested <= 0) & (allocated <= 0))
+        unknown = (requested <= 0) & (allocated <= 0)
+        leave_out("no processors", unknown)
         if not keep.any():
             told = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
             raise TraceError(
@@ -315,7 +321,9 @@ class Workload:
                 f"({given_up['share_of_jobs']:.1%}), half of them within "
                 f"{format_duration(given_up['wait_median_s'])}"
             )
-        return cls.of(
+        ran = (trace["submit"] >= 0) & (trace["run"] >= 0) & ~unknown
+        size_of = np.where(requested > 0, requested, allocated)[ran]
+        found = cls.of(
             trace["submit"][keep],
             trace["run"][keep],
             np.maximum(whole(np.where(requested > 0, requested, allocated)[keep]), 1),
@@ -335,6 +343,12 @@ class Workload:
             notes=tuple(notes),
             settings=settings or Settings(),
         )
+        if len(found) == len(size_of):
+            return found
+        earlier = replace(found, row=np.flatnonzero(ran)).earlier_runs().values()
+        work = float((trace["run"][ran].astype(np.float64) * size_of).sum())
+        work += sum(one.processor_seconds for runs in earlier for one in runs)
+        return replace(found, work_of_all=work, span_of_all=float(np.ptp(trace["submit"][ran])))
 
     @classmethod
     def from_run(
@@ -374,12 +388,15 @@ class Workload:
         label = name or run.label
         if not keep.any():
             raise TraceError(f"{label}: no job of the run ended; nothing to measure")
+        ran = jobs.take(np.flatnonzero(jobs.over))
         return cls.from_jobs(
             jobs.take(np.flatnonzero(keep)),
             name=label,
             clock=run.clock,
             machine=run.processors,
             left_out=left_out,
+            work_of_all=float(((ran.end - ran.start).astype(np.float64) * ran.processors).sum()),
+            span_of_all=float(np.ptp(ran.submit)),
             settings=settings or Settings(),
         )
 

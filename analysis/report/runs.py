@@ -40,7 +40,7 @@ from hpcrowd.analysis.report.figures import (
     write_figures,
 )
 from hpcrowd.analysis.results import provenance, version_of, write_origin
-from hpcrowd.analysis.run import Run, again_lines
+from hpcrowd.analysis.run import Run, again_lines, recorded_of, warnings_of
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import State
@@ -312,8 +312,9 @@ def _empty(run: Run) -> list[str]:
 
 
 def metric_table(run: Run) -> str:
-    """Return the metrics of a run, their percentiles over users, and what they mean."""
-    rows = []
+    """Return the metrics of a run, of its record and over users, and what they mean."""
+    rows, recorded = [], recorded_of(run)
+    beside = ["recorded"] if recorded else []
     for metric in METRICS:
         value = run.metrics[metric.name]
         counted = metric.name.startswith("jobs_") and metric.name != "jobs_completed"
@@ -324,10 +325,12 @@ def metric_table(run: Run) -> str:
         spread = [format_metric(metric.name, users[f"p{p}"]) if users else "" for p in PERCENTILES]
         words, meaning = (text[0].upper() + text[1:] for text in (metric.words, metric.meaning))
         meaning = "" if meaning == words else meaning
-        rows.append([words, format_metric(metric.name, value), *spread, meaning])
+        known = recorded.get(metric.name)
+        record = ["" if known is None else format_metric(metric.name, known) for _ in beside]
+        rows.append([words, format_metric(metric.name, value), *record, *spread, meaning])
     shares = ", ".join(f"{p}" for p in PERCENTILES)
     return html.rows_table(
-        ["", "whole run", *(f"users' p{p}" for p in PERCENTILES), "meaning"],
+        ["", "whole run", *beside, *(f"users' p{p}" for p in PERCENTILES), "meaning"],
         rows,
         remark=True,
         caption=f"p10, p50 and p90: {shares} % of the users are below this value; every user "
@@ -427,7 +430,7 @@ def told(run: Run) -> list[str]:
         *size,
         *_came_out(run),
         *held,
-        *(f"{line[0].upper()}{line[1:]}." for line in run.remarks),
+        *(f"{line[0].upper()}{line[1:]}." for line in warnings_of(run)),
         *([f"When the trace was read: {lost}."] if lost else []),
     ]
 

@@ -250,12 +250,12 @@ def parse_estimates(text: str) -> Estimates | Predictor:
         return Estimates("requested")
     if text == "exact":
         return Estimates("exact")
-    if text.strip().endswith("x"):
-        return Estimates("factor", parse_factor(text, "estimates"))
     if text.endswith(".json") or text.partition(":")[0] in PREDICTORS:
         predictor: Predictor = imported(OF_TEXT)(text)
         predictor.check_ready()
         return predictor
+    if text.strip()[:1] in set("+-0123456789"):
+        return Estimates("factor", parse_factor(text, "estimates"))
     raise QuantityError(
         f"estimates {text!r}: not known; choose requested, exact, such as 1.5x, "
         f"{', '.join(PREDICTORS)}, or a file of a trained model (.json)"

@@ -372,9 +372,11 @@ def tell_run(run: Run, *, as_json: bool) -> None:
 def summary_table(run: Run) -> Table:
     """Return the metrics as a table for a terminal."""
     from hpcrowd.analysis.metrics import METRICS, format_metric
+    from hpcrowd.analysis.run import recorded_of
 
-    percentiles = ("p10", "p50", "p90")
-    table = plain_table("metric", "whole run", *(f"users' {p}" for p in percentiles))
+    percentiles, recorded = ("p10", "p50", "p90"), recorded_of(run)
+    beside = ["recorded"] if recorded else []
+    table = plain_table("metric", "whole run", *beside, *(f"users' {p}" for p in percentiles))
     terminal = sys.stdout.isatty()
     if terminal:
         table.add_column("meaning", style="dim", overflow="fold")
@@ -385,12 +387,15 @@ def summary_table(run: Run) -> Table:
         if value is None and metric.optional:
             continue
         users = run.metrics["per_user"].get(metric.name, {})
+        known = recorded.get(metric.name)
         table.add_row(
             metric.name,
             format_metric(metric.name, value),
+            *(format_metric(metric.name, known) if known is not None else "" for _ in beside),
             *(format_metric(metric.name, users[p]) if p in users else "" for p in percentiles),
             *([metric.meaning] if terminal else []),
         )
     for name, text, meaning in (row for part in run.parts.values() for row in part.effects()):
-        table.add_row(name, text, "", "", "", *([meaning] if terminal else []))
+        blank = [""] * (len(beside) + len(percentiles))
+        table.add_row(name, text, *blank, *([meaning] if terminal else []))
     return table

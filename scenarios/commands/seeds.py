@@ -52,7 +52,8 @@ def tell_ranges(
             run = again.run(trace, progress, None)
         summaries.append(run.summary())
         lines = lines or headline(run)
-    keep = {name: summaries[0][name] for name in ("configuration", "clock")}
+    same = ("configuration", "clock", "recorded")
+    keep = {name: summaries[0][name] for name in same if name in summaries[0]}
     found = ranges_of(summaries) | keep | {"seeds": seeds}
     if as_json:
         print_json(found)
@@ -61,12 +62,15 @@ def tell_ranges(
     for line in lines:
         console.print(line, soft_wrap=True)
     console.print(f"this was seed {config.seed}; ranges over {seeds} seeds, from there on:")
-    table = plain_table("metric", *RANGE)
+    recorded = keep.get("recorded", {})
+    table = plain_table("metric", *RANGE, *(["recorded"] if recorded else []))
     for metric in METRICS:
         of = found.get(metric.name)
         if of is None or (metric.name.startswith(COUNTS) and not of["highest"]):
             continue
-        table.add_row(metric.name, *(format_metric(metric.name, of[name]) for name in RANGE))
+        cells = [format_metric(metric.name, of[name]) for name in RANGE]
+        known = recorded.get(metric.name)
+        table.add_row(metric.name, *cells, *([format_metric(metric.name, known)] if known else []))
     console.print(table)
     for machine in found.get("machines", {}).values():
         waits = plain_table("mean wait in partition", *RANGE)

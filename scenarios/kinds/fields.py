@@ -71,7 +71,7 @@ def read_as(parse: Callable[[str], Any]) -> AfterValidator:
 #: A definition of sessions, such as ``arrival:60m``.
 Sessions = Annotated[str, read_as(SessionDefinition.parse)]
 
-#: Processors: a number, or a multiple such as ``2x``.
+#: Processors: a number, or a multiple such as ``2x`` or ``+20%``.
 Processors = Annotated[str, read_as(lambda text: parse_processors(text, original=1_000_000))]
 
 

@@ -14,7 +14,12 @@ from pydantic import Field, ValidationInfo, field_validator
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
-from hpcrowd.environment.quantities import parse_factor, parse_processors, plural
+from hpcrowd.environment.quantities import (
+    is_multiple,
+    parse_factor,
+    parse_processors,
+    plural,
+)
 from hpcrowd.environment.registry import imported, located, text_of
 from hpcrowd.environment.schedulers.estimates import Estimates, Predictor, parse_estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES
@@ -172,7 +177,9 @@ class TraceScenario(TraceReading, Scenario):
         "history:SDSC04, or FILE.json",
     )
     processors: Processors = Field(
-        "1x", description="size of the machine: a number, or a multiple of the trace's such as 2x"
+        "1x",
+        description="size of the machine: a number, or a multiple of the trace's such as 2x, 1.2 "
+        "or +20%",
     )
     speed: Annotated[str, read_as(_speed)] = Field(
         "1x", description="speed of the processors; run times are divided by it"
@@ -355,11 +362,16 @@ class TraceScenario(TraceReading, Scenario):
 
     def size(self, trace: Trace) -> int:
         """Return the processors of the cluster; multiples are of the machine of the trace."""
-        return parse_processors(self.processors, trace.processors if "x" in self.processors else 1)
+        return parse_processors(self.processors, trace.processors if self._scaled else 1)
+
+    @property
+    def _scaled(self) -> bool:
+        """Whether the size is a multiple of that of the trace."""
+        return is_multiple(self.processors)
 
     def size_note(self, trace: Trace) -> str:
         """Return what was assumed about the size of the machine; empty if the settings give it."""
-        return trace.size.note if "x" in self.processors else ""
+        return trace.size.note if self._scaled else ""
 
     def notes(self, trace: Trace, converted: Conversions) -> list[str]:
         """Return what reading the trace dropped, repaired or assumed, in words, one line each."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.environment.clock import HOUR
+from hpcrowd.scenarios.whatif.change import groups_of
 from hpcrowd.scenarios.whatif.scripts import ScriptTable, runs_of, script
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 
 POLICIES = ("easy", "sjf", "fair-share")  # the first is the old one
-GROUPS = ("light", "middle", "heavy")  # users by recorded processor-seconds, equally many each
 USERS = ("rigid", "adjusted")
 METRIC = "bounded_slowdown_mean"  # by which users are better or worse off
 SEED = 0
@@ -51,15 +51,6 @@ def runs(trace: Trace) -> dict[str, dict[str, Run]]:
     return runs_of(trace, USERS, {policy: {"scheduler": policy} for policy in POLICIES}, seed=SEED)
 
 
-def groups_of(run: Run) -> dict[str, np.ndarray]:
-    """Return the numbers of the users of each group, by their recorded work."""
-    jobs = run.jobs
-    work = (jobs.processors * (jobs.recorded_end - jobs.recorded_start)).astype(np.float64)
-    users, place = np.unique(jobs.user, return_inverse=True)
-    order = np.argsort(np.bincount(place, weights=work), kind="stable")
-    return dict(zip(GROUPS, np.array_split(users[order], len(GROUPS)), strict=True))
-
-
 def fairness(values: np.ndarray) -> float:
     """Return Jain's index, 1 where all users fare alike, 1 / users where one has everything.
 
@@ -73,7 +64,7 @@ def rows(users: str, by_policy: dict[str, Run]) -> list[tuple[str, ...]]:
     """Return the lines of one kind of users: for each policy every group, then all."""
     from hpcrowd.analysis.metrics import per_user
 
-    groups = groups_of(next(iter(by_policy.values())))
+    groups = groups_of(next(iter(by_policy.values())).jobs)
     groups["all"] = np.concatenate(list(groups.values()))
     found = {policy: per_user(run.jobs) for policy, run in by_policy.items()}
     lines: list[tuple[str, ...]] = []

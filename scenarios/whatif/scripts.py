@@ -1,8 +1,7 @@
-"""Common parts of the what-if scripts: command line, tables, comparison of runs with a change.
+"""Common parts of the what-if scripts: command line, tables, runs of a trace in several ways.
 
-A script replays a trace in several ways and prints a table. Most name a change of the cluster: the
-trace is replayed before and after it, by users who submit as recorded (rigid) and by users who keep
-their think times, and the runs are compared.
+A script replays a trace in several ways and prints a table. A change of a single setting needs no
+script, see :mod:`hpcrowd.scenarios.whatif.change`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.output.guard import written
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -117,16 +116,6 @@ def script(
     return main
 
 
-def change_script(
-    name: str, title: str, change: Mapping[str, Any], **common: Any
-) -> Callable[..., int]:
-    """Return the main function of a script that compares a trace before and after a change.
-
-    The arguments are those of :func:`what_if`, and the title of the table.
-    """
-    return script(name, lambda trace: [what_if(trace, change, **common).table(title)])
-
-
 def in_week(clock: Clock, week: int, day: int, time: int) -> int:
     """Return the second of the run at a local time of a week of the log.
 
@@ -144,63 +133,6 @@ def covered(trace: Trace, until: int, what: str) -> None:
     """
     if until > int(trace["submit"].max()):
         raise QuantityError(f"{Path(trace.source).name}: ends before {what}; take a longer trace")
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A line of the table: a metric, its title with the unit, what to divide by, its digits."""
-
-    metric: str
-    title: str
-    per: float
-    digits: int
-
-
-SHOWN = (
-    Shown("wait_mean_s", "mean wait (h)", HOUR, 2),
-    Shown("wait_max_s", "longest wait (days)", DAY, 2),
-    Shown("bounded_slowdown_mean", "mean bounded slowdown", 1, 1),
-    Shown("utilization", "processors in use (%)", 0.01, 1),
-    Shown("throughput_jobs_per_day", "jobs ended per day", 1, 1),
-    Shown("makespan_s", "makespan (days)", DAY, 1),
-    Shown("lateness_mean_s", "mean lateness (days)", DAY, 2),
-    Shown("jobs_rejected", "jobs rejected", 1, 0),
-)
-
-
-@dataclass(frozen=True)
-class WhatIf:
-    """Runs before and after a change."""
-
-    trace: str  #: name of the trace
-    #: Runs by users, see :data:`USERS`.
-    before: dict[str, Run]
-    after: dict[str, Run]
-
-    def rows(self) -> list[tuple[str, list[float | None]]]:
-        """Return (title, [rigid before, after, think-time before, after]) in the units shown."""
-        found = []
-        for line in SHOWN:
-            values: list[float | None] = []
-            for users in USERS:
-                for runs in (self.before, self.after):
-                    value = runs[users].metrics[line.metric]
-                    values.append(None if value is None else value / line.per)
-            found.append((line.title, values))
-        return found
-
-    def table(self, title: str) -> ScriptTable:
-        """Return the comparison as a table."""
-        head = [f"{users}\n{when}" for users in USERS for when in ("before", "after")]
-        lines = [
-            (name, *(_text(value, line.digits) for value in values))
-            for line, (name, values) in zip(SHOWN, self.rows(), strict=True)
-        ]
-        return ScriptTable(f"{title}: {self.trace}", ["", *head], lines, words=1)
-
-
-def _text(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
 def runs_of[Name](
@@ -233,20 +165,3 @@ def runs_of[Name](
     return {
         name: {variant: run(name, change) for variant, change in variants.items()} for name in users
     }
-
-
-def what_if(trace: Trace, change: Mapping[str, Any], **common: Any) -> WhatIf:
-    """Replay a trace without and with a change.
-
-    Parameters
-    ----------
-    trace
-        What was recorded.
-    change
-        Fields of :class:`~hpcrowd.scenarios.kinds.replay.ReplayConfig` that the change sets.
-    **common
-        Fields that all runs have in common.
-    """
-    found = runs_of(trace, USERS, {"before": {}, "after": change}, **common)
-    before, after = ({users: found[users][when] for users in USERS} for when in ("before", "after"))
-    return WhatIf(Path(trace.source).name, before, after)

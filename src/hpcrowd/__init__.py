@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from .scenarios.sweeps.runs import sweep as sweep
     from .scenarios.sweeps.study import Study as Study
     from .scenarios.sweeps.study import read_study as read_study
-    from .scenarios.whatif.scripts import what_if as what_if
+    from .scenarios.whatif.change import what_if as what_if
 else:
     from hpcrowd import kernels
     from hpcrowd.names import lazy

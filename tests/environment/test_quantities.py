@@ -27,6 +27,9 @@ READ = [
     (parse_duration, "1w", 604_800), (parse_duration, " 20 m ", 1200), (parse_duration, "0.5", 1),
     (parse_duration, "0.4s", 0), (parse_duration, "2.5", 3),
     (parse_factor, "2x", 2.0), (parse_factor, "0.5x", 0.5), (parse_factor, " 1.25 x", 1.25),
+    (parse_factor, "1.2", 1.2), (parse_factor, "+20%", 1.2), (parse_factor, "120 %", 1.2),
+    (parse_factor, "20%", 0.2), (parse_factor, "-12.5%", 0.875), (parse_factor, "133.3%", 1.333),
+    (of_100, "+20%", 120), (of_100, "20%", 20), (of_100, "1.2", 120), (of_100, "-10%", 90),
     (of_100, "200", 200), (of_100, "1x", 100), (of_100, "0.5x", 50), (of_100, "0.005x", 1),
     (of_100, "1.5x", 150),
 ]  # fmt: skip
@@ -43,9 +46,12 @@ def test_quantities(parse, text, value):
     [
         *((parse_duration, text) for text in ("", "m", "-5m", "5 minutes", "1h30m", "1e3", "nan")),
         *((parse_duration, text) for text in ("5M", "\u0665m", "1_000", ".5h", "5.", "+5")),
-        *((parse_factor, text) for text in ("", "2", "x", "0x", "0.0x", "-1x", "x2", "nanx")),
+        *(
+            (parse_factor, text)
+            for text in ("", "2", "2.0", "-100%", "+2x", "x", "0x", "0.0x", "-1x", "x2", "nanx")
+        ),
         (parse_factor, "9" * 400 + "x"),
-        *((of_100, text) for text in ("0", "0.001x", "-3", "", "many", "1.5")),
+        *((of_100, text) for text in ("0", "0.001x", "-3", "", "many", "64.0", "8x8")),
         (of_100, "\u0665"),
     ],
 )

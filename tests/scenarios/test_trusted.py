@@ -229,6 +229,7 @@ READING = [
     "forecast now.state.gz --futures 1 --hindcasts 0 --executor inline --days 1",
     "validate run --users rigid --origins 1", "events run", "calibrate their/s.toml run -o c.json",
     "run run/provenance.json", "grid run", "sweep run/provenance.json --show",
+    "what-if run processors=2x --users rigid",
 ]  # fmt: skip
 
 

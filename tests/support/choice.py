@@ -131,7 +131,7 @@ class House:
         }
         self.named = self._named()
         self.commands = {
-            path.stem: str(path.relative_to(root))
+            path.stem.replace("_", "-"): str(path.relative_to(root))
             for path in (root / "scenarios").glob("commands/*/[!_]*.py")
         }
 

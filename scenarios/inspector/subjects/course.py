@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.power.in_use import PowerInUse
+from hpcrowd.environment.quantities import is_multiple, parse_factor, parse_processors
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 
@@ -35,9 +35,6 @@ SEARCHED_AT_ONCE = 8 * WEEK
 #: Real time after which it pauses, s.
 PATIENCE = 8.0
 
-
-#: A number, or a multiple of the recorded value.
-MULTIPLE = re.compile(r"\d{1,9}(\.\d{1,6})?x?")
 
 #: The largest seed that the page takes.
 LARGEST_SEED = 2**31 - 1
@@ -63,10 +60,10 @@ class Control:
                 raise QuantityError(
                     f"seed {text[:40]!r}: must be a whole number from 0 to {LARGEST_SEED}"
                 )
-        elif not MULTIPLE.fullmatch(text):
-            raise QuantityError(
-                f"{self.name} {text[:40]!r}: must be a number such as 200, or a multiple such as 2x"
-            )
+        elif self.name == "processors":
+            parse_processors(text[:40], 1_000_000)
+        elif is_multiple(text):
+            parse_factor(text[:40], self.name)
         return text
 
 

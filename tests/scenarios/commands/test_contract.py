@@ -31,7 +31,7 @@ ABSENT = {
     "generate": "generate none.json -o x.swf", "judge": "judge lublin none.swf",
     "populate": "populate none.json", "predict": "predict none.swf",
     "validate": "validate none.swf", "events": "events none.swf",
-    "calibrate": "calibrate none.toml log.swf",
+    "calibrate": "calibrate none.toml log.swf", "what-if": "what-if none.swf processors=2x",
 }  # fmt: skip
 
 #: Commands that take no file; fetch asks a server, and is tested with one.
@@ -73,6 +73,9 @@ MISTAKES = [
     ("clean log.swf --no-user -o no/out.swf", "no folder no to write it in"),
     ("clean log.swf --flurries many", "flurries 'many': not jobs per time"),
     ("compare run", "two or more"),
+    ("what-if log.swf 2x", "change '2x': not a setting with its value"),
+    ("what-if log.swf procesors=2x", "not known; did you mean processors?"),
+    ("what-if log.swf processors=2x --out .", "--out"),
     ("compare run nowhere", "nowhere: no such folder of results"),
     ("compare run both", "contains several runs"),
     ("compare run log.swf --out run", "--out run"),
@@ -111,7 +114,7 @@ MISTAKES = [
     ("replay log.swf --scheduler magic", "scheduler 'magic': not known; choose fcfs, easy"),
     ("replay log.swf --scheduler ordr:by=submit", "not known; did you mean order? choose fcfs"),
     ("replay log.swf --processors 0", "processors '0': gives 0; at least 1"),
-    ("replay log.swf --speed 2", "speed '2': not a positive number and an x; write for example 2x"),
+    ("replay log.swf --speed 2", "speed '2': not a positive multiple; write for example 2x"),
     ("replay log.swf --requested tsafrir:30m", "'tsafrir:30m': longest request 1800 s: must be"),
     ("replay log.swf --requested at-least", "'at-least': not known; choose given, or for example"),
     ("replay log.swf --job-processors some", "'some': not known; choose requested, allocated"),
@@ -136,7 +139,7 @@ MISTAKES = [
     ("report run --figures mine", "choose another --figures"),
     ("report sweep", "keeps the metrics of its runs but not what a report draws; see its summary"),
     ("report run --figures run", "--figures run"),
-    ("resample log.swf --population 0x", "population '0x': not a positive number and an x"),
+    ("resample log.swf --population 0x", "population '0x': not a positive multiple"),
     ("resample log.swf --population 0", "population '0': at least 1"),
     ("resample log.swf --users rigid --satisfaction alea", "alea: has no effect on rigid users"),
     ("resample log.swf --users mugm --satisfaction habit", "mugm users generate their work"),

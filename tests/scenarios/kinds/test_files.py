@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pandas as pd
 import pytest
-from hpcrowd import write_swf
+from hpcrowd import replay, write_swf
 from hpcrowd.environment.files import line_of
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.errors import QuantityError
@@ -253,3 +253,11 @@ def test_text_and_settings_in_their_places(write, text, words):
     with pytest.raises(QuantityError) as error:
         read_scenario(write(text))
     assert str(error.value).endswith(words)
+
+
+@pytest.mark.parametrize("text", ['"1.5x"', '"+50%"', '"150%"', "1.5", "12"])
+def test_sizes_are_read_alike_in_files_and_python(text, write):
+    """A multiple of the machine in each spelling, or its size."""
+    config = read_scenario(write(f"{BASE}processors = {text}\n"))
+    assert 12 == config.size(config.read())
+    assert 12 == replay(config.read(), processors=text.strip('"'), users="rigid").processors

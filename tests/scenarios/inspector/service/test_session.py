@@ -56,7 +56,7 @@ def test_two_runs_with_other_settings(client):
     assert [8, 16] == [one["gantt"]["size"] for one in found["runs"]]
     answer = client.ask("open", at=BUSY, runs=[{}, {"settings": {"processors": "two"}}])
     assert 2 == answer["runs"]
-    assert "processors 'two': must be a number" in client.until("failed", run=1)["error"]
+    assert "processors 'two': neither a whole number" in client.until("failed", run=1)["error"]
     assert 16 == client.show(BUSY, "gantt")["runs"][1]["gantt"]["size"]
     client.ask("open", at=BUSY, runs=[{}])
     assert 1 == len(client.show(BUSY, "numbers")["runs"])
