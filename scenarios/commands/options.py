@@ -386,7 +386,7 @@ def summary_table(run: Run) -> Table:
             continue
         users = run.metrics["per_user"].get(metric.name, {})
         table.add_row(
-            metric.name,
+            metric.words,
             format_metric(metric.name, value),
             *(format_metric(metric.name, users[p]) if p in users else "" for p in percentiles),
             *([metric.meaning] if terminal else []),

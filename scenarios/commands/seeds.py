@@ -66,7 +66,7 @@ def tell_ranges(
         of = found.get(metric.name)
         if of is None or (metric.name.startswith(COUNTS) and not of["highest"]):
             continue
-        table.add_row(metric.name, *(format_metric(metric.name, of[name]) for name in RANGE))
+        table.add_row(metric.words, *(format_metric(metric.name, of[name]) for name in RANGE))
     console.print(table)
     for machine in found.get("machines", {}).values():
         waits = plain_table("mean wait in partition", *RANGE)

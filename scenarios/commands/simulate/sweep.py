@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcrowd.analysis.comparison.sweeps import SweepResult, scale_of
+from hpcrowd.analysis.metrics import words_of
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Workers
@@ -205,7 +206,7 @@ def _table(result: SweepResult, against: tuple[str, object] | None, console: Con
         lines = [line for line in result.lines if line.metric == metric and not line.ratio]
         scales[metric], unit = scale_of(metric, [line.estimate.mean for line in lines])
         ratio = against is not None and result.reporting.effects == "ratio"
-        columns.append(metric if ratio else f"{metric}\n{unit}")
+        columns.append(words_of(metric) if ratio else f"{words_of(metric)}\n{unit}")
     table = plain_table(*columns, words=len(result.varied))
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for line in result.lines:
