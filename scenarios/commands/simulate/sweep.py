@@ -17,6 +17,7 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Workers
 from hpcrowd.scenarios.engines import engine_of
+from hpcrowd.scenarios.sweeps.folder import SweepFolder
 from hpcrowd.scenarios.sweeps.runs import Sweep, Tell, methods_text, sweep
 from hpcrowd.scenarios.sweeps.runs import status as status_of
 from hpcrowd.scenarios.sweeps.study import Study, read_study, study_toml
@@ -79,6 +80,8 @@ def command(
     hpcrowd sweep study.toml --out sweeps/speed --resume
     hpcrowd sweep study.toml --out sweeps/speed --executor dask --address tcp://node1:8786
     """
+    if out is not None and not (show or methods or status or resume):
+        SweepFolder(out).check_new()  # before anything that takes its time
     study = read_study(path)
     if show:
         sys.stdout.write(study_toml(study))
