@@ -175,8 +175,15 @@ OTHER_WORDS = {
 _OVER_USERS = re.compile(r"(?P<name>\w+)_users_p(?P<percent>\d+)")
 
 
+#: How names of numbers with a unit end, and how their words do; times are shown with their own.
+_ENDS = {"_processor_s": "", "_processor_h": ", processor-hours", "_s": "", "_kwh": ", kWh",
+         "_kw": ", kW", "_kg": ", kg"}  # fmt: skip
+
+
 def words_of(name: str) -> str:
-    """Return what people call a number: its words in :data:`METRICS`, or else its name.
+    """Return what people call a number: its words in :data:`METRICS`, or else those of its name.
+
+    All tables for people have these words; files and JSON have the names.
 
     Examples
     --------
@@ -186,6 +193,8 @@ def words_of(name: str) -> str:
     'mean wait, 90th percentile of users'
     >>> words_of("partition.gpu.wait_mean_s")
     'mean wait (partition gpu)'
+    >>> words_of("reactions.work_lost_processor_s")
+    'work lost (reactions)'
     """
     if found := _OVER_USERS.fullmatch(name):
         return f"{words_of(found['name'])}, {found['percent']}th percentile of users"
@@ -193,7 +202,10 @@ def words_of(name: str) -> str:
     if dot:
         return f"{words_of(last)} ({where.replace('.', ' ')})"
     known = next((metric.words for metric in METRICS if metric.name == name), None)
-    return known or OTHER_WORDS.get(name, name)
+    if known := known or OTHER_WORDS.get(name):
+        return known
+    end = next((end for end in _ENDS if name.endswith(end)), "")
+    return name.removesuffix(end).replace("_", " ") + _ENDS.get(end, "")
 
 
 def summarize(

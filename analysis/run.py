@@ -257,7 +257,7 @@ class Run:
     def _repr_html_(self) -> str:
         """Return a table of the most important metrics, for notebooks."""
         rows = [
-            (one.name, format_metric(one.name, self.metrics[one.name]), one.meaning)
+            (one.words, format_metric(one.name, self.metrics[one.name]), one.meaning)
             for one in METRICS
             if self.metrics[one.name] not in (None, 0)
         ]

@@ -60,7 +60,7 @@ class Option(NamedTuple):
         """
         kinds = [one for one in self.kinds if _plain(one) in READ] or [int, float, bool, str]
         unit = "" if self.about is None else self.about.unit.partition(" ")[0]
-        if unit == "s" and text[-1:].isalpha():
+        if unit == "s" and (text[-1:].isalpha() or text.strip().isdigit()):
             return self.about.checked(self.name, parse_duration(text))
         for kind in kinds:
             try:

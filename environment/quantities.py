@@ -50,14 +50,15 @@ KWH = JOULES["kWh"]
 
 
 def parse_duration(text: str) -> int:
-    """Return the whole seconds that ``text`` means: ``90``, ``90s``, ``60m``, ``1.5h``, ``2d``.
+    """Return the whole seconds that ``text`` means: ``90s``, ``60m``, ``1.5h``, ``2d``, ``0``.
 
     Raises QuantityError when it is not a non-negative number with one of these units.
     """
     match = _DURATION.fullmatch(text.strip())
-    if not match:
+    if not match or not (match[2] or float(match[1]) == 0):
+        cure = f"{match[1]}s or {match[1]}m" if match else "90s, 60m, 2h or 1d"
         raise QuantityError(
-            f"duration {text!r}: not a number with a unit; write for example 90s, 60m, 2h or 1d"
+            f"duration {text!r}: not a number with a unit; write for example {cure}"
         )
     seconds = round_half_up(float(match[1]) * SECONDS[match[2] or "s"])
     if seconds > LONGEST_DURATION:

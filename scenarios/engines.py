@@ -30,6 +30,7 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
+from contextlib import nullcontext
 from multiprocessing import connection
 from typing import Any, override
 
@@ -43,6 +44,7 @@ from hpcrowd.environment.limits.numbers import (
     raise_floating_errors,
 )
 from hpcrowd.environment.registry import Trust, trust, trusting
+from hpcrowd.scenarios.main_script import hidden, is_needed
 
 #: Engines by name.
 ENGINES = ("processes", "dask", "inline")
@@ -70,6 +72,9 @@ class Engine:
 
     #: Exceptions of a future whose task killed its workers again and again.
     fatal: tuple[type[BaseException], ...] = ()
+
+    #: What tasks read from a file, if they do.
+    reads: Any = None
 
     def __init__(self, executor: Executor | None = None, in_flight: int = 8) -> None:
         self._executor = executor
@@ -130,6 +135,7 @@ class Processes(Engine):
     ) -> None:
         self.workers = _checked(workers or cores())
         self._work = work
+        self._hides: bool | None = None  # whether the program is hidden; unknown before a task
         super().__init__(self._new(), AHEAD * self.workers)
 
     def _new(self) -> ProcessPoolExecutor:
@@ -145,10 +151,14 @@ class Processes(Engine):
 
     @override
     def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
-        # The first task begins the processes, which inherit that Ctrl-C waits; it comes here.
+        # The first tasks begin the processes, which inherit that Ctrl-C waits; it comes here.
+        if self._hides is None:
+            sent = (self._work, function, task, self.reads)
+            self._hides = not is_needed(sent, self.workers)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return super().submit(function, task)
+            with hidden() if self._hides else nullcontext():
+                return super().submit(function, task)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
@@ -206,7 +216,8 @@ class Dask(Engine):
             check_memory(f"workers {count}", count * PROCESS_BYTES, cure)
             # Small runs need no memory limits, and the dashboard is not used.
             failures = {"distributed.scheduler.allowed-failures": 5}
-            with dask.config.set(failures):
+            # It sends what a script defines by value.
+            with dask.config.set(failures), hidden():
                 self.cluster = where = _deaf_to_interrupts(
                     lambda: library.LocalCluster(
                         n_workers=count, threads_per_worker=1, memory_limit=0,

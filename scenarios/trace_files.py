@@ -122,8 +122,8 @@ def refuse(trace: Trace, lost: Losses, kind: Format) -> None:
 
 
 def reading_lines(trace: Trace) -> list[str]:
-    """Return what reading a trace dropped, repaired and did not read, one line each."""
-    return [*counted(trace.repaired, trace.dropped), *not_read(trace.not_read)]
+    """Return what reading a trace dropped, repaired, did not read and guessed, one line each."""
+    return [*counted(trace.repaired, trace.dropped), *not_read(trace.not_read), *trace.doubts]
 
 
 def show_reading(console: Console, trace: Trace) -> None:

@@ -73,11 +73,14 @@ class SessionDefinition:
                 f"sessions {text!r}: not known; write for example arrival:60m, arrival:job, "
                 "last:20m, max:20m, last:20m+cut:1h or preceding"
             )
-        return cls(
-            kind,  # type: ignore[arg-type]
-            None if threshold == "job" else parse_duration(threshold),
-            parse_duration(cut_time) if plus else None,
-        )
+        try:
+            return cls(
+                kind,  # type: ignore[arg-type]
+                None if threshold == "job" else parse_duration(threshold),
+                parse_duration(cut_time) if plus else None,
+            )
+        except QuantityError as error:
+            raise QuantityError(f"sessions {text!r}: {error}") from None
 
     def __str__(self) -> str:
         if self.kind == "preceding":

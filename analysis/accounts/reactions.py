@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.analysis.metrics import words_of
 from hpcrowd.analysis.parts import RunPart, Shown, read_as, read_table
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import ResultsError
@@ -122,7 +123,7 @@ class Reactions(RunPart):
                 text = format_duration(value)
             else:
                 text = f"{value:,}"
-            rows.append((f"reactions.{name}", text, meaning))
+            rows.append((words_of(f"reactions.{name}"), text, meaning))
         return rows
 
     @override

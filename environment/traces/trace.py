@@ -97,6 +97,11 @@ def assumed(size: str = "", clock: str = "") -> list[str]:
     ]
 
 
+#: A log may be in milliseconds if it has as many run times, all of whole 1,000, and submissions
+#: over as many days (our choices).
+ENOUGH_RUNS, MANY_DAYS = 5, 2000
+
+
 @dataclass
 class Trace:
     """A recorded or simulated log.
@@ -126,6 +131,8 @@ class Trace:
         Number of jobs that were repaired or dropped while reading the log, by reason.
     not_read
         Names of columns of the log that are not read.
+    read_as
+        What columns were taken for by their names, in a line; empty if it is known.
     """
 
     header: Header
@@ -139,6 +146,7 @@ class Trace:
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     not_read: tuple[str, ...] = ()
+    read_as: str = ""
     _size: tuple[list[bytes], list[NDArray[Any]], MachineSize] | None = field(
         default=None, init=False, repr=False, compare=False
     )
@@ -211,6 +219,23 @@ class Trace:
         return found
 
     @property
+    def doubts(self) -> list[str]:
+        """What was guessed about the log, and that its times may be milliseconds, in lines."""
+        found = [self.read_as] if self.read_as else []
+        run = self["run"][self["run"] > 0].astype(np.int64)
+        if len(run) < ENOUGH_RUNS or np.any(run % 1000):
+            return found
+        days = float(np.ptp(self["submit"])) / DAY
+        if days < MANY_DAYS:
+            return found
+        return [
+            *found,
+            f"all {plural(len(run), 'run time')} are multiples of 1,000 and submissions span "
+            f"{days:,.0f} days: are times in milliseconds? Divide them by 1,000, or read a table "
+            'with --map and unit = "ms"',
+        ]
+
+    @property
     def notes(self) -> list[str]:
         """What reading the log dropped, repaired, left out or assumed, in words, one line each.
 
@@ -219,6 +244,7 @@ class Trace:
         return [
             *counted(self.repaired, self.dropped),
             *not_read(self.not_read),
+            *self.doubts,
             *assumed(self.size.note, Clock.of(self.header).note),
         ]
 

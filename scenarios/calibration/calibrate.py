@@ -231,7 +231,9 @@ def _searched(
     return sample(priors, simulations.record, table, counted, budget, seed)
 
 
-def write_posterior(posterior: Posterior, path: str | os.PathLike[str], folder: Path) -> None:
+def write_posterior(
+    posterior: Posterior, path: str | os.PathLike[str], folder: str | os.PathLike[str]
+) -> None:
     """Write a posterior; files that its settings name are found from where it lies.
 
     Parameters
@@ -248,7 +250,7 @@ def write_posterior(posterior: Posterior, path: str | os.PathLike[str], folder: 
     ModelFileError
         When it cannot be written.
     """
-    relative = os.path.relpath(folder.absolute(), Path(path).absolute().parent)
+    relative = os.path.relpath(Path(folder).absolute(), Path(path).absolute().parent)
     replace(posterior, folder=Path(relative).as_posix()).write(path)
 
 

@@ -389,7 +389,7 @@ def summary_table(run: Run) -> Table:
         users = run.metrics["per_user"].get(metric.name, {})
         known = recorded.get(metric.name)
         table.add_row(
-            metric.name,
+            metric.words,
             format_metric(metric.name, value),
             *(format_metric(metric.name, known) if known is not None else "" for _ in beside),
             *(format_metric(metric.name, users[p]) if p in users else "" for p in percentiles),

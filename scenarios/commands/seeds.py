@@ -70,7 +70,7 @@ def tell_ranges(
             continue
         cells = [format_metric(metric.name, of[name]) for name in RANGE]
         known = recorded.get(metric.name)
-        table.add_row(metric.name, *cells, *([format_metric(metric.name, known)] if known else []))
+        table.add_row(metric.words, *cells, *([format_metric(metric.name, known)] if known else []))
     console.print(table)
     for machine in found.get("machines", {}).values():
         waits = plain_table("mean wait in partition", *RANGE)

@@ -101,6 +101,7 @@ def make_futures(
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hpcrowd-")))
             path = str(place / "outset")
             write_shared(outset, Path(path))
+            engine.reads = outset
         for task, result in each_of(engine, make, [Task(path, one, seed) for one in tasks]):
             if isinstance(result, WorkerDied):
                 raise HpcrowdError(

@@ -43,7 +43,7 @@ DAYS: tuple[Day, ...] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 def _seconds(value: Any) -> Any:
     if isinstance(value, bool):
-        raise QuantityError("a duration is seconds, or text such as 90s, 60m, 2h or 1d")
+        raise QuantityError("a duration is a number of seconds, or text such as 90s, 60m or 1d")
     if isinstance(value, str):
         return parse_duration(value)
     if isinstance(value, int | float) and abs(value) > LONGEST_DURATION:
@@ -209,7 +209,9 @@ def parse_moment(value: Any) -> int | datetime:
         return value
     if isinstance(value, str) and value.strip():
         try:
-            return sum(parse_duration(part) for part in value.split())
+            alone = f"{value.strip()}s"  # s of the run, as a number is
+            parts = [alone] if value.strip().isdecimal() else value.split()
+            return sum(map(parse_duration, parts))
         except QuantityError:
             pass
         try:

@@ -12,6 +12,7 @@ TOML file. An error message gives file, line, setting, value, rule and cure.
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,8 +67,9 @@ class Source:
     text: str  #: its text
 
     @classmethod
-    def read(cls, path: Path, *kinds: str) -> Source:
+    def read(cls, path: str | os.PathLike[str], *kinds: str) -> Source:
         """Read a TOML file that describes one of these, see ``environment.files.FILE_KINDS``."""
+        path = Path(path)
         values, content = read_toml(path, *kinds)
         return cls(path, values, content.decode("utf-8"))
 
@@ -122,7 +124,7 @@ def _named_first(message: str) -> list[str | int]:
     return [message.split(maxsplit=1)[0].strip(":")]
 
 
-def read_scenario(path: Path) -> Scenario:
+def read_scenario(path: str | os.PathLike[str]) -> Scenario:
     """Read a scenario from a TOML file.
 
     Raises

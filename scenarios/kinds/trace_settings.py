@@ -383,13 +383,17 @@ class TraceScenario(TraceReading, Scenario):
         return trace.header.overrun(self.overrun)
 
     def limits(self, trace: Trace, jobs: JobTable) -> list[str]:
-        """Return what the trace says about jobs that exceed their requested time, in a line."""
+        """Return what is doubtful about the trace, and what it says about jobs that are too long.
+
+        Those exceed their requested time.
+        """
         over = int((jobs.run_time > jobs.requested_time).sum())
         if not over or self.overrun != "given" or trace.header.overrun() == "keep":
-            return []
+            return trace.doubts
         return [
+            *trace.doubts,
             f"{plural(over, 'job')} longer than requested: killed then, as the trace says "
-            "(AllowOveruse: No); --overrun keep lets them run"
+            "(AllowOveruse: No); --overrun keep lets them run",
         ]
 
     def cluster(self, trace: Trace) -> ClusterSpec:

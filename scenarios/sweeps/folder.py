@@ -85,11 +85,8 @@ class SweepFolder:
         notes = self._read_study() if self.study.exists() else self._check_free()
         self._check_results(self.results or ())
         notes += self._read_index()
-        if self.states and not resume:
-            raise HpcrowdError(
-                f"{self.path}: holds {plural(len(self.states), 'run')} of this study already; add "
-                "--resume to continue, or choose another --out"
-            )
+        if not resume:
+            self.check_new(self.states)
         # The study is written first, to identify the folder even if nothing else gets done.
         self._write_study()
         remove_killed(self.path, inside=True)
@@ -98,6 +95,17 @@ class SweepFolder:
             (self.path / name).mkdir(exist_ok=True)
             _remove(self.path / name, OF_KILLED)
         return notes
+
+    def check_new(self, states: Mapping[str, str] | None = None) -> None:
+        """Check that there are no runs, by the index unless their ``states`` are given."""
+        if states is None:
+            states = {key: outcome.state for key, outcome in self.outcomes().items()}
+        if states:
+            finished = sum(state == DONE for state in states.values())
+            raise HpcrowdError(
+                f"{self.path}: holds {plural(finished, 'finished run')} already; add --resume to "
+                "continue, or choose another --out"
+            )
 
     def remove_inputs(self) -> None:
         """Remove what workers share, and the folder if nothing else is in it."""

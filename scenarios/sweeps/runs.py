@@ -60,7 +60,7 @@ class Sweep:
 
 def sweep(
     study: Study,
-    out: Path,
+    out: str | os.PathLike[str],
     *,
     engine: Engine | None = None,
     resume: bool = False,
@@ -93,7 +93,7 @@ def sweep(
     """
     study.check_across()
     study.check_drawn()
-    with locked(out) as folder:
+    with locked(Path(out)) as folder:
         found = Sweep(len(study))
         found.notes = folder.begin(_identity(study), resume=resume)
         try:

@@ -22,6 +22,7 @@ message gives file, line, setting, value, rule and cure.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
@@ -274,7 +275,7 @@ def _described(value: Any, what: str = "setting") -> Any:
 IN_FILE = [name for name in Study.model_fields if name != "folder"]
 
 
-def read_study(path: Path) -> Study:
+def read_study(path: str | os.PathLike[str]) -> Study:
     """Read a study from a TOML file.
 
     Raises
@@ -283,6 +284,7 @@ def read_study(path: Path) -> Study:
         When it cannot be read or something in it is wrong; with file, line, value and rule.
     """
     source = Source.read(path, "a sweep", "a scenario")
+    path = source.path
     source.only(IN_FILE)
     try:
         study = Study(**source.values)

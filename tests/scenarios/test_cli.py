@@ -56,7 +56,7 @@ def test_summary_names_metrics_and_drops(call, trace):
     """The readable summary shows what was dropped and assumed, and names the metrics."""
     code, out, _ = call("replay", trace)
     assert 0 == code
-    words = ("1 job dropped: no processors", "makespan_s", "wait_mean_s", "utilization")
+    words = ("1 job dropped: no processors", "makespan  ", "mean wait  ", "utilization")
     assert [] == [word for word in words if word not in out]
     assert "Monday 00:00" not in out
     trace.write_text("\n".join(line for line in TRACE.splitlines() if "Time" not in line) + "\n")

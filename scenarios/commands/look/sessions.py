@@ -11,7 +11,7 @@ import typer
 from hpcrowd.agents.work.graph import user_graph
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.analysis.metrics import session_stats
+from hpcrowd.analysis.metrics import session_stats, words_of
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import number_of
@@ -93,9 +93,10 @@ def _show(name: str, user: str | None, stats: dict[str, Any], dropped: dict[str,
     spreads = plain_table("distribution", "p10", "p50", "p90", "max")
     for key, value in stats.items():
         if isinstance(value, dict):
-            spreads.add_row(key, *(_number(key, value[p]) for p in ("p10", "p50", "p90", "max")))
+            shown = (_number(key, value[p]) for p in ("p10", "p50", "p90", "max"))
+            spreads.add_row(words_of(key), *shown)
         elif isinstance(value, int):
-            counts.add_row(key.replace("_", " "), f"{value:,}")
+            counts.add_row(words_of(key), f"{value:,}")
     console.print(counts)
     console.print()
     console.print(spreads)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcrowd.analysis.html import figure_of, html_page, origin_of, table_of
-from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
+from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric, words_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS
 from hpcrowd.scenarios.commands.options import AsJson, Seed
 from hpcrowd.scenarios.terminal import (
@@ -141,7 +141,7 @@ def metrics_table(runs: Sequence[Run]) -> str:
         values = [run.metrics[metric.name] for run in runs]
         if any(values) or metric.name in ("jobs_in", "jobs_completed", "wait_mean_s"):
             shown = [format_metric(metric.name, value) for value in values]
-            rows.append((metric.name, shown, metric.meaning))
+            rows.append((metric.words, shown, metric.meaning))
     return table_of([run.label for run in runs], rows, "meaning")
 
 
@@ -150,7 +150,7 @@ def users_table(runs: Sequence[Run]) -> str:
     meanings = {metric.name: metric.meaning for metric in METRICS}
     rows = [
         (
-            f"{name} p{p}",
+            words_of(f"{name}_users_p{p}"),
             [format_metric(name, run.metrics["per_user"][name][f"p{p}"]) for run in runs],
             f"{p} % of the users have less" + ("" if place else f"; {meanings[name]}"),
         )

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcrowd.analysis.comparison.sweeps import SweepResult, scale_of
+from hpcrowd.analysis.metrics import words_of
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Workers
 from hpcrowd.scenarios.engines import engine_of
+from hpcrowd.scenarios.sweeps.folder import SweepFolder
 from hpcrowd.scenarios.sweeps.runs import Sweep, Tell, methods_text, sweep
 from hpcrowd.scenarios.sweeps.runs import status as status_of
 from hpcrowd.scenarios.sweeps.study import Study, read_study, study_toml
@@ -78,6 +80,8 @@ def command(
     hpcrowd sweep study.toml --out sweeps/speed --resume
     hpcrowd sweep study.toml --out sweeps/speed --executor dask --address tcp://node1:8786
     """
+    if out is not None and not (show or methods or status or resume):
+        SweepFolder(out).check_new()  # before anything that takes its time
     study = read_study(path)
     if show:
         sys.stdout.write(study_toml(study))
@@ -205,7 +209,7 @@ def _table(result: SweepResult, against: tuple[str, object] | None, console: Con
         lines = [line for line in result.lines if line.metric == metric and not line.ratio]
         scales[metric], unit = scale_of(metric, [line.estimate.mean for line in lines])
         ratio = against is not None and result.reporting.effects == "ratio"
-        columns.append(metric if ratio else f"{metric}\n{unit}")
+        columns.append(words_of(metric) if ratio else f"{words_of(metric)}\n{unit}")
     table = plain_table(*columns, words=len(result.varied))
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for line in result.lines:

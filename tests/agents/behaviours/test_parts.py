@@ -94,11 +94,11 @@ def test_file_of_a_signal(tmp_path):
         (5, 5),
         ("5", 5),
         ("1d 2h 3m", 93_780),
-        ("2d 16", 2 * DAY + 16),
+        ("2d 16s", 2 * DAY + 16),
         ("1996-10-14", datetime(1996, 10, 14)),
         ("1996-10-14 16:00", datetime(1996, 10, 14, 16)),
         ("1996-10-14T16:00Z", datetime(1996, 10, 14, 16, tzinfo=UTC)),
-        *((wrong, None) for wrong in ("", "  ", "noon", "2d 16x", True, 1.5, None, [5])),
+        *((wrong, None) for wrong in ("", "  ", "noon", "2d 16", True, 1.5, None, [5])),
     ],
 )
 def test_moments(value, expected):

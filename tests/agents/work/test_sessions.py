@@ -28,7 +28,7 @@ def test_users_do_not_share_sessions(make_jobs):
 @pytest.mark.parametrize(
     ("text", "parts"),
     [("arrival:60m", ("arrival", 3600, None)), ("arrival:0", ("arrival", 0, None)),
-     ("arrival:job", ("arrival", None, None)), ("max:90", ("max", 90, None)),
+     ("arrival:job", ("arrival", None, None)), ("max:90s", ("max", 90, None)),
      ("last:20m+cut:1h", ("last", 1200, 3600)), ("max:0s+cut:1d", ("max", 0, 86400))],
 )  # fmt: skip
 def test_definition_is_read_and_written(text, parts):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd import jobs_from_trace
+from hpcrowd import jobs_from_trace, parse_swf
 from hpcrowd.environment.header import (
     AS_JOBS_TELL,
     MOST_HELD,
@@ -218,3 +218,14 @@ def test_commands_say_that_the_size_is_a_lower_bound(call, tmp_path, monkeypatch
     ):  # fmt: skip
         assert f"1 processor, {PEAK}" in " ".join(call(*command)[1].split()), command
     assert "lower bound" not in call("convert", "jobs.txt", "given.swf", "--processors", 64)[1]
+
+
+@pytest.mark.parametrize(("unit", "said"), [(1, False), (1000, True)])
+def test_a_log_in_milliseconds_is_noticed(unit, said):
+    """A line asks whether times are in milliseconds if they can hardly be in seconds."""
+    lines = [
+        f"{n} {n * 400_000 * unit} 0 {60 * n * unit} 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1"
+        for n in range(1, 9)
+    ]
+    trace = parse_swf("\n".join(lines))
+    assert said == any("are times in milliseconds?" in line for line in trace.notes)

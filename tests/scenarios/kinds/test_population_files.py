@@ -86,7 +86,7 @@ MISTAKES = [
     ('behaviour = "fast"', "users[0]: behaviour 'fast': not known; choose"),
     ("line = { slope = -1 }", "users[0].line.slope -1"),
     ('line = { intercept = "-5m" }', "users[0].line.intercept: duration"),
-    ("line = { cut = true }", "users[0].line.cut: a duration is seconds"),
+    ("line = { cut = true }", "users[0].line.cut: a duration is a number of seconds"),
     ("law = { limit = 1.5 }", "users[0].law.limit 1.5"),
     ("prior = inf", "users[0].prior inf"),
     ("line = {}\nlaw = {}", "users[0]: line and law: both set think"),

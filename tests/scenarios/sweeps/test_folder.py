@@ -16,9 +16,10 @@ from hpcrowd.analysis import results as results_module
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.errors import ResultsError
 from hpcrowd.metrics import METRICS
+from hpcrowd.scenarios.commands.simulate.sweep import command
 from hpcrowd.scenarios.sweeps.folder import SweepFolder, locked
 from hpcrowd.scenarios.sweeps.runs import _identity
-from hpcrowd.scenarios.sweeps.worker import JOB_COLUMNS, read_shared, write_shared
+from hpcrowd.scenarios.sweeps.worker import JOB_COLUMNS, failed, read_shared, write_shared
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, landed, write_study
 
@@ -69,10 +70,21 @@ def done(swept, tmp_path):
     return tmp_path / "study.toml", tmp_path / "out"
 
 
+def test_finished_runs_are_counted_before_the_study_is_read(done):
+    """The command refuses a folder with runs at once; those that failed are not finished."""
+    path, out = done
+    folder = SweepFolder(out)
+    with folder.index.open("a") as index:
+        folder.add(failed("f" * 20, "no memory"), index)
+    path.write_text("not read")
+    with pytest.raises(HpcrowdError, match="holds 4 finished runs already; add --resume"):
+        command(path, out)
+
+
 def test_folder_of_another_study_is_refused(tmp_path, done):
     """A folder of another study, of something else, or with runs is refused in plain words."""
     path, out = done
-    with pytest.raises(HpcrowdError, match="holds 4 runs of this study already; add --resume"):
+    with pytest.raises(HpcrowdError, match="holds 4 finished runs already; add --resume"):
         run(path, out)
     other = write_study(tmp_path, SHORT.replace('"fluid"', '"rigid"'), name="other.toml")
     with pytest.raises(HpcrowdError, match='users is "fluid" there and "rigid" here'):

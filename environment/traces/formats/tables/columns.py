@@ -33,12 +33,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.errors import ParseError, QuantityError, TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Column
 from hpcrowd.environment.requests import Ask
@@ -53,6 +54,12 @@ from hpcrowd.environment.traces.formats.common.names import (
     numbered_words,
 )
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
+from hpcrowd.environment.traces.formats.tables.common_names import (
+    fields_of,
+    guessed_mapping,
+    read_as,
+)
+from hpcrowd.environment.traces.formats.tables.mapped import trace_of_mapped
 from hpcrowd.environment.traces.formats.tables.text import (
     MAGIC,
     ParquetTable,
@@ -107,10 +114,7 @@ def trace_of_columns(table: Columns, header: Header | None = None) -> Trace:
     """
     names, numbers, words, source = table.names, table.numbers, table.words, table.source
     if not looks_like_columns(names):
-        raise TraceError(
-            f"{source}: no columns submit and run; it has {listed(names)}. Describe its columns "
-            "with --map (as --input-format table)"
-        )
+        raise TraceError(f"{source}: no columns submit and run; it has {listed(names)}")
     columns = {name: _wide(numbers(name)) for name in FIELDS if name in names}
     jobs = len(columns["submit"])
     for other, fields in OTHER_NAMES.items():
@@ -201,7 +205,23 @@ def named_columns(trace: Trace, lost: Losses) -> dict[str, list[str]]:
 
 
 def _parse_csv(data: bytes, source: str, options: FormatOptions) -> Trace:
-    return trace_of_columns(Table(data, source))
+    table = Table(data, source)
+    try:
+        return trace_of_columns(table)
+    except TraceError as error:
+        # A table of one's own, with common names of columns or with words where numbers belong.
+        cure = "--map FILE describes the columns of your own table"
+        try:
+            mapping = guessed_mapping(table)
+            if mapping is not None:
+                told = read_as(mapping)
+                return trace_of_mapped(table, replace(options, mapping=mapping), told)
+        except (TraceError, QuantityError) as other:
+            raise TraceError(f"{other}; {cure}") from None
+        if isinstance(error, ParseError):
+            where = (error.path, error.line, error.field, error.value)
+            raise ParseError(*where, f"{error.rule}; {cure}") from None
+        raise TraceError(f"{error}; {cure}") from None
 
 
 def _generate_csv(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
@@ -227,8 +247,10 @@ def _texts(trace: Trace, lost: Losses) -> dict[str, Iterable[str]]:
 
 
 def _looks_like(head: bytes) -> bool:
-    names = first_line(head).decode("latin-1").split(",")
-    return looks_like_columns([name.strip().strip('"') for name in names])
+    line = first_line(head).decode("latin-1").split(",")
+    names = [name.strip().strip('"') for name in line]
+    of_slurm = {"JobID", "State"} <= set(names)
+    return looks_like_columns(names) or (not of_slurm and bool(fields_of(names)))
 
 
 #: CSV with the columns of hpcrowd.

@@ -125,6 +125,13 @@ def _parse_parquet(file: Any, source: str, options: FormatOptions) -> Trace:
     return _trace(table, options)
 
 
+def trace_of_mapped(table: Columns, options: FormatOptions, read_as: str = "") -> Trace:
+    """Return the trace in a table; ``read_as`` is that of the trace."""
+    trace = _trace(table, options)
+    trace.read_as = read_as
+    return trace
+
+
 def _trace(table: Columns, options: FormatOptions) -> Trace:
     """Return the trace in a table."""
     given, source = _mapping(options), table.source

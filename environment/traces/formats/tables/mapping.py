@@ -32,6 +32,7 @@ is what was measured of a job, without cooling.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -176,7 +177,7 @@ class TableMapping(BaseModel):
         return self
 
 
-def read_mapping(path: Path) -> TableMapping:
+def read_mapping(path: str | os.PathLike[str]) -> TableMapping:
     """Read the mapping of a table's columns from a TOML file.
 
     Raises
@@ -184,6 +185,7 @@ def read_mapping(path: Path) -> TableMapping:
     QuantityError
         If it cannot be read, or something in it is wrong.
     """
+    path = Path(path)
     if not path.suffix and not path.exists():
         raise QuantityError(f"map {path}: no such file; of those with hpcrowd {path.name!r} is "
                             f"{not_one_of(path.name, READY)}")  # fmt: skip

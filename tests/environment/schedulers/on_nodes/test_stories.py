@@ -265,7 +265,7 @@ def test_own_order_gets_backfilling_on_nodes():
 def test_adaptive_hands_the_nodes_over():
     """The policy that takes over knows what runs where."""
     jobs = [{"cores": 3, **ON_ONE, "run": 100 + 7 * place, "at": place} for place in range(12)]
-    model = simulation(PAIR, "adaptive:every=60,overload-positive=sjf", *jobs)
+    model = simulation(PAIR, "adaptive:every=60s,overload-positive=sjf", *jobs)
     model.run()
     assert (model.jobs.state == State.COMPLETED).all()
     timeline = model.cluster.engine.timeline
@@ -280,7 +280,7 @@ EVERY_SECOND = SchedulingSettings(time_limit_period=1)
 KINDS = (
     "fcfs", "easy", "easy:backfill=sjbf", "easy:backfill=best-fit,order=-area", "sjf",
     "multi-queue:user-jobs=2", "fair-share", "creasy", "wfp3", "unicef:backfill=conservative",
-    "conservative", "selective", "adaptive:every=5", "easy:reservations=2,depth=9",
+    "conservative", "selective", "adaptive:every=5s", "easy:reservations=2,depth=9",
 )  # fmt: skip
 
 seeds = st.integers(0, 2**32 - 1)
@@ -324,7 +324,7 @@ def test_nothing_is_used_twice(policy, seed, estimates):
         assert not [one for one in left if "Resources" in one or "fits" in one]
 
 
-@pytest.mark.parametrize("policy", ["selective", "adaptive:every=5"])
+@pytest.mark.parametrize("policy", ["selective", "adaptive:every=5s"])
 def test_a_reservation_that_turns_out_to_be_for_now_is_a_start(policy):
     """No job holds nodes without running, for which others would wait for ever."""
     site, jobs = drawn(236)
