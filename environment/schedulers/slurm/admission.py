@@ -337,7 +337,7 @@ class Admission:
             return "PartitionNodeLimit"
         if not self._fits(demand):
             return "BadConstraints"
-        return self._unused.before(job, name) or self._unused.after(job, name)
+        return self._unused.always(job, name)
 
     def _barred(self, job: QueuedJob, partition: Partition) -> str:
         account = job.association.name

@@ -7,7 +7,7 @@ both before the association's and those above it (resource_limits page of Slurm)
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -108,6 +108,7 @@ class LimitKeeper:
         #: Whether jobs are charged for more than their cores.
         self.bills = self.minutes or any(one.billing_weights for one in partitions)
         self.bills |= any(one.usage_factor != 1 for one in every_qos)
+        self._both: dict[Hashable, tuple[Check, ...]] = {}
         #: Until when usage is known, s; of the plain form.
         self.calculated = 0
 
@@ -297,6 +298,15 @@ class LimitKeeper:
     def before(self, job: QueuedJob, partition: str) -> str:
         """Return why a job may not start, whatever it would get: numbers of jobs."""
         return self._first(self.checks_before(job, partition), job, partition)
+
+    def always(self, job: QueuedJob, partition: str) -> str:
+        """Return why a job may not start with what it asks, if nothing else runs."""
+        one = job.association
+        key = job.user, one.place, one.name, job.qos, partition
+        if key not in self._both:
+            both = self.checks_before(job, partition), self.checks_after(job, partition)
+            self._both[key] = tuple(check for checks in both for check in checks)
+        return self._first(self._both[key], job, partition) if self._both[key] else ""
 
     def after(
         self, job: QueuedJob, partition: str, holding: Holding | None = None, now: int = 0

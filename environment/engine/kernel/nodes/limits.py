@@ -166,14 +166,19 @@ def count_submitted(site: Site, option: int, sign: int) -> None:
 def count_started(site: Site, option: int, first: int, last: int, sign: int) -> None:
     """Note that a job has started (1) or ended (-1) with what it holds."""
     options, used, held = site.options, site.used, site.held
-    bill = sign * int(billed(site, option, held.table, 0, first, last))
+    bill, by_weights = 0, site.settings.billed
+    if by_weights:
+        bill = sign * int(billed(site, option, held.table, 0, first, last))
     for i in range(options.uses[option], options.uses_end[option]):
         use = site.checks.charged[i]
         used.run_jobs[use] += sign
         used.table[N.FIRST_TRES + N.T_NODES, use] += sign * (last - first)
         used.table[N.FIRST_TRES + site.settings.billing, use] += bill
         for share in range(first, last):
-            used.table[N.FIRST_TRES + N.T_CORES, use] += sign * held.cores[share]
+            cores = sign * held.cores[share]
+            used.table[N.FIRST_TRES + N.T_CORES, use] += cores
+            if not by_weights:
+                used.table[N.FIRST_TRES + site.settings.billing, use] += cores
             used.table[N.FIRST_TRES + N.T_MEMORY, use] += sign * held.memory[share]
             for kind in range(site.settings.kinds):
                 gpus = sign * held.table[N.S_GPUS + kind, share]

@@ -595,9 +595,19 @@ def test_settings_as_objects(read, pairs):
     check(machine.scheduling, bf_window=3600, bf_continue=True)
     assert "hal" == machine.name
     assert "config.json: TopologyPlugin=topology/tree" in machine.not_modelled
+    assert "tree" == machine.scheduling.topology
 
 
 def test_settings_that_are_no_objects_are_named(read):
     """A text in place of settings is an error in one line."""
     with pytest.raises(MachineError, match=r"config.json: config: neither an object nor a list"):
         read("NodeName=n1 CPUs=4\n", config_json='{"config": {"a": 1}, "config": [3]}')
+
+
+@pytest.mark.parametrize(
+    ("word", "jobs"), [("NO", 1), ("EXCLUSIVE", 1), ("FORCE", 4), ("FORCE:1", 1), ("YES:3", 3)]
+)
+def test_jobs_that_share_a_core(read, word, jobs):
+    """OverSubscribe says how many may; four without a number."""
+    machine = read(f"NodeName=n1 CPUs=4\nPartitionName=p Nodes=n1 OverSubscribe={word}\n")
+    assert jobs == machine.partitions[0].jobs_per_core
