@@ -15,7 +15,7 @@ from hpcrowd.scenarios.whatif import (
     shorter_jobs,
 )
 from hpcrowd.scenarios.whatif.change import groups_of
-from hpcrowd.scenarios.whatif.scripts import change_script
+from hpcrowd.scenarios.whatif.scripts import script as whatif_script
 
 from tests.scenarios.sweeps.sweep_cases import write_busy
 
@@ -82,7 +82,7 @@ def test_mistakes_are_one_line(name, tmp_path, capsys):
 def test_your_own_script_says_how_it_is_run(capsys, monkeypatch):
     """Its own file, not a module that does not exist."""
     monkeypatch.setattr("sys.argv", ["scripts/more_nodes.py"])
-    assert 2 == change_script("more_nodes", "More nodes", {"processors": "2x"})([])
+    assert 2 == whatif_script("more_nodes", lambda trace: [])([])
     assert "usage: python more_nodes.py TRACE (" in capsys.readouterr().err
 
 
