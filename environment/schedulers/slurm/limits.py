@@ -305,7 +305,12 @@ class LimitKeeper:
         key = job.user, one.place, one.name, job.qos, partition
         if key not in self._both:
             both = self.checks_before(job, partition), self.checks_after(job, partition)
-            self._both[key] = tuple(check for checks in both for check in checks)
+            self._both[key] = tuple(
+                check
+                for checks in both
+                for check in checks
+                if check.kind != N.MOST_RUNNING or not check.limit  # nothing runs
+            )
         return self._first(self._both[key], job, partition) if self._both[key] else ""
 
     def after(

@@ -291,8 +291,8 @@ class SlurmBook:
             keys += [requests[ask][rows] for ask in OF_ALL]
         first, which = alike(keys)
         numbers = np.zeros(len(first), np.int64)
-        for place, at in enumerate(first.tolist()):
-            key = tuple(int(column[at]) for column in keys)
+        known = map(tuple, np.array([column[first] for column in keys]).T.tolist())
+        for place, (at, key) in enumerate(zip(first.tolist(), known, strict=True)):
             if key not in self._alike:
                 self._alike[key] = len(self._groups)
                 self._groups.append(self._resolved(int(rows[at])))
