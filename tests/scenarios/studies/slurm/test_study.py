@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.features.series import pearson, spearman
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.requests import Ask
 from hpcrowd.scenarios.kinds.replay import replay as replay_log
 from hpcrowd.scenarios.studies.slurm import measures
 from hpcrowd.scenarios.studies.slurm.measures import by_cause, differences, mean, parting
@@ -22,12 +20,11 @@ from hpcrowd.scenarios.studies.slurm.outcomes import (
     effect_rows,
     effects_of,
     plans_of,
-    without_throttles,
 )
 from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
 from hpcrowd.scenarios.studies.slurm.records import Key, Submission, Try, load
 from hpcrowd.scenarios.studies.slurm.schedules import Schedule, Simulated, schedule_of
-from hpcrowd.scenarios.studies.slurm.simulated import replay, replayed
+from hpcrowd.scenarios.studies.slurm.simulated import replay
 from hpcrowd.scenarios.studies.slurm.study import compare_records, load_all, reproduce_slurm
 
 from tests.scenarios.studies.study_cases import CONF, shown
@@ -325,13 +322,10 @@ def test_mechanisms_are_switched_off_one_by_one(made):
     base = found["as recorded"].wait.median
     assert found["no backfilling"].wait.median > 1.02 * base
     for name in (
-        "no tiers of partitions", "no dependencies", "limits checked every second",
+        "no tiers of partitions", "no dependencies", "no throttles of arrays",
+        "limits checked every second",
     ):  # fmt: skip
         assert base != found[name].wait.median, name
-    run = replayed(record)
-    assert 1 == run.jobs.requests[Ask.THROTTLE].max()
-    without_throttles(run.jobs.requests)
-    assert UNKNOWN == run.jobs.requests[Ask.THROTTLE].max()
     # The machine has no GPUs, limits or QOS, and nothing preempts.
     for name in ("no preemption", "no limits of users and QOS", "no QOS in priorities"):
         assert base == found[name].wait.median, name
