@@ -224,8 +224,8 @@ def _tries(run: Replayed, policy: Slurm) -> tuple[Try, ...]:
         return UNKNOWN if second == UNKNOWN else second - run.shift
 
     for one in policy.ledger:
-        if one.row not in run.keys:
-            continue
+        if one.row not in run.keys or jobs.start[one.row] == UNKNOWN:
+            continue  # what was given up at its turn did not start
         trial = counts[one.row] = counts.get(one.row, -1) + 1
         last = one.end == UNKNOWN
         state = {
