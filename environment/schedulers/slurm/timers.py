@@ -1,12 +1,11 @@
 """When the timers of Slurm's controller go off.
 
 Passes over the whole queue come every 60 s, time limits are checked every 30 s, priorities are
-computed every few minutes, and a submission reaches the controller at some moment while sbatch
-runs. Backfill cycles come every 30 s; the first submission to an idle controller, which looks for
-work every second, sets their rhythm, within that second. None of this is in a log or a
-configuration, two runs of one plan differ in it, and a second more or less decides who gets a node
-that has just become free. A run with timers drawn at random is one draw of what Slurm could have
-done; look at several.
+computed every few minutes. Backfill cycles come every 30 s; the first submission to an idle
+controller, which looks for work every second, sets their rhythm, within that second. None of this
+is in a log or a configuration, two runs of one plan differ in it, and a second more or less decides
+who gets a node that has just become free. A run with timers drawn at random is one draw of what
+Slurm could have done; look at several.
 """
 
 from __future__ import annotations
@@ -17,11 +16,6 @@ from hpcrowd.environment.engine.kernel.nodes.site import LOOK_EVERY
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.streams import Streams
 
-#: Share of the time that sbatch takes until the controller has the job: with it, 2,902 of 3,007
-#: submissions of five recorded runs have the second that the controller says, the others one
-#: before or after; and half the width of the range around it in which a submission arrives.
-ARRIVED, AROUND = 0.7, 0.3
-
 
 class Timers(NamedTuple):
     """The phases of the timers of a run."""
@@ -29,7 +23,6 @@ class Timers(NamedTuple):
     backfill: float  #: s after the origin when the backfill scheduler looks; it did so before, too
     limit_check: int  #: second of the first check of time limits
     calculation: int  #: s until priorities are first computed anew; 0 for a whole period
-    arrived: float  #: share of the time that sbatch takes until the controller has a job
     full_pass: int  #: s from the first submission to the first pass over the whole queue
 
     def on(self, machine: Machine) -> Machine:
@@ -55,10 +48,13 @@ def drawn_timers(machine: Machine, number: int, seed: int = 0) -> Timers:
     """
     random = Streams(seed).generator("slurm", "phases", number)
     scheduling, priority = machine.scheduling, machine.priority
+    backfill = round(random.uniform(0, LOOK_EVERY) - LOOK_EVERY, 3)
+    limit_check = int(random.integers(scheduling.time_limit_period))
+    calculation = int(random.integers(priority.calculation_period))
+    random.random()  # nothing uses it; without it a seed would mean another full pass
     return Timers(
-        backfill=round(random.uniform(0, LOOK_EVERY) - LOOK_EVERY, 3),
-        limit_check=int(random.integers(scheduling.time_limit_period)),
-        calculation=int(random.integers(priority.calculation_period)),
-        arrived=round(random.uniform(ARRIVED - AROUND, ARRIVED + AROUND), 3),
+        backfill=backfill,
+        limit_check=limit_check,
+        calculation=calculation,
         full_pass=int(random.integers(max(scheduling.sched_interval, 1))),
     )

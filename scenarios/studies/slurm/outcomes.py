@@ -16,9 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.measures import (
     Comparison,
@@ -312,7 +310,7 @@ class Mechanism(NamedTuple):
     priority: Mapping[str, object] = {}
     #: Returns the machine without it, for what is not a setting.
     machine: Callable[[Machine], Machine] | None = None
-    requests: Callable[[Requests], None] | None = None  #: Takes it out of what jobs ask for.
+    columns: tuple[str, ...] = ()  #: Columns of the log that are left out.
     settings: Mapping[str, str] = {}  #: Settings of the replay.
 
     def without(self, machine: Machine) -> Machine:
@@ -330,11 +328,6 @@ def one_tier(machine: Machine) -> Machine:
     """Return the machine with all partitions in one tier."""
     tiers = [one.model_copy(update={"priority_tier": 1}) for one in machine.partitions]
     return machine.model_copy(update={"partitions": tuple(tiers)})
-
-
-def without_throttles(requests: Requests) -> None:
-    """Let any number of tasks of an array run at a time."""
-    requests[Ask.THROTTLE][:] = UNKNOWN
 
 
 #: The scheduler with another rule of placement.
@@ -358,7 +351,7 @@ MECHANISMS = (
         "placement: least loaded nodes first", settings={"scheduler": "slurm:placement=spread"}
     ),
     Mechanism("placement: best fit", settings={"scheduler": "slurm:placement=best-fit"}),
-    Mechanism("no throttles of arrays", requests=without_throttles),
+    Mechanism("no throttles of arrays", columns=("throttle", "eligible")),
     Mechanism("one planned task of an array", {"bf_max_job_array_resv": 1}),
     Mechanism("no dependencies", settings={"holds": "none"}),
     Mechanism("plans exact to the second", {"bf_resolution": 1}),
@@ -423,9 +416,7 @@ def _figures(
 
     record, mechanism = runs[task[0]], mechanisms[task[1]]
     machine = mechanism.without(machine_of(record))
-    run = replayed(record, seed + task[2], machine, **mechanism.settings)
-    if mechanism.requests is not None and run.jobs.requests is not None:
-        mechanism.requests(run.jobs.requests)
+    run = replayed(record, seed + task[2], machine, mechanism.columns, **mechanism.settings)
     found = schedule_on(record, run)
     starts = compare(found, schedule_of(record), record.plan, record.compared).starts
     return starts.mean, starts.median, starts.pearson, starts.waits[0]

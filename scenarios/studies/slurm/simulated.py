@@ -8,7 +8,7 @@ recorded, in a controller that decides nothing: what it says of priorities then 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop
@@ -134,12 +134,17 @@ def machine_of(record: Record) -> Machine:
 
 
 def replayed(
-    record: Record, seed: int = 0, machine: Machine | None = None, **settings: str
+    record: Record,
+    seed: int = 0,
+    machine: Machine | None = None,
+    without: Iterable[str] = (),
+    **settings: str,
 ) -> Replayed:
     """Return the replay of a recorded run by ``hpcrowd replay``, of what ``sacct`` printed.
 
-    Settings are those of a replay; its users are rigid. Raises TraceError if the run has no such
-    file.
+    Settings are those of a replay; its users are rigid. Columns of the log may be left out, named
+    as in :attr:`~hpcrowd.environment.traces.trace.Trace.extra`. Raises TraceError if the run has
+    no such file.
     """
     path = next((found for name in ACCOUNTS if (found := record.path(name)) is not None), None)
     if path is None:
@@ -150,6 +155,8 @@ def replayed(
         **{"scheduler": "slurm"} | settings,
     )  # fmt: skip
     trace = config.read()
+    for name in without:
+        trace.extra.pop(name, None)
     model = config.stage(trace).model
     place = {number: row for row, number in enumerate(model.jobs.number.tolist())}
     keys = {}
@@ -217,8 +224,8 @@ def _tries(run: Replayed, policy: Slurm) -> tuple[Try, ...]:
         return UNKNOWN if second == UNKNOWN else second - run.shift
 
     for one in policy.ledger:
-        if one.row not in run.keys:
-            continue
+        if one.row not in run.keys or jobs.start[one.row] == UNKNOWN:
+            continue  # what was given up at its turn did not start
         trial = counts[one.row] = counts.get(one.row, -1) + 1
         last = one.end == UNKNOWN
         state = {

@@ -22,8 +22,6 @@ def test_timers_are_anywhere_in_their_periods():
         values = [getattr(one, name) - least for one in draws]
         assert 0 <= min(values) < 0.05 * most
         assert 0.95 * most < max(values) < most
-    assert 0.4 <= min(one.arrived for one in draws) < 0.45
-    assert 0.95 < max(one.arrived for one in draws) <= 1
     scheduling = draws[3].on(site).scheduling
     assert draws[3].full_pass == scheduling.full_pass_phase
     assert draws[3][:3] == (
