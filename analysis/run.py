@@ -32,8 +32,9 @@ from hpcrowd.analysis.parts import RunParts
 from hpcrowd.analysis.recorded import LEAST_JOBS, far_from, is_base, recorded_metrics
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.engine.attempts import RECORDED, runs_of
+from hpcrowd.environment.errors import no_attribute
 from hpcrowd.environment.header import Header, without_found_size
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import is_multiple, notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.headers import date_in, notes_marked, with_values
 from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, jobs_in, smallest
@@ -185,6 +186,10 @@ def _preceded(jobs: JobTable, over: Int64s, first: Int64s, before: Int64s) -> tu
     return number, think
 
 
+#: What :meth:`Run.to_frame` computes of each job.
+OF_JOBS = ("wait", "response", "slowdown", "bounded_slowdown", "lateness")
+
+
 @dataclass
 class Run:
     """The result of a simulation.
@@ -250,6 +255,30 @@ class Run:
             why = f"the smallest asks for {plural(smallest, 'processor')} of {self.processors:,}"
         cure = "check MaxProcs in the header of the trace, or set the size of the machine"
         return f"all {plural(len(self.jobs), 'job')} rejected: {why}; {cure}"
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.jobs)
+
+    def __bool__(self) -> bool:
+        """Return True, also without jobs."""
+        return True
+
+    if not TYPE_CHECKING:  # which would take every name for one that is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Say in one line how to get what people try."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            frame = [column.name.lower() for column in Column]
+            ways = {
+                one: f"run.to_frame()[{one!r}] has it, job by job" for one in (*frame, *OF_JOBS)
+            }
+            ways |= {metric.name: f"it is run.metrics[{metric.name!r}]" for metric in METRICS}
+            ways |= dict.fromkeys(
+                ("plot", "show", "gantt"), "hc.gantt(run) and hc.pictures draw runs"
+            )
+            raise no_attribute(self, name, ways)
 
     def __repr__(self) -> str:
         return f"<Run {self.label}: {len(self.jobs):,} jobs>"

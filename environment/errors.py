@@ -26,7 +26,7 @@ title or what is already on it. Every exception passes its message through :func
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -221,6 +221,13 @@ class PredictorError(HpcrowdError, RuntimeError):
 
 class SimulationError(HpcrowdError, RuntimeError):
     """Users or the run loop requested something impossible, such as a submission in the past."""
+
+
+def no_attribute(what: object, name: str, ways: Mapping[str, str]) -> AttributeError:
+    """Return the error for an attribute that people try, with the way to what it means."""
+    way = f"; {ways[name]}" if name in ways else ""
+    message = f"a {type(what).__name__.lower()} has no attribute {name!r}{way}"
+    return AttributeError(message, name=name, obj=what)
 
 
 class FixedError(HpcrowdError, AttributeError):

@@ -18,7 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import DAY, Clock
-from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
+from hpcrowd.environment.errors import (
+    QuantityError,
+    TraceError,
+    check_choice,
+    no_attribute,
+)
 from hpcrowd.environment.header import MEASURED, Header, MachineSize, machine_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
@@ -156,6 +161,15 @@ class Trace:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.columns[name]
+
+    if not TYPE_CHECKING:  # which would take every name for one that is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Say in one line how to get what people try."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            ways = {one: f"it is trace[{one!r}], {MEANING[one]}" for one in FIELDS}
+            raise no_attribute(self, name, ways)
 
     def __repr__(self) -> str:
         return f"<Trace {self.source}: {len(self):,} jobs>"

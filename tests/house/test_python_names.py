@@ -1,5 +1,6 @@
 """What helps people in Python: signatures, paths, numbers, suggestions, frames, notebooks."""
 
+import copy
 import inspect
 import re
 from collections.abc import Callable
@@ -180,3 +181,29 @@ def test_tables_for_notebooks(log):
     assert ["processors", "4"] == shown["Cluster"][1:3]
     assert "units submitted" in shown["ReplayUser"]
     assert ["ThinkTime", "when", "SessionGraph"] == shown["ThinkTime"][:3]
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "way"),
+    [
+        ("run", "wait", "a run has no attribute 'wait'; run.to_frame()['wait'] has it, job by job"),
+        ("run", "utilization", "'utilization'; it is run.metrics['utilization']"),
+        ("run", "plot", "'plot'; hc.gantt(run) and hc.pictures draw runs"),
+        ("run", "waits", "a run has no attribute 'waits'"),
+        ("trace", "wait", "'wait'; it is trace['wait'], s; from submission to start"),
+        ("trace", "_private", "_private"),
+    ],
+)
+def test_attributes_that_people_try(log, what, name, way):
+    """The error is an AttributeError, and says how to get what is meant."""
+    with pytest.raises(AttributeError) as error:
+        getattr(replay(log) if what == "run" else log, name)
+    assert str(error.value).endswith(way)
+    assert not hasattr(log, name)
+
+
+def test_a_run_is_as_long_as_it_has_jobs(log):
+    """It is true, also without jobs; and it can be copied."""
+    run = replay(log)
+    assert (len(log), True) == (len(run), bool(run))
+    assert copy.deepcopy(run).metrics == run.metrics
