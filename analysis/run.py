@@ -31,6 +31,7 @@ from hpcrowd.analysis.metrics import (
 from hpcrowd.analysis.parts import RunParts
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.engine.attempts import RECORDED, runs_of
+from hpcrowd.environment.errors import ResultsError, echo
 from hpcrowd.environment.header import Header, without_found_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
@@ -456,6 +457,14 @@ class Run:
         header = with_values(Header(lines), replaced)
         header.lines.append(f"; Note: simulated by hpcrowd: {self.label}".encode())
         return header
+
+
+def check_run(given: Any) -> None:
+    """Check that something is a run; a ResultsError says how one is had."""
+    if not isinstance(given, Run):
+        raise ResultsError(
+            f"{echo(given)}: not a run; hc.replay(trace) makes one, and hc.read_run(path) reads one"
+        )
 
 
 def assumptions_of(run: Run) -> list[str]:

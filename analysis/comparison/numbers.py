@@ -498,14 +498,18 @@ class Comparison:
         }
 
 
-def compare(runs: Sequence[Run | str | os.PathLike[str]], *, seed: int = 0) -> Comparison:
+#: A run, or where it is.
+OneRun = Run | str | os.PathLike[str]
+
+
+def compare(*runs: OneRun | Sequence[OneRun], seed: int = 0) -> Comparison:
     """Compare two or more runs.
 
     Parameters
     ----------
     runs
-        Runs, folders of results or recorded traces; the others are compared with the first. Runs
-        whose configurations differ only in the seed become one group.
+        Runs, folders of results or recorded traces, or one list of them; the others are compared
+        with the first. Runs whose configurations differ only in the seed become one group.
     seed
         Seed of the bootstrap over users.
 
@@ -521,16 +525,19 @@ def compare(runs: Sequence[Run | str | os.PathLike[str]], *, seed: int = 0) -> C
 
     Examples
     --------
-    >>> compare(["runs/rigid"])
+    >>> compare("runs/rigid")
     Traceback (most recent call last):
     ...
     hpcrowd.environment.errors.QuantityError: 1 run: nothing to compare it with; give two or more
     """
-    if len(runs) < 2:
+    given: list[OneRun] = []
+    for one in runs:
+        given += one if isinstance(one, list | tuple) else [one]  # type: ignore[list-item]
+    if len(given) < 2:
         raise QuantityError(
-            f"{plural(len(runs), 'run')}: nothing to compare it with; give two or more"
+            f"{plural(len(given), 'run')}: nothing to compare it with; give two or more"
         )
-    read = [run if isinstance(run, Run) else read_run(run) for run in runs]
+    read = [run if isinstance(run, Run) else read_run(run) for run in given]
     return Comparison(group_runs(read), seed)
 
 

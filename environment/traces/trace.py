@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import DAY, Clock
-from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
+from hpcrowd.environment.errors import QuantityError, TraceError, check_choice, echo
 from hpcrowd.environment.header import MEASURED, Header, MachineSize, machine_size
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
@@ -247,6 +247,18 @@ class Trace:
             *self.doubts,
             *assumed(self.size.note, Clock.of(self.header).note),
         ]
+
+
+def as_trace(given: Any) -> Trace:
+    """Return a trace; of a run, which has ``to_trace``, its own.
+
+    Raises TraceError when it is something else.
+    """
+    if isinstance(given, Trace):
+        return given
+    if hasattr(given, "to_trace"):
+        return given.to_trace()  # type: ignore[no-any-return]
+    raise TraceError(f"{echo(given)}: neither a trace nor a run; hc.read_trace(path) reads a trace")
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:

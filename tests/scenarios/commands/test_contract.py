@@ -115,7 +115,7 @@ MISTAKES = [
     ("replay log.swf --requested tsafrir:30m", "'tsafrir:30m': longest request 1800 s: must be"),
     ("replay log.swf --requested at-least", "'at-least': not known; choose given, or for example"),
     ("replay log.swf --job-processors some", "'some': not known; choose requested, allocated"),
-    ("replay log.swf --seed -1", "seed -1: Input should be greater"),
+    ("replay log.swf --seed -1", "seed -1: must be 0 or more"),
     ("replay odd.swf --strict", "no processors"),
     ("replay none.swf --users folder.toml", "folder.toml: cannot be read: "),
     ("replay none.swf --users binary.toml", "binary.toml: not TOML: "),
