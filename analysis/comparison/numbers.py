@@ -25,7 +25,15 @@ from hpcrowd.analysis.comparison.given_up import (
     given_up_in,
     given_up_in_both,
 )
-from hpcrowd.analysis.metrics import METRICS, OTHER_WORDS, PER_USER, Metric, per_user
+from hpcrowd.analysis.metrics import (
+    METRICS,
+    OTHER_WORDS,
+    PER_USER,
+    Metric,
+    format_metric,
+    per_user,
+    words_of,
+)
 from hpcrowd.analysis.paired import (
     CONFIDENCE,
     Difference,
@@ -41,7 +49,7 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.output.guard import checksum_of_values
-from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.quantities import MOST_SHOWN, notebook_table, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,6 +265,21 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {'; '.join(group.label for group in self.groups)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the means of all groups, for notebooks."""
+        rows = [
+            (
+                words_of(name),
+                "; ".join(
+                    format_metric(name, None if one is None else one.mean)
+                    for one in found[:MOST_SHOWN]
+                ),
+            )
+            for name, found in self.estimates.items()
+            if any(one is not None and one.mean for one in found)
+        ]
+        return notebook_table(repr(self), rows)
 
     @property
     def runs(self) -> list[Run]:

@@ -178,11 +178,18 @@ class Trace:
         """Return the jobs as recorded in a pandas frame, a column for each field; -1 is unknown.
 
         Names of users, groups and others are in columns such as ``user_name``, if the log has them;
-        columns of other formats follow.
+        columns of other formats follow. As in the frame of a run there are ``processors``
+        (allocated, else requested), ``run_time``, ``start`` and ``end`` as well.
         """
         import pandas as pd
 
         frame = pd.DataFrame({name: self[name] for name in FIELDS}, copy=True)
+        held, wait, run = frame["allocated_processors"], frame["wait"], frame["run"]
+        start = frame["submit"] + wait.astype(np.float64 if wait.dtype.kind == "f" else np.int64)
+        start = start.where((wait >= 0) & (frame["submit"] >= 0), UNKNOWN)
+        frame["processors"] = held.where(held > 0, frame["requested_processors"])
+        frame["run_time"], frame["start"] = run, start
+        frame["end"] = (start + run).where((start >= 0) & (run >= 0), UNKNOWN)
         for name, words in self.names.items():
             frame[f"{name}_name"] = frame[name].map(words)
         return frame.assign(**self.extra)

@@ -29,7 +29,7 @@ from hpcrowd.analysis.forecast.site_bounds import (
 from hpcrowd.environment.clock import HOUR, parse_moment
 from hpcrowd.environment.cluster import HOME, ClusterSpec
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
-from hpcrowd.environment.quantities import format_duration
+from hpcrowd.environment.quantities import MOST_SHOWN, format_duration, notebook_table, plural
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.state.fitted import FITTING, Fitted
 from hpcrowd.environment.state.state import ClusterState
@@ -69,7 +69,7 @@ RAW = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Found:
     """What a forecast says."""
 
@@ -78,6 +78,24 @@ class Found:
     #: How much of the effect of the first change users who react eat up; None if users do not.
     eaten: EatenUp | None
     futures: list[Future]  #: The futures.
+
+    def __repr__(self) -> str:
+        found = self.answers
+        return f"<Forecast of {plural(len(found.jobs), 'job')} by {len(self.futures)} futures>"
+
+    def _repr_html_(self) -> str:
+        """Return until when it goes, and when the first jobs start, for notebooks."""
+        found = self.answers
+        ahead = found.until - found.now
+        rows = [("futures", f"{found.futures:,}", f"{format_duration(ahead)} ahead")]
+        rows += [
+            (one.name, f"starts within {format_duration(ahead)}: {100 * one.within:.0f} %",
+             one.reason)
+            for one in found.jobs[:MOST_SHOWN]
+        ]  # fmt: skip
+        if len(found.jobs) > MOST_SHOWN:
+            rows.append(("...", f"{len(found.jobs) - MOST_SHOWN:,} more", "in answers.jobs"))
+        return notebook_table(repr(self), rows)
 
 
 class Forecast(ForecastSettings):
