@@ -255,7 +255,9 @@ RULES = {
 def _rule(mistake: ErrorDetails) -> str:
     """Return the rule that a mistake breaks, in our words where there are some."""
     try:
-        return RULES[mistake["type"]].format(**mistake.get("ctx", {}))
+        known = mistake.get("ctx", {}).items()
+        numbers = {one: f"{n:.10g}" if isinstance(n, float) else n for one, n in known}
+        return RULES[mistake["type"]].format(**numbers)
     except KeyError:
         message = mistake["msg"].removeprefix("Value error, ")
         return message.replace("Input should be", "must be").replace("Input should", "must")

@@ -62,7 +62,7 @@ MISTAKES = [
     ("calibrate known.toml log.swf --free users.0.line.slope", "write NAME=LOW..HIGH"),
     ("calibrate known.toml log.swf --free users.0.line.slope=2..1", "must be less than the second"),
     ("calibrate known.toml log.swf --free users.0.line.slop=0..1", "slop: no such setting"),
-    ("calibrate known.toml log.swf --free users.0.line.slope=-1..1", "greater than or equal to 0"),
+    ("calibrate known.toml log.swf --free users.0.line.slope=-1..1", "must be 0 or more"),
     ("calibrate known.toml log.swf --free users.3.line.slope=0..1", "no such element; there are 1"),
     ("calibrate known.toml log.swf --free users.0.behaviour=0..1", "behaviour"),
     (f"{FREE} --compare thin,night,x", "compare 'x': not known"),
