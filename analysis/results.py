@@ -46,7 +46,7 @@ import numpy as np
 
 from hpcrowd.analysis.parts import PARTS, RunParts, read_table, write_table
 from hpcrowd.analysis.recorded import as_recorded
-from hpcrowd.analysis.run import Reading, Run
+from hpcrowd.analysis.run import Reading, Run, check_run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING
 from hpcrowd.environment.engine.attempts import RECORDED, Attempt
@@ -103,6 +103,7 @@ STATES = {state.name.lower(): state for state in State}
 
 def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = True) -> None:
     """Write the results of a run to a folder that appears only when it is complete."""
+    check_run(run)
     with whole_folder(folder) as place:
         write_run(run, place, plots=plots)
 

@@ -32,7 +32,7 @@ from hpcrowd.analysis.parts import RunParts
 from hpcrowd.analysis.recorded import LEAST_JOBS, far_from, is_base, recorded_metrics
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.engine.attempts import RECORDED, runs_of
-from hpcrowd.environment.errors import no_attribute
+from hpcrowd.environment.errors import ResultsError, echo, no_attribute
 from hpcrowd.environment.header import Header, without_found_size
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import is_multiple, notebook_table, plural, round_half_up
@@ -515,6 +515,14 @@ def warnings_of(run: Run) -> list[str]:
     base = is_base(run.configuration, run.processors, trace.processors)
     far = far_from(recorded_of(run), run.metrics) if base else ""
     return [*run.remarks, *([far] if far else [])]
+
+
+def check_run(given: Any) -> None:
+    """Check that something is a run; a ResultsError says how one is had."""
+    if not isinstance(given, Run):
+        raise ResultsError(
+            f"{echo(given)}: not a run; hc.replay(trace) makes one, and hc.read_run(path) reads one"
+        )
 
 
 def assumptions_of(run: Run) -> list[str]:

@@ -25,6 +25,7 @@ PARTS = {
         environment/traces/formats/common/names environment/traces/formats/common/site_columns
         environment/traces/requested_times agents/populations/population
         agents/populations/mixture analysis/html analysis/pictures/plots
+        analysis/pictures/shown
         """,
     "policies": """
         environment/schedulers/policies/

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -13,9 +14,13 @@ import numpy as np
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.limits.numbers import check_within
+from hpcrowd.environment.limits.numbers import LATEST_MOMENT, check_within
+from hpcrowd.environment.quantities import parse_duration
 
 HOUR, DAY, WEEK = 3600, 86400, 604800  #: seconds
+
+#: What is between the moments of a window.
+BETWEEN = ".."
 
 #: Unix time of the first Monday, 00:00: Unix time 0 was a Thursday.
 FIRST_MONDAY = 4 * DAY
@@ -219,11 +224,57 @@ def zone_in(value: str | None) -> tzinfo | None:
     return zone
 
 
-def second_of(moment: Moment, clock: Clock) -> int:
-    """Return a moment as a second of the run.
+def parse_moment(value: Any) -> int | datetime:
+    """Return a second of the run, or a local date and time.
+
+    Values are seconds; durations since the origin, such as ``2d 16h``; or a date and time of ISO
+    8601, such as ``1996-10-14 16:00``, as text or as in TOML.
+    """
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime.combine(value, time())
+    if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > LATEST_MOMENT:
+            raise QuantityError(f"moment {value}: later than {LATEST_MOMENT:,} s")
+        return value
+    if isinstance(value, str) and value.strip():
+        try:
+            alone = f"{value.strip()}s"  # s of the run, as a number is
+            parts = [alone] if value.strip().isdecimal() else value.split()
+            return sum(map(parse_duration, parts))
+        except QuantityError:
+            pass
+        try:
+            return datetime.fromisoformat(value.strip())
+        except ValueError:
+            pass
+    raise QuantityError(
+        f"moment {value!r}: neither s of the run, nor durations such as '2d 16h', nor a date such "
+        "as '1996-10-14 16:00'"
+    )
+
+
+def parse_window(text: str) -> tuple[Moment | None, Moment | None]:
+    """Return the moments of a window such as ``1996-10-14..1996-10-15 12:00``; None for open ends.
+
+    Raises QuantityError when it is not two moments with dots between them.
+    """
+    parts = text.split(BETWEEN)
+    if len(parts) != 2:
+        raise QuantityError(
+            f"window {text!r}: has to be FROM..TO, such as 2d..3d or '1996-10-14..1996-10-15 12:00'"
+        )
+    begin, end = (parse_moment(part) if part.strip() else None for part in parts)
+    return begin, end
+
+
+def second_of(moment: Moment | str, clock: Clock) -> int:
+    """Return a moment as a second of the run; a text is read by :func:`parse_moment`.
 
     Raises QuantityError if it is a date and the trace has no start time.
     """
+    moment = parse_moment(moment)
     if not isinstance(moment, datetime):
         return moment
     if clock.nominal:

@@ -31,7 +31,7 @@ from hpcrowd.environment.limits.numbers import (
 from hpcrowd.environment.quantities import notebook_table, plural
 from hpcrowd.environment.schedulers.base import Scheduler, WaitingReason
 from hpcrowd.environment.schedulers.estimates import Estimates, Predictor, parse_estimates
-from hpcrowd.environment.schedulers.names import scheduler_for
+from hpcrowd.environment.schedulers.names import own_scheduler, scheduler_for
 
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.attempts import Attempt
@@ -74,6 +74,8 @@ class ClusterSpec:
     estimates: str | Estimates | Predictor = "requested"
 
     def __post_init__(self) -> None:
+        if isinstance(self.scheduler, type):
+            object.__setattr__(self, "scheduler", own_scheduler(self.scheduler))
         # Of two clusters, one may be as slow and the other as fast as can be.
         check_within("speed", self.speed, LEAST_SPEED / MOST_SPEED, MOST_SPEED / LEAST_SPEED)
 

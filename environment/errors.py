@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 
 #: Most characters of one value that a message repeats; some repeat it twice.
@@ -234,6 +235,41 @@ class FixedError(HpcrowdError, AttributeError):
     """Something was assigned that does not change like that; the message says how it changes."""
 
 
+#: Rules by the kind of a mistake that pydantic finds, with what it knows of it in braces.
+RULES = {
+    "greater_than_equal": "must be {ge} or more",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be {le} or less",
+    "less_than": "must be less than {lt}",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "finite_number": "must be a finite number",
+    "too_short": "must have {min_length} or more",
+    "too_long": "must have {max_length} or fewer",
+    "string_too_short": "must have {min_length} characters or more",
+    "string_too_long": "must have {max_length} characters or fewer",
+} | {
+    f"{kind}_{end}": f"must be {what}"
+    for kind, what in (
+        ("int", "a whole number"), ("float", "a number"), ("bool", "true or false"),
+        ("string", "a text"), ("list", "a list"), ("tuple", "a list"), ("dict", "a table"),
+        ("model", "a table"), ("dataclass", "a table"), ("path", "a path"),
+        ("model_attributes", "a table"),
+    )
+    for end in ("type", "parsing", "parsing_size", "from_float")
+}  # fmt: skip
+
+
+def _rule(mistake: ErrorDetails) -> str:
+    """Return the rule that a mistake breaks, in our words where there are some."""
+    try:
+        known = mistake.get("ctx", {}).items()
+        numbers = {one: f"{n:.10g}" if isinstance(n, float) else n for one, n in known}
+        return RULES[mistake["type"]].format(**numbers)
+    except KeyError:
+        message = mistake["msg"].removeprefix("Value error, ")
+        return message.replace("Input should be", "must be").replace("Input should", "must")
+
+
 def first_mistake(error: ValidationError, known: Iterable[str] = ()) -> str:
     """Return the first mistake that pydantic found: where, value, rule.
 
@@ -247,7 +283,7 @@ def first_mistake(error: ValidationError, known: Iterable[str] = ()) -> str:
         place += f"[{part}]" if isinstance(part, int) else f".{name}" if place else name
     if isinstance(cause, HpcrowdError):
         return f"{place}: {cause}" if len(first["loc"]) > 1 else str(cause)
-    rule = first["msg"].removeprefix("Value error, ")
+    rule = _rule(first)
     if first["type"] == "extra_forbidden":
         near = nearest(first["loc"][-1], known) if len(first["loc"]) == 1 else ""
         return f"{place}: no such setting; {near}the reference lists all settings"
@@ -255,6 +291,9 @@ def first_mistake(error: ValidationError, known: Iterable[str] = ()) -> str:
         name, given = first["ctx"]["discriminator"].strip("'"), first["ctx"]["tag"]
         known = first["ctx"]["expected_tags"].replace("'", "").split(", ")
         return f"{place}.{name} {echo(given)}: {not_one_of(given, known)}"
+    if first["type"] == "union_tag_not_found":
+        name = first["ctx"]["discriminator"].strip("'")
+        return f"{place}: {name} is missing, which says what it is; the reference lists its values"
     if first["type"] == "literal_error":
         rule = not_one_of(first["input"], re.findall(r"'([^']+)'", first["ctx"]["expected"]))
     if first["type"] == "missing":

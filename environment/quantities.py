@@ -219,7 +219,11 @@ def time_at_pace(times: NDArray[np.int64], pace: Fraction) -> NDArray[np.int64]:
     return np.where(times > 0, np.maximum(scaled, 1), times)
 
 
-def notebook_table(title: str, rows: Iterable[tuple[str, object] | tuple[str, object, str]]) -> str:
+#: Most rows, or groups in one, of a table in a notebook, which stays small (our choice).
+MOST_SHOWN = 30
+
+
+def notebook_table(title: str, rows: Iterable[tuple[object, ...]]) -> str:
     """Return an HTML table for notebooks: a title, and rows of name, value and maybe meaning."""
     lines = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows

@@ -37,7 +37,7 @@ class Work:
     def of(
         cls,
         jobs: JobTable,
-        definition: SessionDefinition | None = None,
+        definition: SessionDefinition | str | None = None,
         chains: Chains | None = None,
     ) -> Work:
         """Find the sessions in a table of jobs; see :func:`agents.work.sessions.find_sessions`.
@@ -56,6 +56,8 @@ class Work:
         QuantityError
             If only one of the two is given, or jobs cannot follow as given.
         """
+        if isinstance(definition, str):
+            definition = SessionDefinition.parse(definition)
         known = definition is not None and definition.kind == "preceding"
         if known and chains is None:
             raise QuantityError(

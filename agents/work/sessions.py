@@ -150,7 +150,7 @@ class Sessions:
         return range(int(self.user_first[place]), int(self.user_first[place + 1]))
 
 
-def find_sessions(jobs: JobTable, definition: SessionDefinition | None = None) -> Sessions:
+def find_sessions(jobs: JobTable, definition: SessionDefinition | str | None = None) -> Sessions:
     """Cut the recorded jobs into sessions and batches, and note both in the table.
 
     Parameters
@@ -158,7 +158,7 @@ def find_sessions(jobs: JobTable, definition: SessionDefinition | None = None) -
     jobs
         The table; its columns SESSION and BATCH are filled.
     definition
-        How; the default is ``arrival:60m``.
+        How, or its text; the default is ``arrival:60m``.
 
     Raises
     ------
@@ -167,6 +167,8 @@ def find_sessions(jobs: JobTable, definition: SessionDefinition | None = None) -
     """
     if not len(jobs):
         raise QuantityError("jobs: none in the table; sessions are cut out of at least one")
+    if isinstance(definition, str):
+        definition = SessionDefinition.parse(definition)
     definition = definition or SessionDefinition()
     rows = np.lexsort((np.arange(len(jobs)), jobs.recorded_submit, jobs.user))
     user = jobs.user[rows]

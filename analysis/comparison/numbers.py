@@ -25,7 +25,15 @@ from hpcrowd.analysis.comparison.given_up import (
     given_up_in,
     given_up_in_both,
 )
-from hpcrowd.analysis.metrics import METRICS, OTHER_WORDS, PER_USER, Metric, per_user
+from hpcrowd.analysis.metrics import (
+    METRICS,
+    OTHER_WORDS,
+    PER_USER,
+    Metric,
+    format_metric,
+    per_user,
+    words_of,
+)
 from hpcrowd.analysis.paired import (
     CONFIDENCE,
     Difference,
@@ -41,7 +49,7 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.output.guard import checksum_of_values
-from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.quantities import MOST_SHOWN, notebook_table, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,6 +265,21 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {'; '.join(group.label for group in self.groups)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the means of all groups, for notebooks."""
+        rows = [
+            (
+                words_of(name),
+                "; ".join(
+                    format_metric(name, None if one is None else one.mean)
+                    for one in found[:MOST_SHOWN]
+                ),
+            )
+            for name, found in self.estimates.items()
+            if any(one is not None and one.mean for one in found)
+        ]
+        return notebook_table(repr(self), rows)
 
     @property
     def runs(self) -> list[Run]:
@@ -498,14 +521,18 @@ class Comparison:
         }
 
 
-def compare(runs: Sequence[Run | str | os.PathLike[str]], *, seed: int = 0) -> Comparison:
+#: A run, or where it is.
+OneRun = Run | str | os.PathLike[str]
+
+
+def compare(*runs: OneRun | Sequence[OneRun], seed: int = 0) -> Comparison:
     """Compare two or more runs.
 
     Parameters
     ----------
     runs
-        Runs, folders of results or recorded traces; the others are compared with the first. Runs
-        whose configurations differ only in the seed become one group.
+        Runs, folders of results or recorded traces, or one list of them; the others are compared
+        with the first. Runs whose configurations differ only in the seed become one group.
     seed
         Seed of the bootstrap over users.
 
@@ -521,16 +548,19 @@ def compare(runs: Sequence[Run | str | os.PathLike[str]], *, seed: int = 0) -> C
 
     Examples
     --------
-    >>> compare(["runs/rigid"])
+    >>> compare("runs/rigid")
     Traceback (most recent call last):
     ...
     hpcrowd.environment.errors.QuantityError: 1 run: nothing to compare it with; give two or more
     """
-    if len(runs) < 2:
+    given: list[OneRun] = []
+    for one in runs:
+        given += one if isinstance(one, list | tuple) else [one]  # type: ignore[list-item]
+    if len(given) < 2:
         raise QuantityError(
-            f"{plural(len(runs), 'run')}: nothing to compare it with; give two or more"
+            f"{plural(len(given), 'run')}: nothing to compare it with; give two or more"
         )
-    read = [run if isinstance(run, Run) else read_run(run) for run in runs]
+    read = [run if isinstance(run, Run) else read_run(run) for run in given]
     return Comparison(group_runs(read), seed)
 
 

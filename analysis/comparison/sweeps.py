@@ -33,7 +33,13 @@ from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.output.whole import whole_file
-from hpcrowd.environment.quantities import format_duration, parse_factor
+from hpcrowd.environment.quantities import (
+    MOST_SHOWN,
+    format_duration,
+    notebook_table,
+    parse_factor,
+    plural,
+)
 from hpcrowd.environment.traces.trace import jobs_in
 
 if TYPE_CHECKING:
@@ -186,7 +192,7 @@ class Reporting:
     pictures: str = "png"  #: format of the pictures: ``png``, ``pdf`` or ``svg``
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepResult:
     """The results of a sweep."""
 
@@ -196,6 +202,18 @@ class SweepResult:
     #: ``error``.
     frame: pd.DataFrame
     reporting: Reporting  #: how they are reported
+
+    def __repr__(self) -> str:
+        return f"<SweepResult {self.name}: {plural(len(self.frame), 'run')}>"
+
+    def _repr_html_(self) -> str:
+        """Return the first means, for notebooks."""
+        rows = [
+            (", ".join(map(str, one.point.values())), words_of(one.metric), one.of,
+             f"{one.estimate.mean:,.6g}")
+            for one in self.lines[:MOST_SHOWN]
+        ]  # fmt: skip
+        return notebook_table(repr(self), rows)
 
     @classmethod
     def of(

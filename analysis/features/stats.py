@@ -16,8 +16,10 @@ from hpcrowd.analysis.features import jobs, users
 from hpcrowd.analysis.features import locality as repetition
 from hpcrowd.analysis.features.feature import Feature, Features, Group, measure
 from hpcrowd.analysis.features.workload import Settings, Which, Workload
+from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import TraceError, UnavailableError
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
+from hpcrowd.environment.traces.trace import Trace
 
 #: All groups, in the order in which they are shown.
 GROUPS: tuple[Group, ...] = (
@@ -35,17 +37,17 @@ FEATURES: dict[str, Feature] = {
 
 
 def read_workload(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Trace | Run,
     which: Which = "completed",
     settings: Settings | None = None,
     options: FormatOptions | None = None,
 ) -> Workload:
-    """Return the workload of a trace, or of a folder of results.
+    """Return the workload of a trace, of a run, or of a folder of results.
 
     Parameters
     ----------
     path
-        A trace in any format, or a folder that ``hpcrowd replay --out`` wrote.
+        A trace in any format, or a folder that ``hpcrowd replay --out`` wrote; or a trace or run.
     which, settings
         As for :meth:`hpcrowd.analysis.features.workload.Workload.from_trace`.
     options
@@ -59,6 +61,10 @@ def read_workload(
     from hpcrowd.analysis.results import read_results
     from hpcrowd.environment.traces.formats.registry import read_trace
 
+    if isinstance(path, Run):
+        return Workload.from_run(path, which, settings=settings)
+    if isinstance(path, Trace):
+        return Workload.from_trace(path, which, settings=settings)
     place = Path(path)
     if place.is_dir():
         return Workload.from_run(

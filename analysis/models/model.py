@@ -13,10 +13,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import ValidationError
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.traces.trace import Trace
 
 from hpcrowd.analysis.features.jobs import offered_load
 from hpcrowd.analysis.features.workload import Workload
@@ -154,7 +158,7 @@ def job_model(name: str) -> type[JobModel]:
 
 def fit(
     name: str,
-    workload: Workload,
+    workload: Workload | Run | Trace | str | os.PathLike[str],
     *,
     arrivals: str | None = None,
     cycle: Literal["weekly", "daily"] | None = None,
@@ -168,7 +172,7 @@ def fit(
     name
         A name of :data:`MODELS`.
     workload
-        Workload to fit to.
+        Workload to fit to; or a run or trace, or the path of one, of which completed jobs count.
     arrivals
         A name of :data:`ARRIVALS`; None for the default of the model.
     cycle
@@ -186,6 +190,10 @@ def fit(
     ModelFitError
         When the model cannot be fitted; the message has the parameter and the reason.
     """
+    if not isinstance(workload, Workload):
+        from hpcrowd.analysis.features.stats import read_workload
+
+        workload = read_workload(workload)
     jobs = job_model(name)
     times = arrival_model(arrivals or MODELS[name].arrivals)
     arrived = jobs.arriving(workload)

@@ -18,8 +18,8 @@ from hpcrowd.analysis import curves
 from hpcrowd.analysis.curves import processor_seconds, size_steps
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.density import density
-from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY
+from hpcrowd.analysis.run import Run, check_run
+from hpcrowd.environment.clock import DAY, Moment, parse_window, second_of
 from hpcrowd.environment.engine.attempts import runs_of
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
@@ -136,7 +136,7 @@ def _by_work(column: Int64s, jobs: JobTable, what: str, count: int) -> Looks:
 
 
 #: First and last second; None stands for the beginning or the end of the run.
-Window = tuple[int | None, int | None]
+Window = tuple[Moment | str | None, Moment | str | None]
 
 
 def busiest_day(run: Run) -> tuple[int, int] | None:
@@ -172,11 +172,14 @@ def window_name(run: Run, first: int, last: int) -> str:
     return f"{begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}"
 
 
-def find_window(run: Run, window: Window | None) -> tuple[int, int]:
+def find_window(run: Run, window: Window | str | None) -> tuple[int, int]:
     """Return the window that :func:`gantt` draws, s; a QuantityError says that it is empty."""
     if window is None:
         return busiest_day(run) or (0, DAY)
-    first, last = window
+    pair = parse_window(window) if isinstance(window, str) else window
+    if len(pair) != 2:
+        raise QuantityError(f"window {pair!r}: not a pair of moments, nor a text such as '2d..3d'")
+    first, last = (None if one is None else second_of(one, run.clock) for one in pair)
     begin, end = curves.span_of(run.runs) or (0, 1)
     first = begin if first is None else first
     last = max(end, begin + 1) if last is None else last
@@ -225,7 +228,7 @@ LETTER = 6.0, 11.0
 
 def gantt(
     run: Run,
-    window: Window | None = None,
+    window: Window | str | None = None,
     *,
     by: str = "user",
     promises: bool = False,
@@ -240,8 +243,9 @@ def gantt(
         A run; :func:`hpcrowd.analysis.results.read_run` reads one from a folder of results or
         from a recorded trace.
     window
-        First and last second since the origin; None for either stands for the beginning or end of
-        the run. None instead of the pair stands for the :func:`busiest_day`.
+        First and last second since the origin, or dates, or a text such as ``2d..3d``; None for
+        either stands for the beginning or end of the run. None instead of the pair stands for the
+        :func:`busiest_day`.
     by
         What to colour by: ``user``, ``queue``, ``cluster`` or ``state``.
     promises
@@ -257,6 +261,7 @@ def gantt(
     QuantityError
         When the window is empty, or ``by`` or ``style`` is not known.
     """
+    check_run(run)
     check_choice("style", style, STYLES)
     check_choice("coloured by", by, COLOURED_BY)
     first, last = find_window(run, window)

@@ -93,11 +93,11 @@ def new_figure(width: float, height: float, title: str, subtitle: str = "") -> F
 
     A title or subtitle that does not fit is cut off.
     """
-    from matplotlib.figure import Figure
+    from hpcrowd.analysis.pictures.shown import ShownFigure
 
     title = shortened(title, int(TITLE_LETTERS * width))
     subtitle = shortened(subtitle, int(SUBTITLE_LETTERS * width))
-    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
+    figure = ShownFigure(figsize=(width, height), dpi=DPI, facecolor="white")
     figure.text(0.012, 1 - 0.12 / height, title, va="top", fontsize=13, weight="bold")
     if subtitle:
         figure.text(0.012, 1 - 0.40 / height, subtitle, va="top", fontsize=9.5, color="#444444")

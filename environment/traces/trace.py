@@ -22,6 +22,7 @@ from hpcrowd.environment.errors import (
     QuantityError,
     TraceError,
     check_choice,
+    echo,
     no_attribute,
 )
 from hpcrowd.environment.header import MEASURED, Header, MachineSize, machine_size
@@ -192,11 +193,18 @@ class Trace:
         """Return the jobs as recorded in a pandas frame, a column for each field; -1 is unknown.
 
         Names of users, groups and others are in columns such as ``user_name``, if the log has them;
-        columns of other formats follow.
+        columns of other formats follow. As in the frame of a run there are ``processors``
+        (allocated, else requested), ``run_time``, ``start`` and ``end`` as well.
         """
         import pandas as pd
 
         frame = pd.DataFrame({name: self[name] for name in FIELDS}, copy=True)
+        held, wait, run = frame["allocated_processors"], frame["wait"], frame["run"]
+        start = frame["submit"] + wait.astype(np.float64 if wait.dtype.kind == "f" else np.int64)
+        start = start.where((wait >= 0) & (frame["submit"] >= 0), UNKNOWN)
+        frame["processors"] = held.where(held > 0, frame["requested_processors"])
+        frame["run_time"], frame["start"] = run, start
+        frame["end"] = (start + run).where((start >= 0) & (run >= 0), UNKNOWN)
         for name, words in self.names.items():
             frame[f"{name}_name"] = frame[name].map(words)
         return frame.assign(**self.extra)
@@ -261,6 +269,18 @@ class Trace:
             *self.doubts,
             *assumed(self.size.note, Clock.of(self.header).note),
         ]
+
+
+def as_trace(given: Any) -> Trace:
+    """Return a trace; of a run, which has ``to_trace``, its own.
+
+    Raises TraceError when it is something else.
+    """
+    if isinstance(given, Trace):
+        return given
+    if hasattr(given, "to_trace"):
+        return given.to_trace()  # type: ignore[no-any-return]
+    raise TraceError(f"{echo(given)}: neither a trace nor a run; hc.read_trace(path) reads a trace")
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:

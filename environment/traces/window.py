@@ -10,12 +10,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
+from hpcrowd.environment.clock import BETWEEN, WEEK, Clock, Moment, parse_window, second_of
 from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, name_of, numbers_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.headers import true_header
-from hpcrowd.environment.traces.trace import Trace, cut_references, smallest, take_jobs, tally
+from hpcrowd.environment.traces.trace import (
+    Trace,
+    as_trace,
+    cut_references,
+    smallest,
+    take_jobs,
+    tally,
+)
 
 #: Numbers of states in a trace, field 11, by word.
 STATES = {"completed": (1,), "failed": (0,), "cancelled": (5,), "unknown": (UNKNOWN,)}
@@ -54,8 +61,8 @@ class Windowed:
 
 def window(
     trace: Trace,
-    begin: Moment | None = None,
-    end: Moment | None = None,
+    begin: Moment | str | None = None,
+    end: Moment | str | None = None,
     *,
     only_users: Chosen | None = None,
     only_groups: Chosen | None = None,
@@ -76,7 +83,8 @@ def window(
     trace
         All jobs.
     begin, end
-        Seconds of the trace, or local dates and times; open unless given.
+        Seconds of the trace, local dates and times, or texts such as ``2d`` or
+        ``1996-10-14 16:00``; open unless given. ``begin`` may be both, such as ``2d..3d``.
     only_users, only_groups, only_queues
         Names, numbers, or ranges of numbers (of step 1), as a list or as a text such as
         ``ada,17,20-30``; all unless given. Groups are the accounts of most logs.
@@ -95,6 +103,9 @@ def window(
     TraceError
         If no job is left.
     """
+    trace = as_trace(trace)
+    if isinstance(begin, str) and BETWEEN in begin and end is None:
+        begin, end = parse_window(begin)
     clock = Clock.of(trace.header)
     first, last = (None if each is None else second_of(each, clock) for each in (begin, end))
     if first is not None and last is not None and first >= last:

@@ -26,15 +26,16 @@ from hpcrowd.analysis.forecast.site_bounds import (
     Withheld,
     promise_of,
 )
-from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.clock import HOUR, parse_moment
 from hpcrowd.environment.cluster import HOME, ClusterSpec
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
-from hpcrowd.environment.quantities import format_duration
+from hpcrowd.environment.quantities import MOST_SHOWN, format_duration, notebook_table, plural
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.state.fitted import FITTING, Fitted
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.formats.common.names import forget_names
 from hpcrowd.environment.traces.formats.registry import file_of
+from hpcrowd.environment.traces.trace import Trace, as_trace
 from hpcrowd.scenarios.engines import Engine, engine_of
 from hpcrowd.scenarios.forecasts.inputs import (
     is_state,
@@ -49,7 +50,6 @@ from hpcrowd.scenarios.forecasts.inputs import (
 from hpcrowd.scenarios.forecasts.making import make_futures, site_bounds_of, usual_engine
 from hpcrowd.scenarios.forecasts.settings import ForecastSettings
 from hpcrowd.scenarios.kinds.base import checksum
-from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.parts.machine import check_nameless
 from hpcrowd.scenarios.kinds.trace_settings import reading_options, reading_words
 from hpcrowd.scenarios.terminal import Progress
@@ -57,7 +57,6 @@ from hpcrowd.scenarios.terminal import Progress
 if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import LearnedModel
     from hpcrowd.analysis.forecast.judge import Subject
-    from hpcrowd.environment.traces.trace import Trace
 
 #: Shortest record with bounds of starts, s (our choice): what other logs show is of records of two
 #: hours and more, whose first job ended some time after their begin.
@@ -70,7 +69,7 @@ RAW = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Found:
     """What a forecast says."""
 
@@ -79,6 +78,24 @@ class Found:
     #: How much of the effect of the first change users who react eat up; None if users do not.
     eaten: EatenUp | None
     futures: list[Future]  #: The futures.
+
+    def __repr__(self) -> str:
+        found = self.answers
+        return f"<Forecast of {plural(len(found.jobs), 'job')} by {len(self.futures)} futures>"
+
+    def _repr_html_(self) -> str:
+        """Return until when it goes, and when the first jobs start, for notebooks."""
+        found = self.answers
+        ahead = found.until - found.now
+        rows = [("futures", f"{found.futures:,}", f"{format_duration(ahead)} ahead")]
+        rows += [
+            (one.name, f"starts within {format_duration(ahead)}: {100 * one.within:.0f} %",
+             one.reason)
+            for one in found.jobs[:MOST_SHOWN]
+        ]  # fmt: skip
+        if len(found.jobs) > MOST_SHOWN:
+            rows.append(("...", f"{len(found.jobs) - MOST_SHOWN:,} more", "in answers.jobs"))
+        return notebook_table(repr(self), rows)
 
 
 class Forecast(ForecastSettings):
@@ -394,4 +411,6 @@ def forecast(
         if name not in known:
             raise QuantityError(f"{name}: {not_one_of(name, sorted(known))}")
     given: Any = Path(source) if isinstance(source, str | os.PathLike) else source
+    if not isinstance(given, Path | ClusterState):
+        given = as_trace(given)
     return Forecast(given, **choices).run(progress)

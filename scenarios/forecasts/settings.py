@@ -9,7 +9,7 @@ from typing import Any
 
 from hpcrowd.analysis.forecast.futures import USERS
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
+from hpcrowd.environment.errors import QuantityError, check_choice, echo, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_RUNS, check_within
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.trace import Trace
@@ -111,6 +111,17 @@ class ForecastSettings:
     address: str | None = None
 
     def __post_init__(self) -> None:
+        for name in ("past", "platform", "keep"):
+            if isinstance(given := getattr(self, name), str):
+                object.__setattr__(self, name, Path(given))
+        for name, kind in (("machine", Path), ("jobs", str), ("instead", str), ("changes", str)):
+            given = getattr(self, name)
+            several = (given,) if isinstance(given, str | Path) else given
+            object.__setattr__(self, name, tuple(map(kind, several)))
+        try:
+            object.__setattr__(self, "days", float(self.days))
+        except (TypeError, ValueError):
+            raise QuantityError(f"days {echo(self.days)}: must be a number of days") from None
         check_within("days", self.days, 1 / 24, MOST_DAYS)
         check_choice("overrun", self.overrun, ("keep", "kill"))
         if self.users not in USERS and not self.users.startswith("learned:"):

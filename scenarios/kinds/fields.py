@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from contextvars import ContextVar
-from datetime import date, datetime, time
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -26,14 +25,18 @@ from pydantic import (
 
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.errors import QuantityError, first_mistake
-from hpcrowd.environment.limits.numbers import LATEST_MOMENT, LONGEST_DURATION
+from hpcrowd.environment.limits.numbers import LONGEST_DURATION
 from hpcrowd.environment.quantities import parse_duration, parse_processors
 from hpcrowd.environment.registry import NotLoaded, located, place_of
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 
 if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+
     from hpcrowd.agents.behaviours.activity import ActivityWindow
+else:
+    ModelMetaclass = type(BaseModel)
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -98,7 +101,19 @@ SchedulerChoice = Annotated[
 ]
 
 
-class Strict(BaseModel):
+class OneLine(ModelMetaclass):
+    """Makes a mistake in what a configuration is called with one line, as ``configure`` does."""
+
+    def __call__(cls, *args: Any, **values: Any) -> Any:
+        """Return the configuration with these settings."""
+        try:
+            return super().__call__(*args, **values)
+        except ValidationError as error:
+            known = getattr(cls, "model_fields", ())
+            raise QuantityError(first_mistake(error, known)) from None
+
+
+class Strict(BaseModel, metaclass=OneLine):
     """A part of a configuration: unknown settings are errors, and it cannot be changed later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -121,8 +136,6 @@ class Strict(BaseModel):
         where = f"{place}: " if place else ""
         try:
             return cls(**values)
-        except ValidationError as error:
-            raise QuantityError(f"{where}{first_mistake(error, cls.model_fields)}") from None
         except QuantityError as error:
             raise QuantityError(f"{where}{error}") from None
 
@@ -191,37 +204,6 @@ class HoursConfig(Strict):
         from hpcrowd.agents.behaviours.activity import ActivityWindow
 
         return ActivityWindow(self.opens, self.closes, tuple(map(DAYS.index, self.days)))
-
-
-def parse_moment(value: Any) -> int | datetime:
-    """Return a second of the run, or a local date and time.
-
-    Values are seconds; durations since the origin, such as ``2d 16h``; or a date and time of ISO
-    8601, such as ``1996-10-14 16:00``, as text or as in TOML.
-    """
-    if isinstance(value, datetime):
-        return value
-    if isinstance(value, date):
-        return datetime.combine(value, time())
-    if isinstance(value, int) and not isinstance(value, bool):
-        if abs(value) > LATEST_MOMENT:
-            raise QuantityError(f"moment {value}: later than {LATEST_MOMENT:,} s")
-        return value
-    if isinstance(value, str) and value.strip():
-        try:
-            alone = f"{value.strip()}s"  # s of the run, as a number is
-            parts = [alone] if value.strip().isdecimal() else value.split()
-            return sum(map(parse_duration, parts))
-        except QuantityError:
-            pass
-        try:
-            return datetime.fromisoformat(value.strip())
-        except ValueError:
-            pass
-    raise QuantityError(
-        f"moment {value!r}: neither s of the run, nor durations such as '2d 16h', nor a date such "
-        "as '1996-10-14 16:00'"
-    )
 
 
 def checked_preset(users: str, folder: Path) -> str:

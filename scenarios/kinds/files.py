@@ -103,7 +103,7 @@ def scenario_of(values: Mapping[str, Any], folder: Path) -> Scenario:
             message = f"{name}: {kind} has no such setting; {nearest(name, known)}it has "
             raise SettingError(message + ", ".join(known), [name])
     try:
-        scenario = settings(**{"folder": folder, **values})
+        scenario = settings.model_validate({"folder": folder, **values})
         scenario.check()
         return scenario
     except ValidationError as error:

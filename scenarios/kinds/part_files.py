@@ -39,7 +39,7 @@ from hpcrowd.agents.behaviours.parts import (
     parameters_of,
     taken_by,
 )
-from hpcrowd.environment.clock import Moment
+from hpcrowd.environment.clock import Moment, parse_moment
 from hpcrowd.environment.errors import (
     HpcrowdError,
     QuantityError,
@@ -52,7 +52,7 @@ from hpcrowd.environment.limits.numbers import LARGEST_SETTING
 from hpcrowd.environment.options import made, made_by_own, options_in
 from hpcrowd.environment.registry import NotLoaded, located, or_your_own
 from hpcrowd.environment.signals.signal import Signal, read_signal
-from hpcrowd.scenarios.kinds.fields import Duration, FileConfig, HoursConfig, Strict, parse_moment
+from hpcrowd.scenarios.kinds.fields import Duration, FileConfig, HoursConfig, Strict
 
 MomentText = Annotated[int | datetime, BeforeValidator(parse_moment)]
 

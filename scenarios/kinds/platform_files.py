@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
+from hpcrowd.environment.clock import parse_moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.kinds.fields import (
     Duration,
     FileConfig,
     SchedulerChoice,
     Strict,
-    parse_moment,
 )
 
 if TYPE_CHECKING:

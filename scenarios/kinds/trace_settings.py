@@ -28,6 +28,7 @@ from hpcrowd.environment.traces.trace import (
     Conversion,
     Conversions,
     Trace,
+    as_trace,
     assumed,
     jobs_from_trace,
 )
@@ -319,7 +320,7 @@ class TraceScenario(TraceReading, Scenario):
         )
 
     def given(self, trace: Trace | str | os.PathLike[str]) -> Trace:
-        """Return a trace as a function is given one: a trace, or the path of one to read.
+        """Return a trace as a function is given one: a trace, a run, or the path of one to read.
 
         It is an error if settings say how to read one that has been read already.
         """
@@ -331,7 +332,7 @@ class TraceScenario(TraceReading, Scenario):
                     f"{name}: the trace has been read already; give its path, or read it with "
                     "FormatOptions"
                 )
-        return trace
+        return as_trace(trace)
 
     def recorded(self, trace: Trace, conversion: Conversion) -> tuple[Conversions, Work]:
         """Return the jobs of a trace, and the sessions of all users."""

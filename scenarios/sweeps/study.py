@@ -287,7 +287,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     path = source.path
     source.only(IN_FILE)
     try:
-        study = Study(**source.values)
+        study = Study.model_validate(source.values)
     except ValidationError as error:
         raise source.mistake(first_mistake(error), error.errors()[0]["loc"]) from None
     base, folder = _base(source)

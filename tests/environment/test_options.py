@@ -254,7 +254,7 @@ def test_options_of_reactions_in_their_table(name):
     assert np.array_equal(behind, replay(**given(there, "")).jobs.matrix)
     with pytest.raises(QuantityError, match=f"{option} is also in the table; give it once"):
         replay(**given(there, f":{option}={value}"))
-    with pytest.raises(QuantityError, match=f"{option} 'x': Input should be a valid"):
+    with pytest.raises(QuantityError, match=f"{option} 'x': must be a "):
         replay(**given({"reactions": [{**table, option: "x"}]}, ""))
 
 

@@ -177,7 +177,7 @@ def test_tables_for_notebooks(log):
         html = re.sub(r"<style>.*?</style>", "", thing._repr_html_(), flags=re.DOTALL)
         shown[type(thing).__name__] = re.findall(r">([^<>]+)<", html)
     assert str(len(log)) in shown["Trace"]
-    assert "jobs_completed" in shown["Run"]
+    assert "completed jobs" in shown["Run"]
     assert ["processors", "4"] == shown["Cluster"][1:3]
     assert "units submitted" in shown["ReplayUser"]
     assert ["ThinkTime", "when", "SessionGraph"] == shown["ThinkTime"][:3]

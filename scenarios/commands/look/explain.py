@@ -13,12 +13,11 @@ import typer
 from hpcrowd.agents.behaviours.decisions import Kind, What
 from hpcrowd.analysis.accounts.decisions import decisions_of, word
 from hpcrowd.analysis.results import read_results
-from hpcrowd.environment.clock import moment, second_of
+from hpcrowd.environment.clock import moment, parse_moment, second_of
 from hpcrowd.environment.errors import QuantityError, ResultsError
 from hpcrowd.environment.jobs import UNKNOWN, State, number_of
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson
-from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.terminal import print_json
 
 if TYPE_CHECKING:

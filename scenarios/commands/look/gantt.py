@@ -16,10 +16,9 @@ from hpcrowd.analysis.curves import span_of
 from hpcrowd.analysis.pictures.gantt import find_window, fitting_style, gantt, window_name
 from hpcrowd.analysis.pictures.plots import check_picture, write_picture
 from hpcrowd.analysis.results import read_run
-from hpcrowd.environment.clock import second_of
+from hpcrowd.environment.clock import parse_window, second_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import Reading, TraceOrRun, reads_traces
-from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import progress_bar, reading, say
 
@@ -130,21 +129,3 @@ class GanttOption:
         why = ", the whole run" if whole else "" if asked else ", the busiest day"
         shown = f"{chosen}, " if style else ""
         return f"The Gantt picture is {self.path} ({shown}{window_name(run, *window)}{why})"
-
-
-def parse_window(text: str) -> tuple[Moment, Moment]:
-    """Return the two moments of a window such as ``1996-10-14..1996-10-15 12:00`` or ``2d..``."""
-    parts = text.split(BETWEEN)
-    if len(parts) != 2:
-        raise QuantityError(
-            f"window {text!r}: has to be FROM..TO, such as 2d..3d or '1996-10-14..1996-10-15 12:00'"
-        )
-    begin, end = (_moment(part) for part in parts)
-    return begin, end
-
-
-def _moment(part: str) -> Moment:
-    word = part.strip()
-    if not word:
-        return None
-    return int(word) if word.isdecimal() else parse_moment(word)

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hpcrowd.environment.clock import Clock, moment
+from hpcrowd.environment.clock import Clock, moment, parse_moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.environment.traces.window import STATES, Windowed, window
 from hpcrowd.scenarios.commands.options import AsJson, Reading, TracePath, reads_traces
-from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, standard_output

@@ -16,11 +16,10 @@ from hpcrowd.agents.behaviours.profiles import WeeklyProfile, check_prior
 from hpcrowd.agents.behaviours.triggers import Always, During, RecentWaits, WeekHours
 from hpcrowd.agents.populations.openness import Consequences
 from hpcrowd.behaviours import ActivityWindow, ContinuationLaw, LinearThink, Shifts, WeeklyWindow
-from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, parse_moment
 from hpcrowd.errors import QuantityError, SignalError
 from hpcrowd.power import Signal
 from hpcrowd.reactions import Budget, Cut, Delay, FairShareBelow, Reaction, SwitchPartition
-from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.part_files import reaction_from, settings_model, trigger_settings
 
 from tests.support.behaviours import refused
@@ -144,7 +143,7 @@ def during(**more):
          "wiat: no setting of do = 'renounce', when = 'recent-waits'; did you mean wait? "
          "choose wait, times, last, memory, share, probability, fatigue, recovery, name, rebound, "
          "rebound_after"),
-        ({"do": "degrade", "factor": 2, **PERIOD}, "factor 2: Input should be less than 1"),
+        ({"do": "degrade", "factor": 2, **PERIOD}, "factor 2: must be less than 1"),
         ({"do": "delay", "by": "soon", **PERIOD}, "duration 'soon': not a number with a unit"),
         ({"do": "switch", **PERIOD}, "to: missing; it has no default"),
         (during(), "when 'during': give either periods or hours"),
@@ -152,7 +151,7 @@ def during(**more):
         (during(periods=[["2d"]]), "periods[0][1]: missing"),
         (during(hours={"opens": "8h", "shuts": "9h"}), "hours.closes: missing; it has no default"),
         ({"do": "renounce", "when": "signal", "above": 5}, "file: missing; it has no default"),
-        ({"do": "renounce", "when": "recent-waits", "times": float("nan")}, "times nan: Input"),
+        ({"do": "renounce", "when": "recent-waits", "times": float("nan")}, "nan: must be a "),
         ({"do": "delay", "when": "budget", "kwh": 5, "per": "day"}, "per 'day'"),
     ],
 )  # fmt: skip

@@ -35,7 +35,7 @@ NODE, PARTITION, QOS, USER, RESERVATION = (
         (PARTITION * 2, "6: partition p: described"),
         ('[[nodes]]\nname = "n[3-5]"\ncores = 1\n', "5: node n3: described twice; remove one"),
         ('[[nodes]]\nname = "n[3"\ncores = 1\n', "5: host list 'n[3': brackets do not match"),
-        (NODE + "cores = 0\n", "6: nodes[1].cores 0: Input should be greater"),
+        (NODE + "cores = 0\n", "6: nodes[1].cores 0: must be 1 or more"),
         (NODE + "cores = 99999999999999999999\n", "6: nodes[1].cores 99999999999"),
         (NODE, "4: nodes[1].cores: missing; it has no default"),
         (NODE + 'cores = 1\nmemory = "lots"\n', "7: nodes[1].memory: memory 'lots': not a number"),

@@ -36,7 +36,7 @@ from hpcrowd.environment.traces.formats.common.files import (
 from hpcrowd.environment.traces.formats.common.names import NAMED, known, worded
 from hpcrowd.environment.traces.formats.common.site_columns import said_by_status
 from hpcrowd.environment.traces.headers import unix_origin
-from hpcrowd.environment.traces.trace import FIELDS, LINES, Trace
+from hpcrowd.environment.traces.trace import FIELDS, LINES, Trace, as_trace
 
 #: Odd values of a field, none of which can be read, after which the log is refused.
 MANY = 10
@@ -475,7 +475,7 @@ class Format:
         Parameters
         ----------
         trace
-            The trace.
+            The trace, or a run.
         path
             The file; it is complete or absent.
         options
@@ -494,5 +494,5 @@ class Format:
             If an option is not valid.
         """
         lost = Losses()
-        write_file(self.generate(trace, lost, options), path)
+        write_file(self.generate(as_trace(trace), lost, options), path)
         return lost

@@ -73,7 +73,7 @@ RESIZE = '[[changes]]\ndo = "resize"\n'
         ("", "changes: missing"),
         ('[[changes]]\ndo = "explode"', "explode"),
         (f"{RESIZE}at = 3", "processors: missing"),
-        (f"{RESIZE}at = 3\nprocessors = 0", "greater than or equal to 1"),
+        (f"{RESIZE}at = 3\nprocessors = 0", "must be 1 or more"),
         ('[[changes]]\ndo = "switch"\nat = 3\nscheduler = "nosuch"',
          "changes[0].switch.scheduler: scheduler 'nosuch': not known; choose fcfs"),
         ('resubmit_after = "never"\n[[changes]]\ndo = "down"\nat = 1', "duration 'never'"),
