@@ -81,7 +81,7 @@ policies = st.one_of(
     st.builds(
         lambda life, by, how: text(
             "fair-share",
-            **{"half-life": f"{life}s", "by": by, "shares": "2:3+1:0.7", "backfill": how},
+            **{"half-life": life, "by": by, "shares": "2:3+1:0.7", "backfill": how},
         ),
         st.sampled_from(["1s", "7s", "1h"]),
         st.sampled_from(["user", "group"]),
