@@ -10,7 +10,7 @@ import numpy as np
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
 from hpcrowd.analysis.features.workload import NUMBERS, Settings, Workload, whole
 from hpcrowd.analysis.models.jobs.locality import with_correlation
-from hpcrowd.analysis.models.model import WorkloadModel
+from hpcrowd.analysis.models.model import WorkloadModel, model_of
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Cycle, Drawn, Floats
 from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.clock import DAY, Clock
@@ -170,7 +170,7 @@ class Generated:
 
 
 def generate(
-    model: WorkloadModel,
+    model: WorkloadModel | str,
     *,
     jobs: int | None = None,
     days: float | None = None,
@@ -186,7 +186,7 @@ def generate(
     Parameters
     ----------
     model
-        Model to generate from.
+        Model to generate from: a fitted one, its file, or the name of a published one.
     jobs, days
         Number of jobs, or number of days; give one of the two.
     load
@@ -209,6 +209,8 @@ def generate(
     QuantityError
         When a number is out of range.
     """
+    if isinstance(model, str):
+        model = model_of(model, processors)
     processors = model.machine if processors is None else processors
     check_within("processors", processors, 1, MOST_PROCESSORS)
     if (jobs is None) == (days is None):

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -46,13 +46,16 @@ from hpcrowd.environment.machine.units import (
     Tres,
     is_optional,
 )
+from hpcrowd.environment.one_line import OneLine
 
 #: Largest number of a description, so that sums of them do not overflow.
 LARGEST_NUMBER = 2**53
 
 
-class Entry(BaseModel):
+class Entry(BaseModel, metaclass=OneLine):
     """A part of the description; unknown keys are errors."""
+
+    MISTAKE: ClassVar[type[MachineError]] = MachineError
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -402,7 +405,7 @@ class Machine(Entry):
             If they are wrong, or do not go with the others.
         """
         try:
-            return type(self)(**{**dict(self), **values})
+            return type(self).model_validate({**dict(self), **values})
         except ValidationError as error:
             raise MachineError(f"machine {', '.join(values)}: {first_mistake(error)}") from None
 

@@ -280,7 +280,8 @@ def as_trace(given: Any) -> Trace:
         return given
     if hasattr(given, "to_trace"):
         return given.to_trace()  # type: ignore[no-any-return]
-    raise TraceError(f"{echo(given)}: neither a trace nor a run; hc.read_trace(path) reads a trace")
+    what = echo(given) if isinstance(given, str | int | None) else f"a {type(given).__name__}"
+    raise TraceError(f"{what}: neither a trace nor a run; hc.read_trace(path) reads a trace")
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:

@@ -19,24 +19,20 @@ from pydantic import (
     InstanceOf,
     ModelWrapValidatorHandler,
     PlainSerializer,
-    ValidationError,
     model_validator,
 )
 
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.limits.numbers import LONGEST_DURATION
+from hpcrowd.environment.one_line import OneLine
 from hpcrowd.environment.quantities import parse_duration, parse_processors
 from hpcrowd.environment.registry import NotLoaded, located, place_of
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 
 if TYPE_CHECKING:
-    from pydantic._internal._model_construction import ModelMetaclass
-
     from hpcrowd.agents.behaviours.activity import ActivityWindow
-else:
-    ModelMetaclass = type(BaseModel)
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -99,18 +95,6 @@ SchedulerChoice = Annotated[
     BeforeValidator(_some_scheduler, json_schema_input_type=str),
     PlainSerializer(str, when_used="json"),
 ]
-
-
-class OneLine(ModelMetaclass):
-    """Makes a mistake in what a configuration is called with one line, as ``configure`` does."""
-
-    def __call__(cls, *args: Any, **values: Any) -> Any:
-        """Return the configuration with these settings."""
-        try:
-            return super().__call__(*args, **values)
-        except ValidationError as error:
-            known = getattr(cls, "model_fields", ())
-            raise QuantityError(first_mistake(error, known)) from None
 
 
 class Strict(BaseModel, metaclass=OneLine):

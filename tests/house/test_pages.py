@@ -21,6 +21,9 @@ SAMPLE = "KTH-SP2-1996-2.1-cln.swf.gz"
 #: How pages call a folder of real traces.
 SAMPLE_FOLDER = "traces"
 
+#: The tutorial, and the log that it begins with, which other pages take from there.
+TUTORIAL, SMALL = ROOT / "docs" / "tutorial" / "first-replay.md", "small.swf"
+
 #: Commands for a fresh machine, that continue for ever, or with own code (``test_own_code.py``):
 #: other tests and the reader run them.
 NOT_HERE = (
@@ -80,7 +83,10 @@ class Reader:
             (folder / SAMPLE_FOLDER).symlink_to(traces, target_is_directory=True)
 
     def read(self):
-        """Go through the page."""
+        """Go through the page, with the log of the tutorial if it is named."""
+        if "first-replay.md" in self.page.read_text():
+            log = next(one for one in blocks(TUTORIAL) if one.title == SMALL)
+            (self.folder / SMALL).write_text(log.body)
         printed: str | None = None
         for block in blocks(self.page):
             where = f"{self.page.relative_to(ROOT)}, line {block.line}"

@@ -248,7 +248,7 @@ def written(tmp_path_factory):
         for line in (
             "forecast log.swf --snapshot now.state.gz",
             "fit feitelson96 log.swf -o M.json",
-            "predict log.swf --train --budget 1 --out P.json",
+            "predict log.swf --train --budget 1s --out P.json",
         ):
             assert 0 == CliRunner().invoke(app, line.split()).exit_code
     return place

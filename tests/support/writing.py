@@ -45,6 +45,7 @@ COMMANDS = {
     "sessions": "sessions c.swf --user 1 --png out.png --force",
     "predict": "predict c.swf --model history --train --evaluations 3 --out out.json",
     "replay": "replay c.swf --out out",
+    "what-if": "what-if c.swf processors=2x --out out",
     "gantt": "replay c.swf --gantt out.png",
     "drawing": "gantt c.swf -o out.png",
     "resample": "resample c.swf --days 14 --warm-up 7d --users rigid --out out",

@@ -322,17 +322,18 @@ def machine_of(
     try:
         priority, scheduling = settings.priority(), settings.scheduling()
         settings.left()
-        return Machine(
-            name=name or "cluster",
-            nodes=tuple(nodes),
-            partitions=tuple(partitions),
-            qos=tuple(qos),
-            accounts=tuple(accounts),
-            reservations=tuple(reservations),
-            priority=priority,
-            scheduling=scheduling,
-            not_modelled=_joined(found),
-        )
+        parts = {
+            "name": name or "cluster",
+            "nodes": tuple(nodes),
+            "partitions": tuple(partitions),
+            "qos": tuple(qos),
+            "accounts": tuple(accounts),
+            "reservations": tuple(reservations),
+            "priority": priority,
+            "scheduling": scheduling,
+            "not_modelled": _joined(found),
+        }
+        return Machine.model_validate(parts)
     except ValidationError as error:
         cause = error.errors()[0].get("ctx", {}).get("error")
         place = cause.place if isinstance(cause, MachineError) else ()

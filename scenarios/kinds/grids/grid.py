@@ -434,7 +434,7 @@ def read_grid(source: str, **changes: Any) -> GridConfig:
 
 @with_settings(GridConfig)
 def run_grid(
-    config: GridConfig | str | os.PathLike[str],
+    config: GridConfig | str | os.PathLike[str] | Mapping[str, Any],
     *,
     workloads: Workloads | None = None,
     progress: Watch | None = None,
@@ -459,7 +459,9 @@ def run_grid(
     HpcrowdError
         One line that says what is wrong.
     """
-    if not isinstance(config, GridConfig):
+    if isinstance(config, Mapping):
+        config = GridConfig.configure(**{**config, **choices})
+    elif not isinstance(config, GridConfig):
         config = read_grid(os.fspath(config), **choices)
     elif choices:
         raise QuantityError(

@@ -78,7 +78,7 @@ def test_by_table(by, watts, expected):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: DrawTable("size", {}), "draw, by 'size': not known; choose user, group, queue"),
+        (lambda: DrawTable("size", {}), "by 'size': not known; did you mean processors? choose"),
         (lambda: DrawTable("processors", {"4-2": 1.0}), "'4-2': a range goes upwards"),
         (lambda: DrawTable("processors", {"few": 1.0}), "'few': not a range; write for"),
         (lambda: DrawTable("processors", {"1-8": 1.0, "8-": 2.0}), "8 is in two ranges"),

@@ -112,7 +112,7 @@ WRONG = [
         for one in ("10000/1000", "5/5", "0/5", "-5", "small", "")
     ),
     ("selective:bound=0", "bound 0: must be at least 1 s"),
-    ("order:by=size", "by 'size': not known; choose submit, estimate, requested, processors"),
+    ("order:by=size", "by 'size': not known; did you mean processors? choose submit, estimate"),
     ("easy:backfill=most", "backfill 'most': not known; choose queue, fcfs, sjbf, largest"),
     ("easy:backfill=none", "backfill 'none': not known"),
     ("multi-queue:file=none.toml", "none.toml: cannot be read"),

@@ -163,7 +163,7 @@ def test_rule_is_the_definition(make_trace, pairs, most, within):
     ("text", "most", "within", "shown"),
     [
         ("500/1h", 500, 3600, "500/1h"), ("500/h", 500, 3600, "500/1h"),
-        (" 20 / 90s", 20, 90, "20/90s"), ("1/1.5d", 1, 129600, "1/36h"), ("7/60", 7, 60, "7/1m"),
+        (" 20 / 90s", 20, 90, "20/90s"), ("1/1.5d", 1, 129600, "1/36h"), ("7/60s", 7, 60, "7/1m"),
     ],
 )  # fmt: skip
 def test_rates(text, most, within, shown):

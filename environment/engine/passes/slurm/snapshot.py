@@ -206,7 +206,7 @@ class Snapshot:
         site = self.site
         for kind in kinds:
             first, end = (getattr(site.options, name)[option] for name in (kind, f"{kind}_end"))
-            word = first_limit(site, first, end, site.options.demand[option], job.limit, 0)
+            word = first_limit(site, first, end, option, job.limit, 0)
             if word:
                 return own.asked.words[word]
         return ""

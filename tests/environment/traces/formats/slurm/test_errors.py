@@ -206,7 +206,15 @@ def test_whatever_rows_stand_together(lines, changes, zone):
         assert "cannot be read as" not in said
         return
     assert table(trace) == table(parse_sacct(generate_sacct(trace, lost, options), "x", options))
-    allowed = {"header", "job_id", "executable", "restarts", "lost_work", "final_state"}
+    allowed = {
+        "components",
+        "header",
+        "job_id",
+        "executable",
+        "restarts",
+        "lost_work",
+        "final_state",
+    }
     assert allowed >= {field for field, _ in lost.counts}
 
 
