@@ -235,6 +235,9 @@ class FixedError(HpcrowdError, AttributeError):
     """Something was assigned that does not change like that; the message says how it changes."""
 
 
+#: Smaller lower bounds are said to be 0: a second in days is no number for people.
+LEAST_SHOWN = 1e-3
+
 #: Rules by the kind of a mistake that pydantic finds, with what it knows of it in braces.
 RULES = {
     "greater_than_equal": "must be {ge} or more",
@@ -263,6 +266,8 @@ def _rule(mistake: ErrorDetails) -> str:
     """Return the rule that a mistake breaks, in our words where there are some."""
     try:
         known = mistake.get("ctx", {}).items()
+        if 0 < mistake.get("ctx", {}).get("ge", 0) < LEAST_SHOWN:
+            return "must be more than 0"
         numbers = {one: f"{n:.10g}" if isinstance(n, float) else n for one, n in known}
         return RULES[mistake["type"]].format(**numbers)
     except KeyError:

@@ -35,6 +35,7 @@ from pydantic import (
 )
 
 from hpcrowd.environment.errors import MachineError, first_mistake
+from hpcrowd.environment.limits.one_line import OneLine
 from hpcrowd.environment.machine.units import (
     FIRST_DATE,
     PARENT,
@@ -46,7 +47,6 @@ from hpcrowd.environment.machine.units import (
     Tres,
     is_optional,
 )
-from hpcrowd.environment.one_line import OneLine
 
 #: Largest number of a description, so that sums of them do not overflow.
 LARGEST_NUMBER = 2**53

@@ -25,7 +25,7 @@ from pydantic import (
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.limits.numbers import LONGEST_DURATION
-from hpcrowd.environment.one_line import OneLine
+from hpcrowd.environment.limits.one_line import OneLine
 from hpcrowd.environment.quantities import parse_duration, parse_processors
 from hpcrowd.environment.registry import NotLoaded, located, place_of
 from hpcrowd.environment.schedulers.base import Scheduler
