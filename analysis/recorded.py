@@ -23,7 +23,7 @@ RECORDED_WAITS = (
 )  # fmt: skip
 
 #: A base case is far from its record if mean waits differ by more than this factor and by more than
-#: so many seconds, or shares of the machine in use by more than so much. Chosen here: under EASY
+#: these seconds, or shares of the machine in use by more than the last. Chosen here: under EASY
 #: with its defaults, rigid users wait 0.45, 0.57 and 0.20 times as long as recorded on KTH,
 #: SDSC-DS and HPC2N; differences between policies are often smaller.
 FAR_WAIT, FAR_WAIT_S, FAR_USE = 1.5, 60.0, 0.05

@@ -97,7 +97,7 @@ class Observation:
     ----------
     space
         ``jobs`` has a row for each of the oldest waiting jobs, of zeros where there is none: wait
-        so far, requested time as the scheduler sees it, share of the machine, 1 if so many
+        so far, requested time as the scheduler sees it, share of the machine, 1 if as many
         processors are free, and the share of the machine that its user holds. ``cluster`` has the
         share of free processors, the length of the queue, and time until the first running job is
         expected to end. Times and lengths are logarithmic.

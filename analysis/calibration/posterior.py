@@ -27,6 +27,7 @@ from hpcrowd.analysis.calibration.statistics import STATISTICS
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError
 from hpcrowd.environment.files import ModelFormat
+from hpcrowd.environment.quantities import notebook_table
 from hpcrowd.environment.streams import Streams
 
 #: The files of posteriors.
@@ -113,6 +114,14 @@ class Posterior:
     def __repr__(self) -> str:
         names = ", ".join(prior.name for prior in self.priors)
         return f"<Posterior of {names}: {len(self)} draws by {self.method}>"
+
+    def _repr_html_(self) -> str:
+        """Return the median and the 95 % interval of each parameter, for notebooks."""
+        rows = [
+            (prior.name, *(f"{value:.4g}" for value in self.quantiles(n, (0.5, 0.025, 0.975))))
+            for n, prior in enumerate(self.priors)
+        ]
+        return notebook_table(f"{self!r}: median, 2.5 %, 97.5 %", rows)
 
     def quantiles(self, parameter: int, shares: Sequence[float]) -> list[float]:
         """Return quantiles of a parameter by its place, not rounded."""

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from hpcrowd.environment.errors import QuantityError, UnavailableError
+from hpcrowd.environment.quantities import MOST_SHOWN, notebook_table
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.features.workload import Workload
@@ -205,6 +206,11 @@ class Features(UserDict[str, Value]):
     def __repr__(self) -> str:
         known = sum(value.number is not None for value in self.values())
         return f"<Features of {self.workload.name}: {known} of {len(self)} available>"
+
+    def _repr_html_(self) -> str:
+        """Return the first features that are available, for notebooks."""
+        known = [(name, f"{n:,.6g}") for name, one in self.items() if (n := one.number) is not None]
+        return notebook_table(repr(self), known[:MOST_SHOWN])
 
     def number(self, name: str) -> float:
         """Return the number of a feature.

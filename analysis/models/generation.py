@@ -13,7 +13,7 @@ from hpcrowd.analysis.models.jobs.locality import with_correlation
 from hpcrowd.analysis.models.model import WorkloadModel, model_of
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Cycle, Drawn, Floats
 from hpcrowd.analysis.models.parts.users import UserShares
-from hpcrowd.environment.clock import DAY, Clock
+from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -28,7 +28,7 @@ from hpcrowd.environment.limits.numbers import (
     check_memory,
     check_within,
 )
-from hpcrowd.environment.quantities import parse_factor
+from hpcrowd.environment.quantities import notebook_table, parse_factor, plural
 from hpcrowd.environment.requests import Ask, Requests
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.requests import request_columns
@@ -85,6 +85,19 @@ class Generated:
 
     def __len__(self) -> int:
         return len(self.drawn)
+
+    def __repr__(self) -> str:
+        jobs = plural(len(self), "job")
+        return f"<Generated {self.model.name}: {jobs}, load {self.load:.3g}, seed {self.seed}>"
+
+    def _repr_html_(self) -> str:
+        """Return means of its jobs, for notebooks."""
+        jobs = self.drawn
+        means = ("run time, h", jobs.run_time / HOUR), ("processors", jobs.processors)
+        rows = [(f"mean {name}", f"{values.mean():.3g}") for name, values in means]
+        days = np.ptp(jobs.submit) / DAY
+        notes = (("note", one) for one in self.notes)
+        return notebook_table(repr(self), [*rows, ("days", f"{days:.3g}"), *notes])
 
     @property
     def load(self) -> float:

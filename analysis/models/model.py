@@ -38,6 +38,7 @@ from hpcrowd.environment.errors import (
 from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.limits.inputs import is_input
 from hpcrowd.environment.limits.numbers import MOST_LOAD, MOST_PROCESSORS, check_within
+from hpcrowd.environment.quantities import notebook_table, plural
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,16 @@ class WorkloadModel:
     machine_requests: MachineRequests | None = None
     load: float | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<WorkloadModel {self.name}, {plural(self.machine, 'processor')}>"
+
+    def _repr_html_(self) -> str:
+        """Return its parts, for notebooks."""
+        parts = ("arrivals", "jobs", "cycle", "requests", "machine_requests")
+        known = [(name, type(one).__name__) for name in parts if (one := getattr(self, name))]
+        load = [] if self.load is None else [("load", f"{self.load:.3g}")]
+        return notebook_table(repr(self), [*known, *load, *(("note", one) for one in self.notes)])
 
     @property
     def notes(self) -> list[str]:

@@ -183,6 +183,20 @@ def test_tables_for_notebooks(log):
     assert ["ThinkTime", "when", "SessionGraph"] == shown["ThinkTime"][:3]
 
 
+def test_workloads_and_models_are_small_in_notebooks(log):
+    """A line as text, and a table of what a person wants to see first."""
+    made = hc.generate("lublin", processors=64, jobs=100)
+    [measured] = hc.features.measure_all([hc.features.read_workload(log)])
+    for thing, words in (
+        (made, "<td>mean processors</td>"),
+        (made.model, "<td>jobs</td><td>LublinJobs</td>"),
+        (measured, f"<td>jobs</td><td>{len(log)}</td>"),
+    ):
+        assert len(repr(thing)) < 100
+        assert words in thing._repr_html_()
+        assert len(thing._repr_html_()) < 20_000
+
+
 @pytest.mark.parametrize(
     ("what", "name", "way"),
     [
