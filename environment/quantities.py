@@ -49,7 +49,7 @@ JOULES = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3.6e3, "kWh": 3.6e6, "MWh": 3.6e
 KWH = JOULES["kWh"]
 
 
-def parse_duration(text: str) -> int:
+def parse_duration(text: str, what: str = "duration") -> int:
     """Return the whole seconds that ``text`` means: ``90s``, ``60m``, ``1.5h``, ``2d``, ``0``.
 
     Raises QuantityError when it is not a non-negative number with one of these units.
@@ -57,13 +57,11 @@ def parse_duration(text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     if not match or not (match[2] or float(match[1]) == 0):
         cure = f"{match[1]}s or {match[1]}m" if match else "90s, 60m, 2h or 1d"
-        raise QuantityError(
-            f"duration {text!r}: not a number with a unit; write for example {cure}"
-        )
+        raise QuantityError(f"{what} {text!r}: not a number with a unit; write for example {cure}")
     seconds = round_half_up(float(match[1]) * SECONDS[match[2] or "s"])
     if seconds > LONGEST_DURATION:
         raise QuantityError(
-            f"duration {text!r}: more than {LONGEST_DURATION:,} s, which is 317 years"
+            f"{what} {text!r}: more than {LONGEST_DURATION:,} s, which is 317 years"
         )
     return seconds
 

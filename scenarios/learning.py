@@ -260,7 +260,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             self.source = self.config.given(source)
         else:
             self.source = self.config.read(source) if isinstance(source, str) else source
-        self.length = None if length is None else parse_duration(length)
+        self.length = None if length is None else parse_duration(length, "length")
         if self.length is not None:
             self._check_length(self.length)
         self.reward = reward if callable(reward) else REWARDS[reward]

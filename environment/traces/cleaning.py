@@ -87,7 +87,7 @@ class FlurryRule:
         if not match:
             raise QuantityError(f"flurries {text!r}: not jobs per time; write for example 500/1h")
         time = match[2] if match[2][0].isdigit() else f"1{match[2]}"
-        return cls(int(match[1]), parse_duration(time))
+        return cls(int(match[1]), parse_duration(time, f"rate {text!r}: time"))
 
     def __str__(self) -> str:
         unit = next(u for u in reversed(SECONDS) if self.within_s % SECONDS[u] == 0)

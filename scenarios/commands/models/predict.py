@@ -113,7 +113,7 @@ def command(
 
     if out is not None:
         _check_out(out, train)
-    budget_s = float(parse_duration(budget))
+    budget_s = float(parse_duration(budget, "--budget"))
     asked = list(model or ()) or [*DEFAULT_MODELS, *(["history"] if train else [])]
     if train and "history" not in asked:
         raise QuantityError('--train trains the model "history"; add --model history')

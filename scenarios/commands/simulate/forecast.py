@@ -270,7 +270,7 @@ def _judge_records(given: Forecast, moments: int, record: str, *, as_json: bool)
     from hpcrowd.environment.quantities import parse_duration
     from hpcrowd.scenarios.forecasts.records import recorded, scores, show
 
-    length = parse_duration(record)
+    length = parse_duration(record, "--record")
     with progress_bar() as progress:
         cases = recorded(
             given.subject(progress), length, moments, given.hindcasts, processes=given.workers,
@@ -290,4 +290,4 @@ def _watch(given: Forecast, every: str, out: Path | None) -> None:
 
     if out is None:
         raise QuantityError("--watch: give a folder for the forecasts, --out DIR")
-    watch(given, parse_duration(every), out)
+    watch(given, parse_duration(every, "--every"), out)

@@ -74,7 +74,7 @@ def command(
     if list_all or not names:
         _list(names or [], place, as_json=as_json)
         return
-    timeout_s = parse_duration(timeout)
+    timeout_s = parse_duration(timeout, "--timeout")
     if timeout_s < 1:
         raise QuantityError(f"timeout {timeout_s} s: must be 1 s or more, for example 30s")
     logs = list(dict.fromkeys(find_log(name) for name in names))  # each once, and all known
