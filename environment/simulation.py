@@ -20,6 +20,7 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError, SimulationEr
 from hpcrowd.environment.frame import Frame, mesa
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.parts.part import Part, Parts
+from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.registry import raised_by, said
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Predictor
@@ -171,6 +172,11 @@ class Simulation(Frame):
             self._engine = lock_step(engines, units, queue)
         self._hourly: Any = None  # the alarm for agents with a step of their own
         self._ended = False
+
+    def __repr__(self) -> str:
+        users = sum(not isinstance(agent, Cluster) for agent in self.agents)
+        jobs, found = plural(len(self.jobs), "job"), plural(users, "user")
+        return f"<Simulation at {self.time:,} s: {jobs}, {found}, on {', '.join(self.clusters)}>"
 
     def place(self, name: str | None) -> Place:
         """Return the place called ``name``, such as a cluster; None for the first cluster.

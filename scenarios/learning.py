@@ -272,6 +272,10 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         self._look: Look | None = None
         self._playing: Any = None  # the greenlet in which the episode runs
 
+    def __repr__(self) -> str:
+        length = "" if self.length is None else f", {format_duration(self.length)} of it"
+        return f"<SchedulingEnv {self.config.label()}{length}: {self.source!r}>"
+
     def _check_length(self, length: int) -> None:
         if not isinstance(self.source, Trace):
             raise QuantityError("length: this scenario has no log to cut; set its days")

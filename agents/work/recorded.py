@@ -33,6 +33,9 @@ class Work:
     sessions: Sessions
     chains: Chains | None = None
 
+    def __repr__(self) -> str:
+        return f"<Work of {self.sessions!r}>"
+
     @classmethod
     def of(
         cls,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Column, Int64s, JobTable
-from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.environment.quantities import parse_duration, plural
 
 #: Session threshold of the Arrival definition, s (Zakay and Feitelson 2012: 40 to 100 min are
 #: plausible, one hour is chosen).
@@ -124,6 +124,11 @@ class Sessions:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def __repr__(self) -> str:
+        jobs, users = plural(len(self.rows), "job"), plural(len(self.users), "user")
+        found = f"{plural(len(self), 'session')} of {users}"
+        return f"<Sessions {self.definition}: {jobs} in {found}>"
 
     @property
     def batches(self) -> int:

@@ -163,6 +163,10 @@ class Trace:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.columns[name]
 
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return the columns, which IPython and notebooks offer in brackets."""
+        return list(self.columns)
+
     if not TYPE_CHECKING:  # which would take every name for one that is there
 
         def __getattr__(self, name: str) -> Any:

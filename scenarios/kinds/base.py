@@ -81,6 +81,9 @@ class Staged:
     #: :attr:`hpcrowd.analysis.run.Run.notes` of its run.
     notes: Sequence[str] = ()
 
+    def __repr__(self) -> str:
+        return f"<Staged {self.model!r}>"
+
     def run(self, progress: Watch | None = None) -> Run:
         """Run to the end and return the run; call ``progress`` now and then with the simulation."""
         began = time.perf_counter()

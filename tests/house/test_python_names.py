@@ -221,3 +221,15 @@ def test_a_run_is_as_long_as_it_has_jobs(log):
     run = replay(log)
     assert (len(log), True) == (len(run), bool(run))
     assert copy.deepcopy(run).metrics == run.metrics
+
+
+def test_texts_say_what_objects_hold(log):
+    """In a line, without arrays; and a trace offers its columns."""
+    staged = ReplayConfig().stage(log)
+    jobs, users = len(log), len(staged.users)
+    assert f"<Simulation at 0 s: {jobs} jobs, {users} users, on home>" == repr(staged.model)
+    found = f"<Sessions arrival:3600s: {jobs} jobs in {len(staged.work.sessions)} sessions of"
+    assert repr(staged.work.sessions).startswith(found)
+    assert f"<Work of {staged.work.sessions!r}>" == repr(staged.work)
+    assert f"<Staged {staged.model!r}>" == repr(staged)
+    assert "requested_time" in log._ipython_key_completions_()

@@ -18,7 +18,7 @@ from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
-from hpcrowd.environment.quantities import parse_factor
+from hpcrowd.environment.quantities import format_duration, parse_factor
 from hpcrowd.environment.registry import or_your_own
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Beginning, Staged, Watch, with_parts, with_settings
@@ -111,9 +111,17 @@ class ResampleConfig(ReactionsSettings, TraceScenario):
     warm_up: Duration = Field(
         4 * WEEK,
         ge=0,
-        multiple_of=WEEK,
         description="time at the beginning that does not count for throughput, whole weeks",
     )
+
+    @field_validator("warm_up")
+    @classmethod
+    def _whole_weeks(cls, warm_up: int) -> int:
+        if warm_up % WEEK:
+            raise ValueError(
+                f"{format_duration(warm_up)} are not whole weeks; write for example 2w"
+            )
+        return warm_up
 
     @field_validator("users", mode="before")
     @classmethod
