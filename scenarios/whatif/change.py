@@ -359,6 +359,8 @@ def what_if(
 ) -> WhatIf:
     """Replay a trace without and with a change, by rigid users and by users who react.
 
+    All runs have the settings in common. ``users`` are those who react, beside rigid ones.
+
     Parameters
     ----------
     trace
@@ -368,8 +370,6 @@ def what_if(
         ``"processors=+20%"``.
     progress
         Called with what is done, and how much of it, now and then.
-
-    All runs have the settings in common. ``users`` are those who react, beside rigid ones.
 
     Raises
     ------
