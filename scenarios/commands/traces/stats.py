@@ -106,10 +106,8 @@ def command(
     if list_all:
         _list(as_json=as_json)
         return
-    settings = Settings(
-        parse_duration(time_scale, "--time-scale"), parse_duration(bag_gap, "--bag-gap"),
-        gap_of(sessions),
-    )  # fmt: skip
+    scale, gap = parse_duration(time_scale, "--time-scale"), parse_duration(bag_gap, "--bag-gap")
+    settings = Settings(scale, gap, gap_of(sessions))
     if not traces:
         raise QuantityError("stats: no trace given; name one or several, or use --list")
     if distance and len(traces) != 2:
