@@ -44,8 +44,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcrowd.analysis.metrics import as_recorded
 from hpcrowd.analysis.parts import PARTS, RunParts, read_table, write_table
-from hpcrowd.analysis.recorded import as_recorded
 from hpcrowd.analysis.run import Reading, Run, check_run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING

@@ -20,16 +20,19 @@ from numpy.typing import NDArray
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis.metrics import (
+    LEAST_JOBS,
     METRICS,
     bounded_slowdown,
+    far_from,
     format_metric,
+    is_base,
     per_user,
+    recorded_metrics,
     slowdown,
     submitted,
     summarize,
 )
 from hpcrowd.analysis.parts import RunParts
-from hpcrowd.analysis.recorded import LEAST_JOBS, far_from, is_base, recorded_metrics
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.engine.attempts import RECORDED, runs_of
 from hpcrowd.environment.errors import ResultsError, echo, no_attribute
@@ -496,7 +499,7 @@ class Run:
 def recorded_of(run: Run) -> dict[str, Any]:
     """Return the metrics of the record of a replay by name; empty without one that has waits.
 
-    See :func:`hpcrowd.analysis.recorded.recorded_metrics`.
+    See :func:`hpcrowd.analysis.metrics.recorded_metrics`.
     """
     read = run.reading
     if read.metrics is None:

@@ -235,7 +235,7 @@ class FixedError(HpcrowdError, AttributeError):
     """Something was assigned that does not change like that; the message says how it changes."""
 
 
-#: Smaller lower bounds are said to be 0: a second in days is no number for people.
+#: Smaller lower bounds are said to be 0: nobody reads a second in days.
 LEAST_SHOWN = 1e-3
 
 #: Rules by the kind of a mistake that pydantic finds, with what it knows of it in braces.
@@ -273,6 +273,24 @@ def _rule(mistake: ErrorDetails) -> str:
     except KeyError:
         message = mistake["msg"].removeprefix("Value error, ")
         return message.replace("Input should be", "must be").replace("Input should", "must")
+
+
+def one_line(kind: type) -> Any:
+    """Return a class of pydantic's classes that makes a mistake in a call one line.
+
+    It is an error of the class's ``MISTAKE``, a QuantityError unless it has one. ``kind`` is the
+    class of pydantic's ``BaseModel``, which is not imported here.
+    """
+    from pydantic import ValidationError
+
+    def call(cls: Any, *args: Any, **values: Any) -> Any:
+        try:
+            return kind.__call__(cls, *args, **values)
+        except ValidationError as error:
+            mistake = getattr(cls, "MISTAKE", QuantityError)
+            raise mistake(first_mistake(error, getattr(cls, "model_fields", ()))) from None
+
+    return type("OneLine", (kind,), {"__call__": call})
 
 
 def first_mistake(error: ValidationError, known: Iterable[str] = ()) -> str:

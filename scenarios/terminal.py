@@ -274,7 +274,7 @@ def reading(paths: Sequence[Path], progress: Progress) -> Iterator[Path]:
 
 
 @contextmanager
-def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any] | None]:
+def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any]]:
     """Yield a function to call with a simulation: it shows how far a long run is.
 
     That is a bar on a terminal; else a line after :data:`QUIET`, and one a minute.

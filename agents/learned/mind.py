@@ -237,7 +237,7 @@ class Minds:
         return self._forest.draw(self.features, self.memory(number), wall, stream.random(CHANCES))
 
     def pause_within(self, number: int, wall: int, stream: np.random.Generator, most: int) -> int:
-        """Draw a pause, given that it is no longer than ``most`` s."""
+        """Draw a pause of at most ``most`` s, given that it is that short."""
         for _ in range(TRIES):
             if (pause := self.pause(number, wall, stream)) <= most:
                 return pause

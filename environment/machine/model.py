@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -34,8 +34,7 @@ from pydantic import (
     model_validator,
 )
 
-from hpcrowd.environment.errors import MachineError, first_mistake
-from hpcrowd.environment.limits.one_line import OneLine
+from hpcrowd.environment.errors import MachineError, first_mistake, one_line
 from hpcrowd.environment.machine.units import (
     FIRST_DATE,
     PARENT,
@@ -47,6 +46,11 @@ from hpcrowd.environment.machine.units import (
     Tres,
     is_optional,
 )
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass as OneLine
+else:
+    OneLine = one_line(type(BaseModel))
 
 #: Largest number of a description, so that sums of them do not overflow.
 LARGEST_NUMBER = 2**53

@@ -70,7 +70,8 @@ def tell_ranges(
             continue
         cells = [format_metric(metric.name, of[name]) for name in RANGE]
         known = recorded.get(metric.name)
-        table.add_row(metric.words, *cells, *([format_metric(metric.name, known)] if known else []))
+        beside = [] if known is None else [format_metric(metric.name, known)]
+        table.add_row(metric.words, *cells, *beside)
     console.print(table)
     for machine in found.get("machines", {}).values():
         waits = plain_table("mean wait in partition", *RANGE)

@@ -23,16 +23,19 @@ from pydantic import (
 )
 
 from hpcrowd.agents.work.sessions import SessionDefinition
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, one_line
 from hpcrowd.environment.limits.numbers import LONGEST_DURATION
-from hpcrowd.environment.limits.one_line import OneLine
 from hpcrowd.environment.quantities import parse_duration, parse_processors
 from hpcrowd.environment.registry import NotLoaded, located, place_of
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 
 if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass as OneLine
+
     from hpcrowd.agents.behaviours.activity import ActivityWindow
+else:
+    OneLine = one_line(type(BaseModel))
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -131,7 +134,7 @@ class FileConfig(Strict):
     says what such a file describes, see ``environment.files.FILE_KINDS``.
     """
 
-    DESCRIBES: ClassVar[str] = ""
+    DESCRIBES: ClassVar[str]
 
     folder: Path = Field(Path(), exclude=True, description="of the files that it names")
     file: Path | None = Field(None, exclude=True, description="from which it was read")
@@ -143,7 +146,7 @@ class FileConfig(Strict):
         from hpcrowd.environment.files import read_toml
 
         place = Path(path)
-        values, content = read_toml(place, *([cls.DESCRIBES] if cls.DESCRIBES else []))
+        values, content = read_toml(place, cls.DESCRIBES)
         found = {"name": place.stem, **values, "folder": place.parent, "file": place}
         return cls.configure(place, **found, sha256=sha256(content).hexdigest())
 

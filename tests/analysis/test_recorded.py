@@ -2,7 +2,7 @@
 
 import pytest
 from hpcrowd import read_results, replay, write_results
-from hpcrowd.analysis.recorded import far_from
+from hpcrowd.analysis.metrics import far_from
 from hpcrowd.analysis.report.runs import metric_table
 from hpcrowd.analysis.run import headline, recorded_of
 

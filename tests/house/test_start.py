@@ -24,7 +24,7 @@ NOT_OF_A_REPLAY = (
 )
 
 #: Modules of hpcrowd that a replay loads, with room for a few more.
-MOST_MODULES = 111
+MOST_MODULES = 110
 
 #: Libraries that no help needs.
 HEAVY = (

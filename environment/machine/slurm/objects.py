@@ -179,10 +179,10 @@ def records_of(text: str, source: str) -> Iterator[Record]:
             more = _partition(one, where) if kind is Kind.PARTITION else []
             more += _cores(one, where) if kind is Kind.RESERVATION else []
             yield Record(kind, where, [*_without_flags(kind, values), *more], Source.SHOWN)
-    for name in CONFIG:
+    for name in (one for one in CONFIG if one in found):
         values = [
             Value(key, shown, source)
-            for key, shown in _settings(found.get(name, {}), f"{source}: {name}")
+            for key, shown in _settings(found[name], f"{source}: {name}")
             if shown
         ]
         yield Record(Kind.SETTING, source, values, Source.SHOWN)

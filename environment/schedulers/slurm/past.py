@@ -75,14 +75,12 @@ def cores_of(jobs: JobTable, rows: Int64s, past: Past) -> Int64s:
 
 
 class Charged(NamedTuple):
-    """What jobs are charged in a second: the rate of fair share, and for limits so many times
-    a bill, by its place.
-    """
+    """What jobs are charged in a second, for fair share and for limits."""
 
     rate: Float64s
     bills: list[Bill]
-    of: Int64s
-    scale: Float64s
+    of: Int64s  #: place in ``bills``
+    scale: Float64s  #: what that is multiplied by
 
 
 def charged(admission: Admission, limits: LimitKeeper, rows: Int64s, past: Past) -> Charged:

@@ -300,7 +300,7 @@ def test_terminal_tells_accounts(capsys):
     Console(width=100).print(summary_table(run))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     lines = [(line, line.index("(reactions)")) for line in lines if "(reactions)" in line]
-    told = {" ".join(line[:at]): " ".join(line[at + 1 :]) for line, at in lines}
+    shown = {" ".join(line[:at]): " ".join(line[at + 1 :]) for line, at in lines}
     work = {"work lost": "0.00 processor-h", "work moved": "0.01 processor-h"}
     rest = {"jobs": "2", "users": "2", "delay mean": "10 s", "delay max": "10 s"}
-    assert rest | work == told
+    assert rest | work == shown

@@ -8,7 +8,7 @@ from hpcrowd.scenarios.whatif.change import GROUPS, NOTICED
 
 from tests.scenarios.sweeps.sweep_cases import write_busy
 
-#: Behaviour of one's own: users who submit as recorded.
+#: Your own behaviour: users who submit as recorded.
 MINE = """
 from hpcrowd.behaviours import Rigid
 
@@ -112,7 +112,7 @@ def test_jobs_that_cannot_run_any_more_are_in_the_sentence(busy):
 
 
 def test_command_is_the_same(log, larger, tmp_path, monkeypatch, call):
-    """It prints the same; ``--out`` has all runs; users may be one's own."""
+    """It prints the same; ``--out`` has all runs; users may be your own."""
     monkeypatch.chdir(tmp_path)
     words = ["what-if", str(log), "processors=+50%", "--scheduler", "fcfs"]
     out = call(*words)[1]

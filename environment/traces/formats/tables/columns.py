@@ -209,13 +209,13 @@ def _parse_csv(data: bytes, source: str, options: FormatOptions) -> Trace:
     try:
         return trace_of_columns(table)
     except TraceError as error:
-        # A table of one's own, with common names of columns or with words where numbers belong.
+        # Your own table, with common names of columns or with words where numbers belong.
         cure = "--map FILE describes the columns of your own table"
         try:
             mapping = guessed_mapping(table)
             if mapping is not None:
-                told = read_as(mapping)
-                return trace_of_mapped(table, replace(options, mapping=mapping), told)
+                found = replace(options, mapping=mapping)
+                return trace_of_mapped(table, found, read_as(mapping))
         except (TraceError, QuantityError) as other:
             raise TraceError(f"{other}; {cure}") from None
         if isinstance(error, ParseError):

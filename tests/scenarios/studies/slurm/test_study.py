@@ -205,7 +205,7 @@ def test_simulations_are_as_near_as_the_page_says(referee_runs):
     assert ["runA", "runB", "runF", "runC", "runD"] == list(study.traces)
     among = []
     for name, one in study.traces.items():
-        apart, correlated = (400, 0.90) if name in ("runC", "runD") else (1400, 0.65)
+        apart, correlated = (350, 0.90) if name in ("runC", "runD") else (1200, 0.70)
         assert one.spread(lambda pair: pair.starts.mean).median < apart
         assert one.spread(lambda pair: pair.starts.pearson).median > correlated
         assert one.spread(lambda pair: pair.reasons.share).median > 0.78
@@ -215,7 +215,7 @@ def test_simulations_are_as_near_as_the_page_says(referee_runs):
         own = mean([pair.starts.mean for pair in one.own])
         among.append(mean([pair.mean for pair in one.among]) / own)
         for waits in one.partitions.values():
-            assert 0.5 * min(waits.runs) < waits.ours < 1.7 * max(waits.runs)
+            assert 0.6 * 0.9 * min(waits.runs) < waits.ours < 1.5 * 1.1 * max(waits.runs)
     assert mean(among) > 0.4  # timers alone lead as far apart as recorded runs are
 
 
@@ -267,9 +267,9 @@ def test_every_figure_is_the_median_over_the_draws(small, made):
     """Draws differ, and are the same however many there are; another seed gives others."""
     (one,) = small.traces.values()
     apart = [pair.starts.mean for pair in one.draws]
-    assert 3 < len(set(apart))
-    assert 10 == len(one.among)
+    assert 4 == len(set(apart))  # two are the same in whole seconds
     assert max(pair.mean for pair in one.among) > 0
+    assert 10 == len(one.among)
     assert sorted(apart)[2] == one.ours.starts.mean == one.spread(lambda p: p.starts.mean).median
     waits = one.partitions["main"]
     assert sorted(waits.draws)[2] == waits.ours

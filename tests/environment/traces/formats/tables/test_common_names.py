@@ -1,4 +1,4 @@
-"""Tables of one's own whose columns have common names."""
+"""Your own tables whose columns have common names."""
 
 import pytest
 from hpcrowd import HpcrowdError, read_trace
