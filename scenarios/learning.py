@@ -47,7 +47,7 @@ LONGEST = 30 * DAY
 #: Waiting jobs that count as 1 in observations; our choice.
 LONGEST_QUEUE = 1_000
 
-#: Stretches of a log that are tried until one has something to decide; our choice.
+#: Stretches, or populations, that are drawn until one has something to decide; our choice.
 DRAWS = 100
 
 #: What an action is, by name.
@@ -300,10 +300,11 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         Raises
         ------
         QuantityError
-            If there is nothing to decide: never is there a choice of jobs, of which one fits.
+            If there is nothing to decide, in many draws: never a choice of jobs, of which one fits.
         """
         super().reset(seed=seed)
-        for _ in range(1 if self.length is None else DRAWS):
+        whole = self.config.kind == "replay" and self.length is None  # each draw is the same log
+        for _ in range(1 if whole else DRAWS):
             self.close()
             staged = self._staged()
             if staged is None:

@@ -135,6 +135,13 @@ def test_mistakes_are_one_line(log, settings, message):
     assert "\n" not in str(error.value)
 
 
+def test_days_without_a_choice_are_drawn_again():
+    """On some days of these users nothing has to be decided."""
+    quiet = hc.gym.SchedulingEnv("lublin", kind="populate", model_processors=64, days=0.2, load=0.2)
+    for seed in range(10):
+        quiet.reset(seed=seed)
+
+
 def test_without_a_choice_there_is_no_episode():
     """One job alone starts by itself; a step before a reset is an error, too."""
     one = hc.parse_swf("; MaxProcs: 4\n1 0 0 60 1 -1 -1 1 60 -1 1 1 -1 -1 -1 -1 -1 -1")
